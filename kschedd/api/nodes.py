@@ -27,7 +27,7 @@ class Node(Object):
     allocatable: Resources
     taints: tuple[Taint, ...]
     unschedulable: bool
-    images: tuple[tuple[str, int], ...]  # (name, size in bytes), every name of every image
+    images: tuple[tuple[str, int | None], ...]  # (name, size in bytes if it is given), every name of every image
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Self:
@@ -46,7 +46,7 @@ class Node(Object):
             tuple(parse_taint(taint) for taint in spec.get("taints") or ()),
             bool(spec.get("unschedulable")),
             tuple(
-                (name, image.get("sizeBytes") or 0)
+                (name, image.get("sizeBytes"))
                 for image in status.get("images") or ()
                 for name in image.get("names") or ()
             ),

@@ -1,6 +1,9 @@
 """Resource requests of a pod, summed over containers, init containers, sidecars, pod level and overhead.
 
-Source: Kubernetes v1.34, component-helpers/resource/helpers.go (PodRequests) and scheduler/framework/types.go.
+Pod-level resources in a status count as those of containers do; an API server of 1.34 has none there and drops them.
+
+Source: Kubernetes v1.34 and v1.36, component-helpers/resource/helpers.go (PodRequests) and
+scheduler/framework/types.go.
 Sums are exact and rounded up once, as upstream adds quantities, not integers. A sum that does not fit an int64 is
 recomputed with upstream's arithmetic (`Amount`) and overflows as it does there: the result may be negative, or 0.
 
@@ -10,7 +13,9 @@ Errors: QuantityError from `kschedd.api.quantity` where a quantity cannot be par
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+import attrs
 
 from kschedd.api.quantity import MAX_INT64, Amount, amount, milli_value, nanos, value
 
@@ -62,6 +67,20 @@ def _states_pod_level(spec: Raw) -> bool:
     return any(_pod_level(name) for part in ("requests", "limits") for name in stated.get(part) or ())
 
 
+@attrs.frozen
+class _Resize:
+    """What a pod's status reports of resources, which an in-place resize makes differ from the spec."""
+
+    containers: Mapping[str, Raw] = attrs.field(factory=dict)
+    """By name; empty if none has resources."""
+    pod: Raw | None = None
+    """The status, if it has pod-level resources."""
+    infeasible: bool = False
+
+
+_NO_RESIZE: Final = _Resize()
+
+
 def _infeasible(status: Raw) -> bool:
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodResizePending":
@@ -69,35 +88,38 @@ def _infeasible(status: Raw) -> bool:
     return False
 
 
-def _container_requests(
-    container: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, str], read: _Read[_N]
-) -> dict[str, _N]:
+def _effective(asked: dict[str, _N], status: Raw, infeasible: bool, read: _Read[_N]) -> dict[str, _N]:
+    """The most of what is asked, allocated and in force; what is asked in vain does not count."""
+    most = {} if infeasible else asked
+    _raise_to(most, _exact(status["resources"].get("requests"), read))
+    _raise_to(most, _exact(status.get("allocatedResources"), read))
+    return most
+
+
+def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, str], read: _Read[_N]) -> dict[str, _N]:
     """Requests of one container; during an in-place resize the maximum of spec, allocated and actual resources."""
     asked = _exact((container.get("resources") or {}).get("requests"), read)
-    status = reported.get(container["name"]) if reported else None
+    status = resize.containers.get(container["name"]) if resize.containers else None
     if status is not None and status.get("resources") is not None:
-        asked = {} if infeasible else asked
-        _raise_to(asked, _exact(status["resources"].get("requests"), read))
-        _raise_to(asked, _exact(status.get("allocatedResources"), read))
+        asked = _effective(asked, status, resize.infeasible, read)
     return {**_exact(assumed, read), **asked} if assumed else asked
 
 
 def _total(
     read: _Read[_N],
     spec: Raw,
-    reported: Mapping[str, Raw],
-    infeasible: bool,
+    resize: _Resize,
     assumed: Mapping[str, str],
     pod_level: bool = True,
 ) -> dict[str, _N]:
     total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
-        _add(total, _container_requests(container, reported, infeasible, assumed, read))
+        _add(total, _container_requests(container, resize, assumed, read))
     sidecars: dict[str, _N] = {}
     starting: dict[str, _N] = {}
     for container in spec.get("initContainers") or ():
         is_sidecar = container.get("restartPolicy") == "Always"
-        asked = _container_requests(container, reported if is_sidecar else {}, infeasible, assumed, read)
+        asked = _container_requests(container, resize if is_sidecar else _NO_RESIZE, assumed, read)
         if is_sidecar:
             _add(total, asked)
             _add(sidecars, asked)
@@ -107,41 +129,39 @@ def _total(
             _add(together, sidecars)
             _raise_to(starting, together)
     _raise_to(total, starting)
-    if pod_level:
-        for name, quantity in ((spec.get("resources") or {}).get("requests") or {}).items():
-            if _pod_level(name):
-                total[name] = read(quantity)
+    if pod_level and (stated := (spec.get("resources") or {}).get("requests")):
+        level = _exact(stated, read)
+        if resize.pod is not None:
+            level = _effective(level, resize.pod, resize.infeasible, read)
+        total.update({name: n for name, n in level.items() if _pod_level(name)})
     _add(total, _exact(spec.get("overhead"), read))
     return total
 
 
-def _sums(
-    spec: Raw, reported: Mapping[str, Raw], infeasible: bool, assumed: Mapping[str, str], *, pod_level: bool = True
-) -> Resources:
+def _sums(spec: Raw, resize: _Resize, assumed: Mapping[str, str], *, pod_level: bool = True) -> Resources:
     """The totals in whole units (cpu in millicores), rounded up."""
-    exact = _total(nanos, spec, reported, infeasible, assumed, pod_level)
+    exact = _total(nanos, spec, resize, assumed, pod_level)
     total = {name: -(-n // (_MILLI if name == "cpu" else _UNIT)) for name, n in exact.items()}
     if all([n <= MAX_INT64 for n in total.values()]):
         return total
-    held = _total(amount, spec, reported, infeasible, assumed, pod_level)
+    held = _total(amount, spec, resize, assumed, pod_level)
     return {name: sum_.in_units_of(-3 if name == "cpu" else 0) for name, sum_ in held.items()}
 
 
 def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
     """A pod's total requests by resource; resources it does not request are absent."""
-    reported, infeasible = _reported(status)
-    return _sums(spec, reported, infeasible, {})
+    return _sums(spec, _resize(status), {})
 
 
 def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
     """(cpu in millicores, memory in bytes) with default requests for containers that state none, for scoring."""
-    reported, infeasible = _reported(status)
+    resize = _resize(status)
     assumed = _ASSUMED
     if _states_pod_level(spec):
         # With pod-level resources, defaults apply only to resources that neither the pod nor any container requests.
-        named = _total(nanos, spec, reported, infeasible, {})
+        named = _total(nanos, spec, resize, {})
         assumed = {name: least for name, least in assumed.items() if name not in named}
-    total = _sums(spec, reported, infeasible, assumed)
+    total = _sums(spec, resize, assumed)
     return total.get("cpu", 0), total.get("memory", 0)
 
 
@@ -150,23 +170,27 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
 
     Only here, v1.34 ignores pod-level resources and uses the sum over the containers.
     """
-    return _sums(spec, {}, False, _ASSUMED, pod_level=False)
+    return _sums(spec, _NO_RESIZE, _ASSUMED, pod_level=False)
 
 
 def resizes(status: Raw | None) -> bool:
-    """Whether the status reports container resources, so that requests depend on it besides the spec."""
-    if not status or ("containerStatuses" not in status and "initContainerStatuses" not in status):
+    """Whether the status reports resources, so that requests depend on it besides the spec."""
+    if not status:
+        return False
+    if status.get("resources") is not None:
+        return True
+    if "containerStatuses" not in status and "initContainerStatuses" not in status:
         return False
     lists: Sequence[Any] = (status.get("containerStatuses"), status.get("initContainerStatuses"))
     return any(s.get("resources") is not None for statuses in lists for s in statuses or ())
 
 
-def _reported(status: Raw | None) -> tuple[dict[str, Raw], bool]:
+def _resize(status: Raw | None) -> _Resize:
     if not resizes(status):
-        return {}, False
+        return _NO_RESIZE
     assert status is not None
     reported = {}
     for statuses in (status.get("initContainerStatuses"), status.get("containerStatuses")):
         for entry in statuses or ():
             reported[entry.get("name") or ""] = entry
-    return reported, _infeasible(status)
+    return _Resize(reported, status if status.get("resources") is not None else None, _infeasible(status))

@@ -127,9 +127,11 @@ def _with_column(columns: Ints) -> Ints:
 
 
 def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
-    """The node's images that ImageLocality sees: those of known size."""
-    images = node.images
-    return images if all(size for _, size in images) else tuple(each for each in images if each[1])
+    """The node's images that ImageLocality sees: those of known size, which may be 0.
+
+    Kubelets of ours list images of which nobody knows the size; those of a real cluster know it.
+    """
+    return tuple([(name, size) for name, size in node.images if size is not None])
 
 
 class NodeTable:

@@ -125,28 +125,12 @@ class Rules:
         gate="DRADeviceBindingConditions",
     )
 
-    # -- nominations and preemption
+    # -- nominations
     nominated_before_binding: bool = rule(
         "scheduler",
         "1.35",
         "the node is written to the pod's status before PreBind or Permit has work to do",
         gate="NominatedNodeNameForExpectation",
-    )
-    nomination_cleared_by_binding: bool = rule("API server", "1.35", "binding a pod clears its nominated node")
-    nomination_cleared_without_post_filter: bool = rule(
-        "scheduler", "1.36", "a failed attempt clears the nomination where the profile has no PostFilter plugin"
-    )
-    binding_victims_cancelled: bool = rule(
-        "DefaultPreemption", "1.36", "a victim that is still in PreBind loses its node instead of being deleted"
-    )
-
-    # -- queueing hints
-    hints_of_nominated_pods: bool = rule(
-        "InterPodAffinity, PodTopologySpread", "1.36", "events of nominated pods may wake a pod, as those of bound ones"
-    )
-    hints_of_own_labels: bool = rule("InterPodAffinity", "1.36", "a change of its own labels may wake a pod")
-    hints_of_anti_affinity_gone: bool = rule(
-        "InterPodAffinity", "1.36", "a pod wakes when one is deleted whose anti-affinity matched it"
     )
 
     def under(self, gates: Mapping[str, bool]) -> Rules:

@@ -7,7 +7,7 @@ Source of the format: the README beside the records.
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -18,12 +18,15 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
+from kschedd.config.rules import Rules
 from kschedd.conformance.records import GoldenRecord
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import PRE_ENQUEUE, PostFilterResult
+from kschedd.framework.interface import PRE_BIND, PRE_ENQUEUE, RESERVE, PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import MergePatch, Plan
+from kschedd.scheduling.pre_bind import has_pre_bind_work
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.ranking import Scores
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
@@ -68,6 +71,8 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     result = drive(scheduler.attempt(pod, nominated))
     if isinstance(result, ScheduleResult):
         _describe_placed(outcome, scheduler, result, nominated)
+        if record.binding is not None:
+            outcome["binding"] = _describe_binding(scheduler, result, config.rules)
     else:
         _describe_failed(outcome, scheduler, result)
     return outcome
@@ -161,6 +166,51 @@ def _describe_placed(
     best = max(outcome["total"].values())
     outcome["best"] = sorted(name for name, total in outcome["total"].items() if total == best)
     assert placed.node_name == outcome["best"][0], "the first of the best is expected to be taken"
+
+
+def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules) -> Raw:
+    """What becomes of the pod on its node until PreBind: where it is said to go, and what is allocated to it."""
+    framework, state, node_name = scheduler.profile, placed.state, placed.node_name
+    binding: dict[str, Any] = {"node": node_name, "nominated_node": None}
+    assumed = scheduler.cluster.assume(placed.pod, node_name)
+    for plugin in framework.at(RESERVE):
+        status = plugin.reserve(state, assumed, node_name)
+        if status is not None and status.code != Code.SUCCESS:
+            return {**binding, "error": status.message}
+    if rules.nominated_before_binding:
+        work = has_pre_bind_work(framework, state, assumed, node_name)
+        if isinstance(work, Status):
+            return {**binding, "error": work.message}
+        binding["nominated_node"] = node_name if work else None
+    allocated = [
+        each for plugin in framework.at(PRE_BIND) for each in _allocated(plugin.pre_bind(state, assumed, node_name))
+    ]
+    return {**binding, "allocations": allocated} if allocated else binding
+
+
+_RESULT: Mapping[str, str] = {
+    "adminAccess": "admin_access",
+    "shareID": "shared",
+    "consumedCapacity": "consumed_capacity",
+    "bindingConditions": "binding_conditions",
+}
+
+
+def _allocated(plan: Plan | Status | None) -> Iterator[Raw]:
+    """The allocations of claims among a plan's writes."""
+    for write in plan.writes if isinstance(plan, Plan) else ():
+        if not isinstance(write, MergePatch):
+            continue
+        allocation = (write.patch.get("status") or {}).get("allocation")
+        if allocation is not None:
+            results = allocation["devices"]["results"]
+            yield {"claim": f"{write.namespace}/{write.name}", "results": [_result(result) for result in results]}
+
+
+def _result(result: Raw) -> Raw:
+    told = {field: result[field] for field in ("request", "driver", "pool", "device")}
+    told |= {name: result[field] for field, name in _RESULT.items() if result.get(field)}
+    return {**told, "shared": True} if "shared" in told else told
 
 
 def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[str], list[str]]:

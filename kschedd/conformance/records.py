@@ -58,6 +58,11 @@ class GoldenRecord:
         want: Raw = self.raw["want"]
         return want
 
+    @property
+    def binding(self) -> Raw | None:
+        """What is wanted of a placed pod until PreBind, in a record that says it."""
+        return self.raw.get("binding")
+
 
 def record_files(paths: Iterable[Path]) -> list[Path]:
     """The paths that are files, and the golden record files in those that are folders. Raises RecordError."""

@@ -51,7 +51,8 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
 def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: bool) -> Iterator[str]:
     if record.family == TRACES:
         return traces.trace_differences(record, version, remember=remembered)
-    return differences(record.want, cases.run_case(record, version, remember=remembered))
+    want = record.want if record.binding is None else {**record.want, "binding": record.binding}
+    return differences(want, cases.run_case(record, version, remember=remembered))
 
 
 def version_of(file: Path) -> KubernetesVersion:

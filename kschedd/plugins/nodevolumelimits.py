@@ -2,7 +2,8 @@
 
 A volume that a pod on the node also uses is counted once. A driver without a limit on the node's CSINode, or a node
 without a CSINode, has no limit.
-Source: Kubernetes v1.34, plugins/nodevolumelimits/csi.go.
+Rules: portworx_volumes_counted.
+Source: Kubernetes v1.34 and v1.36, plugins/nodevolumelimits/csi.go.
 Errors: a missing claim rejects the pod; a failing CSI translation is an error on nodes that need it.
 """
 
@@ -30,7 +31,17 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
 from kschedd.plugins.volume_remedies import volume_remedies
-from kschedd.storage.attachable import Attachable, Fault, Storage, attachments_by_node, has_attachable, limits
+from kschedd.storage.attachable import (
+    Attachable,
+    Fault,
+    IsMigrated,
+    Storage,
+    attachments_by_node,
+    has_attachable,
+    limits,
+    migrated_on_csi_nodes,
+    migrated_or_annotated,
+)
 from kschedd.storage.claims import claims_used
 from kschedd.storage.migration import InTree, in_tree
 from kschedd.storage.volumes import StorageError
@@ -49,9 +60,10 @@ class _Wanted:
     volumes: list[Attachable | Fault]
     everywhere: Attached | None  # the same on every node with a CSINode; None if that depends on the node
     objects_at: int  # last change of the objects that determine the volumes
+    is_migrated: IsMigrated
 
     def on(self, csi_node: Object | None) -> Attached | Status:
-        return self.everywhere if self.everywhere is not None else _attached(self.volumes, csi_node)
+        return self.everywhere if self.everywhere is not None else _attached(self.volumes, csi_node, self.is_migrated)
 
 
 @attrs.frozen
@@ -68,13 +80,15 @@ class _Present:
 class NodeVolumeLimits:
     name: ClassVar = "NodeVolumeLimits"
     _cluster: SchedulerCache
+    _is_migrated: IsMigrated
     _present: dict[int, _Present] = attrs.field(factory=dict)  # by row, of the cluster's own table
     _limits: dict[str, tuple[Object, dict[str, int]]] = attrs.field(factory=dict)
     _attachments: tuple[int, Mapping[str, set[tuple[str, str]]]] = (-1, {})  # stamp, by node
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls(handle.cluster)
+        by_rule = handle.rules.portworx_volumes_counted
+        return cls(handle.cluster, migrated_on_csi_nodes if by_rule else migrated_or_annotated)
 
     def skips_pre_filter(self, signature: PodSignature) -> bool:
         return not signature.spec.volumes
@@ -112,9 +126,9 @@ class NodeVolumeLimits:
     def _wanted(self, pod: Pod) -> _Wanted:
         volumes = self._storage().attachables(pod, new=True)
         plain = all(isinstance(volume, Attachable) and volume.plugin is None for volume in volumes)
-        everywhere = _attached(volumes, None) if plain else None
+        everywhere = _attached(volumes, None, self._is_migrated) if plain else None
         assert not isinstance(everywhere, Status), "volumes without fault have no error"
-        return _Wanted(volumes, everywhere, self._cluster.versions.latest(*_COUNTED_KINDS))
+        return _Wanted(volumes, everywhere, self._cluster.versions.latest(*_COUNTED_KINDS), self._is_migrated)
 
     def _storage(self) -> Storage:
         of_kind = self._cluster.of_kind
@@ -155,7 +169,7 @@ class NodeVolumeLimits:
         used: set[tuple[str, str]] = set()
         for other in node.pods:
             if other.signature.spec.volumes:
-                theirs = _attached(storage.attachables(other, new=False), csi_node)
+                theirs = _attached(storage.attachables(other, new=False), csi_node, self._is_migrated)
                 if isinstance(theirs, Status):
                     return theirs
                 used |= theirs
@@ -183,11 +197,11 @@ class NodeVolumeLimits:
         return volume_remedies(context, row, status)
 
 
-def _attached(wanted: list[Attachable | Fault], csi_node: Object | None) -> Attached | Status:
+def _attached(wanted: list[Attachable | Fault], csi_node: Object | None, is_migrated: IsMigrated) -> Attached | Status:
     """The volumes that count on the node; or the error of one of them."""
     found = set()
     for each in wanted:
-        if not each.counts_on(csi_node):
+        if each.plugin is not None and not is_migrated(each.plugin, csi_node):
             continue
         if isinstance(each, Fault):
             return unresolvable(each.why) if each.missing else error(each.why)

@@ -118,9 +118,10 @@ class PlanWait:
 
 @attrs.define(eq=False)
 class BindingProgress:
-    """How many PreBind plugins are done: whoever goes on with the binding elsewhere begins after them."""
+    """What is done: whoever goes on with the binding elsewhere begins after it."""
 
-    pre_binds: int = 0
+    pre_binds: int = 0  # PreBind plugins
+    nominated: bool = False  # the pod was told where it is going, or did not have to be
 
 
 @attrs.define(eq=False)

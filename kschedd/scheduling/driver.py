@@ -191,7 +191,7 @@ class SchedulingDriver:
 
     def _no_longer_pending(self, pod: Pod, rejected: set[str]) -> None:
         self.pending.gone(pod)
-        if pod.uid in self.permit_waits and self.machine.waiting.reject(pod.uid, "", "removed"):
+        if pod.uid in self.machine.waiting.pods and self.machine.waiting.reject(pod.uid, "", "removed"):
             rejected.add(pod.uid)
 
     def _pending_changed(self, event: WatchEvent, pod: Pod, assumed: set[str]) -> None:

@@ -53,7 +53,7 @@ class _Binding:
     pod: Pod
     result: ScheduleResult
     waiting: WaitingPod | None  # None once it is past Permit
-    pre_binds: int
+    progress: BindingProgress
     deadline_s: float | None
 
     @classmethod
@@ -66,7 +66,7 @@ class _Binding:
             assumed.pod,
             assumed.result,
             assumed.waiting.copy() if assumed.waiting is not None and at_permit else None,
-            cycle.progress.pre_binds,
+            attrs.evolve(cycle.progress),
             waits.deadline_s if isinstance(waits, PlanWait) else None,
         )
 
@@ -145,7 +145,7 @@ class DriverSnapshot:
             else:
                 result = _result(machine, frameworks, binding.result)
                 assumed = AssumedPod(copies.of(binding.entry), binding.pod, result, binding.waiting)
-                driver.take_up(binding.number, assumed, BindingProgress(binding.pre_binds), binding.deadline_s, now)
+                driver.take_up(binding.number, assumed, binding.progress, binding.deadline_s, now)
         return driver
 
 

@@ -69,6 +69,7 @@ from kschedd.scheduling.binding_cycle import (
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
 from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.pre_bind import has_pre_bind_work, nomination
 from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
 from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
@@ -351,6 +352,13 @@ class SchedulingMachine:
         """
         pod, state, node_name = assumed.pod, assumed.result.state, assumed.result.node_name
         profile = assumed.framework
+        if self.handle.rules.nominated_before_binding and not progress.nominated:
+            work = has_pre_bind_work(profile, state, pod, node_name)
+            if isinstance(work, Status):
+                return work
+            progress.nominated = True
+            if work or assumed.waiting is not None:
+                yield ExecutePlan(pod.uid, nomination(pod, node_name))  # where it is refused, the binding goes on
         if assumed.waiting is not None:
             yield AwaitPermit(assumed.waiting)
             self.waiting.pods.pop(pod.uid, None)

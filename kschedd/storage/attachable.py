@@ -1,12 +1,13 @@
 """Which CSI volumes of a pod must be attached to its node, and so count towards a driver's limit there.
 
-An in-tree volume counts for the CSI driver it migrates to, on nodes that have a CSINode. A claim without a volume
-counts for its StorageClass' driver, as a volume of its own.
-Source: Kubernetes v1.34, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
+An in-tree volume counts for the CSI driver it migrates to, on nodes that have a CSINode; one of Portworx only where the
+node says so, except by the rule portworx_volumes_counted. A claim without a volume counts for its StorageClass' driver,
+as a volume of its own.
+Source: Kubernetes v1.34 and v1.36, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
 Errors: none raised; a Fault is returned where upstream returns an error.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
@@ -23,9 +24,6 @@ class Attachable:
     handle: str
     plugin: InTree | None = None  # counts only on nodes where this in-tree plugin is migrated
 
-    def counts_on(self, csi_node: Object | None) -> bool:
-        return self.plugin is None or is_migrated(self.plugin, csi_node)
-
 
 @attrs.frozen
 class Fault:
@@ -35,13 +33,18 @@ class Fault:
     missing: bool = False
     plugin: InTree | None = None  # an error only on nodes where this in-tree plugin is migrated
 
-    def counts_on(self, csi_node: Object | None) -> bool:
-        return self.plugin is None or is_migrated(self.plugin, csi_node)
+
+IsMigrated = Callable[[InTree, Object | None], bool]
+"""Whether volumes of the in-tree plugin count for its driver on the node with this CSINode."""
 
 
-def is_migrated(plugin: InTree, csi_node: Object | None) -> bool:
-    """Whether volumes of the in-tree plugin count for its driver on this node."""
-    if csi_node is None or not plugin.migrated:
+def migrated_on_csi_nodes(plugin: InTree, csi_node: Object | None) -> bool:
+    return csi_node is not None and plugin.migrated
+
+
+def migrated_or_annotated(plugin: InTree, csi_node: Object | None) -> bool:
+    """As `migrated_on_csi_nodes`, but for Portworx the node has to say it."""
+    if not migrated_on_csi_nodes(plugin, csi_node):
         return False
     return not plugin.by_annotation or plugin.plugin in migrated_plugins(csi_node)
 

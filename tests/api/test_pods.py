@@ -205,6 +205,32 @@ def test_requests_while_a_pod_is_resized_in_place(status: Raw, cpu: int, memory:
     assert one.pod_spec.requests == {"cpu": 1000, "memory": GI}, "the spec asks what it asked"
 
 
+def resized(cpu: str, allocated: str, infeasible: bool = False) -> Raw:
+    reason = "Infeasible" if infeasible else "Deferred"
+    return {
+        "resources": {"requests": {"cpu": cpu}},
+        "allocatedResources": {"cpu": allocated},
+        "conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu"),
+    [
+        pytest.param({}, 2000, id="nothing-reported"),
+        pytest.param(resized("3", "1"), 3000, id="in-force"),
+        pytest.param(resized("1", "4"), 4000, id="allocated"),
+        pytest.param(resized("1", "500m"), 2000, id="asked"),
+        pytest.param(resized("1", "500m", infeasible=True), 1000, id="asked-in-vain"),
+    ],
+)
+def test_requests_while_pod_level_resources_are_resized_in_place(status: Raw, cpu: int) -> None:
+    one = pod(containers=[asking("500m", "1Gi")], resources={"requests": {"cpu": "2"}}, status=status)
+    assert one.requests == {"cpu": cpu, "memory": GI}
+    assert one.nonzero_requests == (cpu, GI)
+    assert one.pod_spec.requests == {"cpu": 2000, "memory": GI}, "the spec asks what it asked"
+
+
 def test_pods_without_requests_count_with_the_defaults_in_scores_only() -> None:
     one = pod()
     assert one.requests == {}

@@ -12,7 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError
 from kschedd.api.terms import Taint, Toleration
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34_1
+from kschedd.config.kube_versions import V1_34_1, V1_36
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
@@ -21,6 +21,7 @@ from kschedd.framework.status import SKIP, Code, Status
 from kschedd.plugins.imagelocality import ImageLocality
 from kschedd.plugins.nodeaffinity import NodeAffinity
 from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
+from kschedd.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
 from kschedd.plugins.nodename import NodeName
 from kschedd.plugins.nodeports import NodePorts
 from kschedd.plugins.nodeunschedulable import NodeUnschedulable
@@ -239,6 +240,54 @@ def test_images_count_by_size_and_by_how_many_nodes_have_them() -> None:
     )
     # Half the nodes have it, so half its size counts: (500 - 23) of (1000 - 23) MiB.
     assert scores.tolist() == [100 * (500 - 23) // (1000 - 23), 0]
+
+
+def test_an_image_has_the_size_that_is_told_first_which_may_be_none() -> None:
+    first = {"images": [{"names": ["a:1"], "sizeBytes": 0}, {"names": ["b:1"]}]}
+    second = {"images": [{"names": ["a:1"], "sizeBytes": 10**9}, {"names": ["b:1"], "sizeBytes": 10**9}]}
+    cluster = cluster_of(node("n", status=first), node("m", status=second))
+    plugin = ImageLocality.from_args(None, Handle(cluster))
+    for image, scores in (("a:1", [0, 0]), ("b:1", [0, 46])):
+        incoming = pod(containers=[{"name": "c", "image": image}])
+        found = plugin.score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
+        assert found.tolist() == scores, image
+
+
+def test_images_of_volumes_count_by_the_rule_of_1_36() -> None:
+    cluster = cluster_of(node("n", status={"images": [{"names": ["data:1"], "sizeBytes": 500 << 20}]}))
+    volume = {"name": "v", "image": {"reference": "data:1"}}
+    incoming = pod(containers=[{"name": "c", "image": "i"}], volumes=[volume])
+    for version, score in ((V1_34_1, 0), (V1_36, 100 * (500 - 23) // (1000 - 23))):
+        plugin = ImageLocality.from_args(None, Handle(cluster, rules=version.rules))
+        assert (plugin.constant_score(incoming, cluster.table) == 0) is (version is V1_34_1)
+        assert plugin.score_rows(CycleState(), incoming, cluster.table, cluster.table.order).tolist() == [score]
+
+
+def test_a_node_must_declare_the_features_that_a_pod_needs() -> None:
+    both = {"declaredFeatures": ["RestartAllContainersOnContainerExits", "UserNamespacesHostNetworkSupport"]}
+    one = {"declaredFeatures": ["UserNamespacesHostNetworkSupport"]}
+    cluster = cluster_of(node("both", status=both), node("one", status=one), node("none"))
+    rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
+    restarting = pod(initContainers=[{"name": "c", "image": "i", "restartPolicyRules": [rule]}])
+    said = "node(s) didn't match Pod's required features"
+    assert rejected(NodeDeclaredFeatures(), restarting, cluster) == {"one": said, "none": said}
+    assert rejected(NodeDeclaredFeatures(), pod(hostNetwork=True, hostUsers=False), cluster) == {"none": said}
+    assert rejected(NodeDeclaredFeatures(), pod(hostNetwork=True, hostUsers=True), cluster) == {}
+    assert rejected(NodeDeclaredFeatures(), pod(hostUsers=False), cluster) == {}
+
+
+def test_a_node_that_declares_other_features_may_wake_a_pod() -> None:
+    [of_nodes, of_pods] = NodeDeclaredFeatures().events_to_register()
+    before, after = node("n"), node("n", status={"declaredFeatures": ["UserNamespacesHostNetworkSupport"]})
+    waiting = pod("new", hostNetwork=True, hostUsers=False)
+    assert of_nodes.hint is not None
+    assert of_pods.hint is not None
+    assert of_nodes.hint(waiting, before, after) is QUEUE
+    assert of_nodes.hint(waiting, None, before) is QUEUE
+    assert of_nodes.hint(waiting, after, after) is QUEUE_SKIP
+    assert of_pods.hint(waiting, waiting, waiting) is QUEUE_SKIP
+    assert of_pods.hint(waiting, waiting, pod("new")) is QUEUE
+    assert of_pods.hint(waiting, waiting, pod("another")) is QUEUE_SKIP
 
 
 def test_a_pods_image_gets_its_default_tag_and_a_nodes_name_is_taken_as_it_is() -> None:

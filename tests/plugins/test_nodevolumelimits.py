@@ -7,6 +7,8 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import DEFAULT, V1_36
+from kschedd.config.rules import Rules
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
 from kschedd.framework.handle import Handle
@@ -52,10 +54,10 @@ def pod(name: str, *claims: str, node: str = "", volumes: list[dict[str, Any]] |
 
 
 class Trial:
-    def __init__(self, *objects: Object) -> None:
+    def __init__(self, *objects: Object, rules: Rules = DEFAULT.rules) -> None:
         self.cluster = SchedulerCache()
         self.cluster.load([make("Node", "n"), *objects])
-        self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster))
+        self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster, rules=rules))
 
     def judge(self, wanted: Pod) -> Status | None:
         state = CycleState()
@@ -117,6 +119,13 @@ def test_portworx_counts_only_where_the_node_says_it_was_migrated() -> None:
     meta = {"annotations": {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/portworx-volume"}}
     migrated = make("CSINode", "n", metadata=meta, spec=limited.spec)
     assert Trial(migrated, *bound("a", source=source)).judge(pod("new", "a")) == EXCEEDED
+
+
+def test_portworx_counts_everywhere_by_the_rule_of_1_36() -> None:
+    source = {"portworxVolume": {"volumeID": "p"}}
+    trial = Trial(csi_node(pxd_portworx_com=0), *bound("a", source=source), rules=V1_36.rules)
+    assert trial.judge(pod("new", "a")) == EXCEEDED
+    assert trial.judge(pod("new", volumes=[{"name": "v", **source}])) == EXCEEDED
 
 
 def test_inline_disk_that_cannot_be_translated_is_an_error_on_nodes_with_the_driver() -> None:

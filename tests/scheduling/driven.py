@@ -7,6 +7,7 @@ from typing import Any
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.framework.registry import Registry
 from kschedd.queue.entry import QueuedPod
@@ -42,7 +43,13 @@ def pod(name: str, *, cpu: str = "1", priority: int = 0, on: str = "", nominated
 class Driven:
     """A driver with a queue that is a list: pods are popped in the order in which they are named."""
 
-    def __init__(self, *plugins: type[Any], profiles: Sequence[str] = ("default-scheduler",), **settings: Any) -> None:
+    def __init__(
+        self,
+        *plugins: type[Any],
+        profiles: Sequence[str] = ("default-scheduler",),
+        version: KubernetesVersion = DEFAULT,
+        **settings: Any,
+    ) -> None:
         registry = Registry({plugin.name: plugin for plugin in plugins})
         enabled = {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}
         raw = {
@@ -50,7 +57,7 @@ class Driven:
             "kind": "KubeSchedulerConfiguration",
             "profiles": [{"schedulerName": name, "plugins": enabled, **settings} for name in profiles],
         }
-        config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+        config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=version)
         ticks = count()
         self.metrics = SchedulingMetrics(lambda: next(ticks) / 1000)  # every look at the clock takes a millisecond
         self.machine = SchedulingMachine(config, registry=registry, seed=1, metrics=self.metrics)

@@ -7,6 +7,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
@@ -295,6 +296,85 @@ def held() -> Driven:
     run.see(node(), pod("p"))
     run.attempt("p")
     return run
+
+
+# -- where a pod is going, before it is bound ----------------------------------------------------------------------
+
+
+class WorksBefore:
+    name: ClassVar[str] = "WorksBefore"
+
+    def pre_bind_pre_flight(self, state: Any, pod: Pod, node_name: str) -> Status | None:
+        word: str = pod.metadata.get("labels", {}).get("work", "some")
+        return {"none": Status(Code.SKIP), "broken": error("cannot say")}.get(word)
+
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Plan | None:
+        return None
+
+
+def nominated_writes(run: Driven) -> list[Any]:
+    plans = run.driver.take_effects().plans
+    return [write.patch["status"] for plan in plans for write in plan.plan.writes if isinstance(write, MergePatch)]
+
+
+def test_a_pod_is_told_where_it_goes_before_work_in_pre_bind_and_bound_even_if_that_is_refused() -> None:
+    run = Driven(WorksBefore, version=V1_36)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    assert nominated_writes(run) == [{"nominatedNodeName": "n"}]
+    run.driver.plan_executed("uid-p", error("no"), NOW)
+    assert run.called() == "WorksBefore"
+    [wanted] = run.driver.take_effects().plans
+    assert wanted.plan.writes == (Bind("default", "p", "uid-p", "n"),)
+
+
+@pytest.mark.parametrize(
+    ("version", "meta"),
+    [
+        pytest.param(V1_34, {}, id="before-1.35"),
+        pytest.param(V1_36, {"labels": {"work": "none"}}, id="without-work"),
+    ],
+)
+def test_a_pod_is_bound_without_that(version: KubernetesVersion, meta: Raw) -> None:
+    run = Driven(WorksBefore, version=version)
+    run.see(node(), pod("p", **meta))
+    run.attempt("p")
+    assert run.called() == "WorksBefore"
+    assert nominated_writes(run) == []
+
+
+def test_a_pod_that_was_told_already_is_not_told_again() -> None:
+    run = Driven(WorksBefore, version=V1_36)
+    run.see(node(), pod("p", nominated="n"))
+    run.attempt("p")
+    assert run.called() == "WorksBefore"
+    assert nominated_writes(run) == []
+
+
+def test_a_plugin_that_cannot_say_whether_it_has_work_fails_the_binding() -> None:
+    run = Driven(WorksBefore, version=V1_36)
+    run.see(node(), pod("p", labels={"work": "broken"}))
+    run.attempt("p")
+    [failed] = run.driver.take_effects().failures
+    assert failed.message == 'running PreBindPreFlight "WorksBefore": cannot say'
+
+
+def test_a_pod_that_waits_at_permit_is_told_where_it_goes() -> None:
+    run = Driven(Holds, version=V1_36)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    assert nominated_writes(run) == [{"nominatedNodeName": "n"}]
+    run.driver.plan_executed("uid-p", None, NOW)
+    assert list(run.driver.permit_waits) == ["uid-p"]
+
+
+def test_a_pod_deleted_before_it_waits_at_permit_is_rejected() -> None:
+    run = Driven(Holds, version=V1_36)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    run.goes("p")
+    run.driver.plan_executed("uid-p", None, NOW)
+    assert run.driver.binding_cycles == {}
 
 
 def test_a_pod_at_permit_waits_in_flight_and_goes_on_when_it_is_allowed() -> None:
