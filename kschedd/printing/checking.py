@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import attrs
 
+from kschedd.printing.markdown import cell
 from kschedd.printing.xml_text import xml_text
 
 Raw = Mapping[str, Any]
@@ -89,14 +90,14 @@ def as_markdown(report: CheckReport) -> str:
         lines += ["", "| pod | why | least change that was tried |", "|---|---|---|"]
         for pod in report.unplaced:
             commands = "".join(f"<br>{_code(text)}" for text in pod.commands)
-            lines.append(f"| {_code(pod.pod)} | {_cell(pod.why)} | {_cell(pod.remedy) or 'none found'}{commands} |")
-    lines += ["", *(f"- {_cell(text)}" for text in report.refused)] if report.refused else []
+            lines.append(f"| {_code(pod.pod)} | {cell(pod.why)} | {cell(pod.remedy) or 'none found'}{commands} |")
+    lines += ["", *(f"- {cell(text)}" for text in report.refused)] if report.refused else []
     if report.usage:
         lines += ["", "| | before | after | free |", "|---|---|---|---|"]
         lines += [f"| {name} | {before} | {after} | {free} |" for name, before, after, free in _usage(report)]
     for title, rows in _sections(report, usage=False):
         lines += ["", f"<details><summary>{title}</summary>", ""]
-        lines += [*(f"- {_cell(row)}" for row in rows), "", "</details>"]
+        lines += [*(f"- {cell(row)}" for row in rows), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
@@ -169,13 +170,6 @@ def _moved(pod: Raw) -> str:
     where = f" to {pod['to']}" if pod.get("to") else ""
     cause = f" ({pod['cause']})" if pod.get("cause") else ""
     return f"{pod['namespace']}/{pod['name']}: {pod['change']} from {pod['node']}{where}{cause}"
-
-
-def _cell(text: str) -> str:
-    """Text within a table of Markdown: nothing in it is markup."""
-    for sign in "\\`*_[]<>|":
-        text = text.replace(sign, f"\\{sign}" if sign not in "<>" else {"<": "&lt;", ">": "&gt;"}[sign])
-    return " ".join(text.split())
 
 
 def _code(text: str) -> str:

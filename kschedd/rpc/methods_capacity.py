@@ -1,11 +1,15 @@
 """Methods that answer how much fits, or what another configuration does. Each works on forks of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.config.change_version import with_version
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import KubernetesVersion, kube_version
+from kschedd.config.model import Config
 from kschedd.queue.entry import QueuedPod
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
@@ -15,10 +19,12 @@ from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.rpc.workers import GivenUp
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
 from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, fit_count, nodes_needed, pod_of, uids_of
-from kschedd.simulate.comparison import OnResult, Side, compare
+from kschedd.simulate.comparison import OnResult, Side, SideOutcome, compare
 from kschedd.simulate.engine import Engine
+from kschedd.simulate.standing_pods import judge_standing
+from kschedd.simulate.upgrade import Judge, PodOutcomes, compare_versions
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
@@ -68,19 +74,28 @@ class CapacityMethods:
                 "capacity.compare",
                 self.compare,
                 (
-                    Param("configs", "string[]", doc="two configurations, the text of each"),
+                    Param("configs", "string[]", False, [], "two configurations, the text of each"),
                     Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
+                    Param("versions", "string[]", False, [], "instead: two versions of Kubernetes, such as 1.36"),
                 ),
-                doc="Runs one workload under two configurations, each on a fork of the cluster with the same random "
-                "numbers. Nothing is changed.",
+                doc="Runs one workload under two configurations, or by the decisions of two versions of Kubernetes, "
+                "each on a fork of the cluster with the same random numbers. Nothing is changed. For versions without "
+                "a workload, each pod of the cluster is decided about by itself, as if it were to be scheduled now.",
                 returns="`{pods, different: [{pod, a, b, plugin, on_a, on_b, why}], pending}`: how many were tried; "
                 "those that went to different nodes, in the order of their attempts: a and b are the nodes, empty for "
                 "none; plugin is the one whose scores changed most for b against a (empty: not told by scores), on_a "
-                "and on_b by how much it puts b ahead under each; pending is how many have no node, of each.",
+                "and on_b by how much it puts b ahead under each; pending is how many have no node, of each. "
+                "For versions: `{versions, pods, different: [{pod, a, b, why, why_a, why_b, change, rules}], pending, rules: "
+                "[{rule, where, what, since, pods}]}`: change is moved, placed, pending or told (another message); "
+                "rules are what kube-scheduler does otherwise in the one version than in the other, by name: of a pod "
+                "those that are responsible, found by turning them on one at a time (none: several together), and "
+                "all of them with how many pods.",
             ),
         ]
 
     async def compare(self, call: Call) -> Any:
+        if call["versions"]:
+            return await self._compare_versions(call)
         if len(call["configs"]) != 2:
             raise RpcError("invalid", "configs: two are expected")
         snapshot = await self._cluster.snapshot()
@@ -101,13 +116,11 @@ class CapacityMethods:
 
                 cluster = VirtualCluster(resumed=base.engine.snapshot(), on_result=note)
                 try:
-                    daemon = VirtualDaemon(cluster, self._methods)
-                    daemon.call("config.change", what="all", text=config)
+                    VirtualDaemon(cluster, self._methods).call("config.change", what="all", text=config)
                     if manifests:
-                        applied = daemon.call("objects.apply", manifests=manifests)
-                        for fault in applied["errors"]:
-                            raise RpcError(str(fault["code"]), str(fault["message"]), fault)
-                    cluster.engine.run_to_rest(_REST_S)
+                        self._apply(cluster, manifests)
+                    else:
+                        cluster.engine.run_to_rest(_REST_S)
                 finally:
                     cluster.engine.close()
 
@@ -117,6 +130,51 @@ class CapacityMethods:
             return compare(side(configs[0]), side(configs[1]))
         finally:
             base.engine.close()
+
+    async def _compare_versions(self, call: Call) -> Any:
+        if call["configs"] or len(call["versions"]) != 2:
+            raise RpcError("invalid", "versions: two are expected, and no configs beside them")
+        a, b = map(kube_version, call["versions"])
+        snapshot = await self._cluster.snapshot()
+
+        def work(given_up: GivenUp) -> dict[str, Any]:
+            base = VirtualCluster(resumed=snapshot)
+            try:
+                judge = (
+                    self._workload_judge(base.engine, call["manifests"], given_up)
+                    if call["manifests"]
+                    else _standing_judge(base.engine, given_up)
+                )
+                return compare_versions(judge, a, b)
+            finally:
+                base.engine.close()
+
+        return await call.services.workers.run(call.client, work)
+
+    def _workload_judge(self, base: Engine, manifests: Any, given_up: GivenUp) -> Judge:
+        def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
+            outcome = SideOutcome()
+
+            def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+                given_up.check()
+                outcome.note(cluster.engine, entry, result)
+
+            cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
+            try:
+                _reconfigure(cluster.engine, base.machine.config, version)
+                self._apply(cluster, manifests)
+            finally:
+                cluster.engine.close()
+            return outcome.outcomes
+
+        return judge
+
+    def _apply(self, cluster: VirtualCluster, manifests: Any) -> None:
+        """Apply the workload, and let the cluster run until nothing is left to do."""
+        applied = VirtualDaemon(cluster, self._methods).call("objects.apply", manifests=manifests)
+        for fault in applied["errors"]:
+            raise RpcError(str(fault["code"]), str(fault["message"]), fault)
+        cluster.engine.run_to_rest(_REST_S)
 
     async def pods(self, call: Call) -> Any:
         snapshot = await self._cluster.snapshot()
@@ -180,6 +238,25 @@ class CapacityMethods:
             "exact": found.exact,
             "unplaced": [{"pod": pod, "why": why} for pod, why in found.unplaced],
         }
+
+
+def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
+    """Decides about each pod of the cluster by itself."""
+    config, machine = engine.machine.config, engine.machine
+    machine.choose = by_name
+    pods = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
+
+    def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
+        _reconfigure(engine, config, version)
+        wanted = pods if keys is None else [pod for pod in pods if pod.key in keys]
+        return judge_standing(machine, wanted, given_up.check)
+
+    return judge
+
+
+def _reconfigure(engine: Engine, config: Config, version: KubernetesVersion) -> None:
+    catalogue = {**IN_TREE, **engine.machine.registry.catalogue()}
+    engine.driver.reconfigure(with_version(config, version, catalogue))
 
 
 def _wanted(manifests: Any) -> list[dict[str, Any]]:

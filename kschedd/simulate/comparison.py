@@ -16,6 +16,7 @@ from kschedd.scheduling.ranking import Scores
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
+from kschedd.simulate.upgrade import PodOutcome
 
 OnResult = Callable[[Engine, QueuedPod, ScheduleResult | FitError], None]
 Side = Callable[[OnResult], None]
@@ -29,6 +30,10 @@ class SideOutcome:
     nodes: dict[str, str] = attrs.field(factory=dict)
     why: dict[str, str] = attrs.field(factory=dict)
     order: dict[str, None] = attrs.field(factory=dict)
+
+    @property
+    def outcomes(self) -> dict[str, PodOutcome]:
+        return {key: PodOutcome(self.nodes.get(key, ""), self.why.get(key, "")) for key in self.order}
 
     def note(self, engine: Engine, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
         self.order.setdefault(entry.key)

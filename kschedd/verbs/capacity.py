@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kschedd.printing import upgrade
 from kschedd.printing.tables import Table, render
 from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
@@ -129,15 +130,28 @@ def _shape(session: VerbSession, text: str, verb: str) -> dict[str, Any]:
     return {"manifest": manifests[0], "price": amount}
 
 
+_PAGES: Final = {"markdown": upgrade.as_markdown, "html": upgrade.as_html}
+
+
 def _compare_words(words: VerbParser) -> None:
     words.add_argument("--config", action="append", default=[], metavar="FILE", help="a configuration; give two")
+    words.add_argument(
+        "--kube-version",
+        metavar="A,B",
+        help="instead: two versions of Kubernetes, such as 1.34,1.36; without -f each pod of the cluster is decided "
+        "about by itself",
+    )
     file_flag(words, needed=False)
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print so many pods (100)")
-    output_flag(words, FORMS)
+    output_flag(words, (*FORMS, *_PAGES))
 
 
 def compare(session: VerbSession, options: argparse.Namespace) -> int:
     """The status is 1 where pods differ, as diff's."""
+    if options.kube_version is not None:
+        return _compare_versions(session, options)
+    if options.output in _PAGES:
+        raise UsageError(f"compare -o {options.output} is for --kube-version", "compare")
     if len(options.config) != 2:
         raise UsageError("compare --config A --config B: two configurations are expected", "compare")
     sources, failed = sources_of(session, options.config)
@@ -147,6 +161,19 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("capacity.compare", configs=[source.text for source in sources], manifests=manifests)
     if not write_answer(session, options.output, found):
         _write_comparison(session, found, options.limit)
+    return 1 if found["different"] else 0
+
+
+def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
+    versions = [text.strip() for text in options.kube_version.split(",")]
+    if options.config or len(versions) != 2:
+        raise UsageError("compare --kube-version A,B: two versions are expected, and no --config", "compare")
+    manifests = _manifests(session, options.filename) if options.filename else ""
+    found = session.daemon.call("capacity.compare", versions=versions, manifests=manifests)
+    if options.output in _PAGES:
+        session.write(_PAGES[options.output](found, options.limit))
+    elif not write_answer(session, options.output, found):
+        session.write(upgrade.as_text(found, options.limit))
     return 1 if found["different"] else 0
 
 
@@ -169,10 +196,14 @@ def _write_comparison(session: VerbSession, found: dict[str, Any], most: int) ->
 VERBS = (
     Verb(
         "compare",
-        "One workload under two configurations: which pods go elsewhere, and which plugin decided.",
+        "One workload under two configurations or versions: which pods go elsewhere, and what decided.",
         compare,
         _compare_words,
-        examples=("compare --config now.yaml --config packed.yaml -f app.yaml",),
+        examples=(
+            "compare --config now.yaml --config packed.yaml -f app.yaml",
+            "compare --kube-version 1.34,1.36",
+            "compare --kube-version 1.34,1.36 -f app.yaml -o markdown",
+        ),
     ),
     Verb(
         "capacity",

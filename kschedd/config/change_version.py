@@ -1,0 +1,27 @@
+"""A configuration as another version of Kubernetes would read it."""
+
+from __future__ import annotations
+
+import attrs
+
+from kschedd.config.files import written_as_v1
+from kschedd.config.in_tree import IN_TREE, Catalogue
+from kschedd.config.kube_versions import KubernetesVersion
+from kschedd.config.load import load_config
+from kschedd.config.model import Config
+
+
+def with_version(config: Config, version: KubernetesVersion, catalogue: Catalogue = IN_TREE) -> Config:
+    """What it says, with the defaults of the version for what it leaves out. Raises ConfigErrors.
+
+    Feature gates that are not as by default stay so, unless the version lacks them or has locked them.
+    """
+    before = config.version.gates
+    gates = {
+        name: state
+        for name, state in config.feature_gates.items()
+        if state != before[name].default and name in version.gates and not version.gates[name].locked
+    }
+    text = written_as_v1(config, catalogue)
+    new = load_config(text, version.release, catalogue=catalogue, version=version, feature_gates=gates)
+    return attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)

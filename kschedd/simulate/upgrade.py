@@ -1,0 +1,112 @@
+"""What another version of Kubernetes would decide, pod by pod, and which of its rules makes the difference.
+
+A `Judge` decides about all pods by the rules of a version. Which rule a difference comes from is found by trying: the
+older version is given the rules of the newer one, half of them at a time, and a half under which every pod fares as
+before is left out; what remains are rules that change something by themselves. A pod whose outcome no single rule
+explains differs through several together. (Two rules of one half that undo each other for every pod go unnoticed.)
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.config.feature_gates import defaults
+from kschedd.config.kube_versions import KubernetesVersion
+from kschedd.config.rules import RULES
+
+
+@attrs.frozen
+class PodOutcome:
+    """The node that a pod gets, or "" and why it gets none."""
+
+    node: str
+    why: str = ""
+
+
+PodOutcomes = Mapping[str, PodOutcome]
+Judge = Callable[[KubernetesVersion, Collection[str] | None], PodOutcomes]
+"""By the pod's key, in the order of the attempts. With a collection of keys the others may be left out."""
+
+
+def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> dict[str, Any]:
+    """What the method `capacity.compare` answers for two versions."""
+    first, second = judge(a, None), judge(b, None)
+    keys = list(dict.fromkeys((*first, *second)))
+    differing = [key for key in keys if first.get(key) != second.get(key)]
+    alone = _active(judge, a, b, first, differing, _different_rules(a, b)) if differing else {}
+    told = [_told(key, first.get(key), second.get(key), _responsible(key, first, second, alone)) for key in differing]
+    counts: dict[str, int] = {}
+    for each in told:
+        for rule in each["rules"] or [""]:
+            counts[rule] = counts.get(rule, 0) + 1
+    return {
+        "versions": [a.name, b.name],
+        "pods": len(keys),
+        "different": told,
+        "pending": [sum(not outcome.node for outcome in outcomes.values()) for outcomes in (first, second)],
+        "rules": [_rule(name, count) for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))],
+    }
+
+
+def _different_rules(a: KubernetesVersion, b: KubernetesVersion) -> list[str]:
+    before, after = (version.rules.under(defaults(version.gates)) for version in (a, b))
+    return [name for name in RULES if getattr(before, name) != getattr(after, name)]
+
+
+def _active(
+    judge: Judge,
+    a: KubernetesVersion,
+    b: KubernetesVersion,
+    first: PodOutcomes,
+    keys: Sequence[str],
+    rules: Sequence[str],
+) -> dict[str, PodOutcomes]:
+    """The rules that change something by themselves, with what comes of these pods under each."""
+    found: dict[str, PodOutcomes] = {}
+    middle = (len(rules) + 1) // 2
+    for half in (rules[:middle], rules[middle:]):
+        if not half:
+            continue
+        mixed = a
+        for name in half:
+            mixed = mixed.with_rule(name, b)
+        outcomes = judge(mixed, keys)
+        if all(outcomes.get(key) == first.get(key) for key in keys):
+            continue
+        if len(half) == 1:
+            found[half[0]] = outcomes
+        else:
+            found.update(_active(judge, a, b, first, keys, half))
+    return found
+
+
+def _responsible(key: str, first: PodOutcomes, second: PodOutcomes, alone: Mapping[str, PodOutcomes]) -> list[str]:
+    """The rules each of which brings the outcome about; else those that change it; none: several together."""
+    whole = [name for name, outcomes in alone.items() if outcomes.get(key) == second.get(key)]
+    return whole or [name for name, outcomes in alone.items() if outcomes.get(key) != first.get(key)]
+
+
+def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str]) -> dict[str, Any]:
+    on_a, on_b = a or PodOutcome(""), b or PodOutcome("")
+    if on_a.node != on_b.node:
+        change = "moved" if on_a.node and on_b.node else "placed" if on_b.node else "pending"
+    else:
+        change = "told"
+    return {
+        "pod": key,
+        "a": on_a.node,
+        "b": on_b.node,
+        "why": on_a.why or on_b.why,
+        "why_a": on_a.why,
+        "why_b": on_b.why,
+        "change": change,
+        "rules": rules,
+    }
+
+
+def _rule(name: str, pods: int) -> dict[str, Any]:
+    if not name:
+        return {"rule": "", "where": "", "what": "several rules together", "since": "", "pods": pods}
+    rule = RULES[name]
+    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.since, "pods": pods}

@@ -1,0 +1,67 @@
+"""What another version changes, and which rule is responsible: with judges that are told what comes of it."""
+
+from collections.abc import Collection
+
+from kschedd.config.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
+from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions
+
+
+class Told:
+    """A judge by rules; it counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Collection[str] | None] = []
+
+    def __call__(self, version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
+        self.asked.append(keys)
+        rules = version.rules
+        return {
+            "d/same": PodOutcome("n1"),
+            "d/moves": PodOutcome("n2" if rules.balance_before_and_after else "n1"),
+            "d/words": PodOutcome("", "said so" if rules.untolerated_taints_unnamed else "said"),
+            "d/either": PodOutcome("n2" if rules.devices_scored or rules.image_volumes_scored else "n1"),
+            "d/both": PodOutcome("n2" if rules.devices_scored and rules.declared_features else "n1"),
+            "d/lost": PodOutcome("" if rules.portworx_volumes_counted else "n1", "no" * rules.portworx_volumes_counted),
+            "d/found": PodOutcome("n1" if rules.device_taints else "", "no" * (not rules.device_taints)),
+        }
+
+
+def test_each_pod_that_differs_is_told_with_the_rules_that_do_it_by_themselves() -> None:
+    found = compare_versions(Told(), V1_34_1, V1_36)
+    assert found["versions"] == ["1.34.1", "1.36"]
+    assert (found["pods"], found["pending"]) == (7, [2, 2])
+    assert {pod["pod"]: (pod["change"], pod["rules"]) for pod in found["different"]} == {
+        "d/moves": ("moved", ["balance_before_and_after"]),
+        "d/words": ("told", ["untolerated_taints_unnamed"]),
+        "d/either": ("moved", ["image_volumes_scored", "devices_scored"]),
+        "d/both": ("moved", []),
+        "d/lost": ("pending", ["portworx_volumes_counted"]),
+        "d/found": ("placed", ["device_taints"]),
+    }
+    assert {rule["rule"]: rule["pods"] for rule in found["rules"]} == {
+        "": 1,
+        "balance_before_and_after": 1,
+        "devices_scored": 1,
+        "image_volumes_scored": 1,
+        "portworx_volumes_counted": 1,
+        "untolerated_taints_unnamed": 1,
+        "device_taints": 1,
+    }
+
+
+def test_rules_that_both_versions_have_are_not_tried() -> None:
+    found = compare_versions(Told(), V1_34, V1_36)
+    assert "d/words" not in {pod["pod"] for pod in found["different"]}
+
+
+def test_only_pods_that_differ_are_looked_at_again() -> None:
+    judge = Told()
+    compare_versions(judge, V1_34, V1_36)
+    assert judge.asked[:2] == [None, None]
+    assert {tuple(keys or ()) for keys in judge.asked[2:]} == {("d/moves", "d/either", "d/both", "d/lost", "d/found")}
+
+
+def test_without_a_difference_no_rule_is_tried() -> None:
+    judge = Told()
+    found = compare_versions(judge, V1_34, V1_34)
+    assert (found["different"], found["rules"], len(judge.asked)) == ([], [], 2)
