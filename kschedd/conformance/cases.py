@@ -22,10 +22,11 @@ from kschedd.config.rules import Rules
 from kschedd.conformance.records import GoldenRecord
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
-from kschedd.framework.interface import PRE_BIND, PRE_ENQUEUE, RESERVE, PostFilterResult
+from kschedd.framework.interface import PRE_ENQUEUE, RESERVE, PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
-from kschedd.framework.writes import MergePatch, Plan
+from kschedd.plugins.dynamicresources import DynamicResources
+from kschedd.plugins.dynamicresources_state import DeviceAttempt
 from kschedd.scheduling.pre_bind import has_pre_bind_work
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.ranking import Scores
@@ -182,9 +183,7 @@ def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules
         if isinstance(work, Status):
             return {**binding, "error": work.message}
         binding["nominated_node"] = node_name if work else None
-    allocated = [
-        each for plugin in framework.at(PRE_BIND) for each in _allocated(plugin.pre_bind(state, assumed, node_name))
-    ]
+    allocated = list(_allocated(state))
     return {**binding, "allocations": allocated} if allocated else binding
 
 
@@ -196,15 +195,13 @@ _RESULT: Mapping[str, str] = {
 }
 
 
-def _allocated(plan: Plan | Status | None) -> Iterator[Raw]:
-    """The allocations of claims among a plan's writes."""
-    for write in plan.writes if isinstance(plan, Plan) else ():
-        if not isinstance(write, MergePatch):
-            continue
-        allocation = (write.patch.get("status") or {}).get("allocation")
-        if allocation is not None:
-            results = allocation["devices"]["results"]
-            yield {"claim": f"{write.namespace}/{write.name}", "results": [_result(result) for result in results]}
+def _allocated(state: CycleState) -> Iterator[Raw]:
+    """The allocations that DynamicResources has reserved."""
+    attempt = state.data.get(DynamicResources.name)
+    if isinstance(attempt, DeviceAttempt):
+        for place, allocation in sorted(attempt.reserved.items()):
+            results = [_result(result) for result in allocation["devices"]["results"]]
+            yield {"claim": attempt.claims[place].key, "results": results}
 
 
 def _result(result: Raw) -> Raw:

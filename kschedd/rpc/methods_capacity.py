@@ -86,7 +86,7 @@ class CapacityMethods:
                 "none; plugin is the one whose scores changed most for b against a (empty: not told by scores), on_a "
                 "and on_b by how much it puts b ahead under each; pending is how many have no node, of each. "
                 "For versions: `{versions, pods, different: [{pod, a, b, why, why_a, why_b, change, rules}], pending, "
-                "rules: [{rule, where, what, since, pods}]}`: change is moved, placed, pending or told (another message); "
+                "rules: [{rule, where, what, since, pods}]}`: change is moved, placed, pending or told (other words); "
                 "rules are what kube-scheduler does otherwise in the one version than in the other, by name: of a pod "
                 "those that are responsible, found by turning them on one at a time (none: several together), and "
                 "all of them with how many pods.",
