@@ -502,8 +502,10 @@ async def _serve(
 def _load(options: LoadOptions, origin: Collection[str], store: Store) -> None:
     """Fill a new store with a dump; what was assumed is logged."""
     cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
+    log.info("dump", reading=", ".join(origin))
     with collection_paused():
         prepared = read_dump(origin, options, stdin=sys.stdin.buffer, now=store.now)
+        log.info("dump", read=f"{len(prepared.objects):,} objects, which are taken in now")
         taken = run_steps(take_dump(store, prepared))
     for error in taken.errors:
         log.error("dump", what=error)

@@ -280,7 +280,7 @@ class Engine:
                 if self._go_on() or (self._runner is not None and self._runner.run_until_idle()):
                     continue
                 return
-            busy = self._deliver()
+            self._deliver()
             if self._runner is not None and self._runner.run_until_idle():
                 continue
             if self.loop.resume_bindings():
@@ -291,18 +291,16 @@ class Engine:
                 many = self.decisions - before - _FEWEST_AT_ONCE
                 if many > 0 and many > _TIMES_EACH * self.store.count("Pod"):  # which controllers make meanwhile
                     raise LivelockError(self.elapsed, entry.key)
-            elif not busy:
+            elif not self._cursor.behind:
                 break
         if self.auditor is not None:
             self.auditor.audit()
 
-    def _deliver(self) -> bool:
+    def _deliver(self) -> None:
         """Deliver the store events since the last call to scheduler cache and queue."""
-        events = self._cursor.take()
-        for event in events:
+        for event in self._cursor.take():
             self.loop.observe(event)
         self.driver.observed = self._cursor.version
-        return bool(events)
 
     def cycle(self, entry: QueuedPod) -> None:
         """Run the scheduling cycle of a popped pod, and apply its result."""

@@ -114,7 +114,7 @@ class Simulation(Engine):
             if until_s is not None and event.time_s > until_s:
                 break
             if event.time_s > self.elapsed:
-                self.advance(self.start_s + event.time_s)
+                self._skip_to(self.start_s + event.time_s)
             if event.pod is not None:
                 self._try(lambda raw=event.pod: self.store.create(raw))  # type: ignore[misc]
             else:
@@ -124,6 +124,14 @@ class Simulation(Engine):
             self.run_until_idle()
             if progress is not None:
                 progress(number / len(events), len(self.placed), self._waiting)
+
+    def _skip_to(self, until_s: float) -> None:
+        """`advance` for a cluster that is idle: where nothing is due until then, nothing is to be done."""
+        moment = self.next_moment()
+        if self.auditor is None and (moment is None or moment > until_s):
+            self._now_s = until_s
+        else:
+            self.advance(until_s)
 
     def _try(self, write: Callable[[], object]) -> None:
         try:

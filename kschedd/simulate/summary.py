@@ -6,7 +6,7 @@ Units: shares are 0 to 1; seconds are virtual unless the name says `wall`.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 import attrs
@@ -48,7 +48,10 @@ class Utilisation:
         self._since = 0.0
         self._span = 0.0
         self._stamp = -1
-        self._now = np.zeros(1)  # the share of each resource at the last sample; column 0 is pods
+        self._rows = np.zeros((1, 0), dtype=np.int64)  # what each node's pods request; row 0 counts the pods
+        self._used = np.zeros(1, dtype=np.int64)  # of it all
+        self._there = np.zeros(1, dtype=np.int64)
+        self._now = np.zeros(1)  # the share of each resource at the last sample
         self._sum = np.zeros(1)
         self._most = np.zeros(1)
 
@@ -61,15 +64,35 @@ class Utilisation:
             self._since = elapsed_s
         if not table.versions.rows_changed(self._stamp):
             return
+        versions = table.versions
+        rows = None if versions.nodes.at > self._stamp else versions.pods.since(self._stamp)
+        self._stamp = versions.now
         table.make_every_resource()
-        self._stamp = table.versions.now
-        used = np.concatenate(([table.pod_count.sum()], table.requested.sum(axis=1)))
-        there = np.concatenate(([table.allowed_pods.sum()], table.allocatable.sum(axis=1)))
-        missing = len(used) - len(self._now)
+        if rows is None or len(table.requested) + 1 != len(self._used):
+            self._count_all()
+        else:
+            self._count(set(rows))
+        self._now = np.where(self._there > 0, self._used / np.maximum(self._there, 1), 0.0)
+        self._most = np.maximum(self._most, self._now)
+
+    def _count_all(self) -> None:
+        table = self._table
+        self._rows = np.vstack((table.pod_count, table.requested))
+        self._used = self._rows.sum(axis=1)
+        self._there = np.concatenate(([table.allowed_pods.sum()], table.allocatable.sum(axis=1)))
+        missing = len(self._used) - len(self._now)
         if missing:
             self._sum, self._most = np.pad(self._sum, (0, missing)), np.pad(self._most, (0, missing))
-        self._now = np.where(there > 0, used / np.maximum(there, 1), 0.0)
-        self._most = np.maximum(self._most, self._now)
+
+    def _count(self, rows: Iterable[int]) -> None:
+        """Count what changed on these rows of the table."""
+        table = self._table
+        for row in rows:
+            before = self._rows[:, row]
+            self._used -= before
+            before[0] = table.pod_count[row]
+            before[1:] = table.requested[:, row]
+            self._used += before
 
     def by_resource(self) -> dict[str, Use]:
         """The utilisation of every resource that some node has."""
