@@ -6,14 +6,17 @@ applied as any other afterwards.
 """
 
 import gc
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final
 
 import attrs
 
+from kschedd.api.kinds import lookup
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.quantity import nanos
 from kschedd.api.times import seconds
 from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
@@ -32,6 +35,7 @@ Raw = dict[str, Any]
 _FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "RuntimeClass")
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 _ROUNDS: Final = 2  # what is made up has owners and a namespace, too
+_LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # of any resource on one node: an exbibyte
 _TIMES: Final = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
 
 
@@ -139,10 +143,7 @@ def prepare(
             places.update(dict.fromkeys(map(id, made), "made up"))
             objects = [*taker.take(made, on_refusal, on_warning), *objects]
     _note_clusters(in_order, assumptions)
-    for obj in objects:
-        if isinstance(obj, Pod) and not obj.node_name and obj.scheduler_name not in options.profiles:
-            text = f'pending pods of scheduler "{obj.scheduler_name}", which no profile has: nobody schedules them '
-            assumptions.note(f"{text}(--scheduler {obj.scheduler_name}=PROFILE)", obj.key)
+    _note_objects(objects, options, assumptions)
     return Prepared(objects, manifests, errors, assumptions, taken_at)
 
 
@@ -202,6 +203,8 @@ def _newer(one: DumpedObject, other: DumpedObject, assumptions: Assumptions) -> 
     """Of two objects of one name the one that was written later."""
     if one.raw["metadata"].get("uid") != other.raw["metadata"].get("uid"):
         assumptions.note("two objects of one name with different uids, the later one taken", _name(one.raw))
+        if one.raw["kind"] == "Namespace" and _name(one.raw) == "kube-system":
+            assumptions.note("objects of two clusters: what they have by the same name is taken once")
     elif one.raw != other.raw:
         assumptions.note("an object twice, as it was at different times: the later one taken", _name(one.raw))
     else:
@@ -212,6 +215,32 @@ def _newer(one: DumpedObject, other: DumpedObject, assumptions: Assumptions) -> 
 def _version(found: DumpedObject) -> int:
     text = found.raw["metadata"].get("resourceVersion")
     return int(text) if isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 20 else 1 << 63
+
+
+def _note_objects(objects: Iterable[Object], options: LoadOptions, assumptions: Assumptions) -> None:
+    """What is taken and not acted on as its cluster would."""
+    seen: set[int] = set()  # specs, of which many pods share one
+    for obj in objects:
+        if isinstance(obj, Pod):
+            if not obj.node_name and obj.scheduler_name not in options.profiles:
+                text = f'pending pods of scheduler "{obj.scheduler_name}", which no profile has: nobody schedules them '
+                assumptions.note(f"{text}(--scheduler {obj.scheduler_name}=PROFILE)", obj.key)
+            if id(obj.pod_spec) not in seen:
+                seen.add(id(obj.pod_spec))
+                spec = obj.pod_spec.raw
+                for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+                    requests = (container.get("resources") or {}).get("requests") or {}
+                    _note_amounts("requests", obj, requests, assumptions)
+        elif isinstance(obj, Node):
+            _note_amounts("allocatable", obj, obj.status.get("allocatable") or {}, assumptions)
+        elif not lookup(obj.kind).known:
+            group = str(obj.raw["apiVersion"]).rpartition("/")[0]
+            assumptions.note(f"{obj.kind}.{group} is a kind that nothing here acts on: kept as it is")
+
+
+def _note_amounts(what: str, obj: Object, amounts: Mapping[str, Any], assumptions: Assumptions) -> None:
+    if any(nanos(amount) > _LARGEST_AMOUNT_NANOS for amount in amounts.values()):
+        assumptions.note(f"absurd quantities in the {what} of {obj.kind}s, counted as kube-scheduler counts", obj.key)
 
 
 def _note_clusters(found: Iterable[DumpedObject], assumptions: Assumptions) -> None:

@@ -65,7 +65,10 @@ def _unplaced(key: str, new: bool, pod: Raw, told: Raw) -> UnplacedPod:
         return UnplacedPod(key, new, why, "", ())
     displaced = f"; it would displace {', '.join(best['displaced'])}" if best.get("displaced") else ""
     placed = f" (tried: then on {best['placed_on']}{displaced})" if best.get("placed_on") else ""
-    return UnplacedPod(key, new, why, f"{best['sentence']}{placed}", [each["command"] for each in best["commands"]])
+    # The pod itself is there on the fork only: what has to change of it stands in the manifest that it is made from.
+    name = key.partition("/")[2]
+    commands = [each["command"] for each in best["commands"] if f" {name} " not in each["command"]]
+    return UnplacedPod(key, new, why, f"{best['sentence']}{placed}", commands)
 
 
 def _troubles(kind: str, raw: Raw) -> list[str]:

@@ -233,6 +233,50 @@ def test_events_and_leases_are_not_taken_and_custom_objects_are_kept() -> None:
     assert "Events are not taken" in prepared.assumptions.texts()
 
 
+def test_custom_kinds_are_named_once_each() -> None:
+    rollouts = [
+        kept("Rollout", f"r{n}", 4 + n, api="argoproj.io/v1alpha1", namespace="default", spec={}) for n in range(5)
+    ]
+    said = _prepared(*rollouts, kept("Old", "o", 20, api="example.com/v1", namespace="default")).assumptions.texts()
+    assert said.count("Rollout.argoproj.io is a kind that nothing here acts on: kept as it is (5 times)") == 1
+    assert said.count("Old.example.com is a kind that nothing here acts on: kept as it is") == 1
+
+
+def test_fields_and_kinds_of_1_20_are_dropped_or_left_out_and_said() -> None:
+    old = pod("a", 2, "n1")
+    old["metadata"] |= {"selfLink": "/api/v1/namespaces/default/pods/a", "clusterName": "c"}
+    psp = kept("PodSecurityPolicy", "p", 8, api="policy/v1beta1", spec={"privileged": True})
+    prepared = _prepared(node("n1", 1), old, psp, kept("ComponentStatus", "etcd-0", 9))
+    assert [obj.name for obj in prepared.objects] == ["n1", "a", "p"]
+    assert len(prepared.errors) == 1
+    assert "dump:3: ComponentStatus etcd-0 was left out" in prepared.errors[0]
+    said = "\n".join(prepared.assumptions.texts())
+    assert 'Pod: unknown field "metadata.clusterName", dropped: default/a' in said
+    assert "PodSecurityPolicy.policy is a kind that nothing here acts on" in said
+
+
+def test_what_cannot_be_counted_is_left_out_and_what_nobody_has_is_said() -> None:
+    raws = [pod("minus", 2, cpu="-1"), pod("words", 3, cpu="lots"), pod("huge", 4, cpu="1e30"), node("n2", 5, "1e40")]
+    prepared = _prepared(node("n1", 1), *raws)
+    assert [obj.name for obj in prepared.objects] == ["n1", "huge", "n2"]
+    assert ["minus" in prepared.errors[0], "words" in prepared.errors[1], len(prepared.errors)] == [True, True, 2]
+    said = prepared.assumptions.texts()
+    assert "absurd quantities in the requests of Pods, counted as kube-scheduler counts: default/huge" in said
+    assert "absurd quantities in the allocatable of Nodes, counted as kube-scheduler counts: n2" in said
+
+
+def test_two_clusters_in_one_dump_are_said() -> None:
+    raws = [kept("Namespace", "kube-system", 50), kept("Namespace", "kube-system", 60)]
+    versions = ("v1.27.1", "v1.33.0")
+    for number, version in enumerate(versions, 1):
+        raw = node(f"n{number}", number)
+        raw["status"]["nodeInfo"] = {"kubeletVersion": version}
+        raws.append(raw)
+    said = _prepared(*raws).assumptions.texts()
+    assert "objects of two clusters: what they have by the same name is taken once" in said
+    assert "nodes of several versions: v1.27, v1.33" in said
+
+
 def test_pods_of_unknown_schedulers_are_named() -> None:
     raws = [node("n1", 1), pod("a", 2, spec={"schedulerName": "volcano"})]
     simulation = _loaded(*raws)
