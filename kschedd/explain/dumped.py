@@ -56,7 +56,7 @@ def _why(
         yield f"{there[1]} nodes were counted there and {here} are here: nodes came or went, or the dump lacks some"
     if not message:
         yield "it fits here: what it lacked has come since its last attempt there, or that scheduler has other rules"
-    release = f"v{_minor(version.patch)}"
+    release = f"v{version.patch}"
     releases = sorted({_release(node) for node in nodes} - {"", release})
     if releases:
         yield (
@@ -84,11 +84,7 @@ def _of_nodes(message: str) -> str:
 def _release(node: Node) -> str:
     info = node.status.get("nodeInfo")
     text = str(info.get("kubeletVersion") or "") if isinstance(info, dict) else ""
-    return _minor(text)
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
+    return re.split("[-+]", text)[0]  # without what a vendor adds
 
 
 def _stamp(moment: float | None) -> str | None:

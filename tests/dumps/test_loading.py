@@ -358,7 +358,7 @@ _NO_VICTIMS = "preemption: 0/2 nodes are available: 2 No preemption victims foun
         ),
         pytest.param(
             _pending("0/2 nodes are available: 2 Too many pods."),
-            ("nodes are v1.29, so its scheduler may be",),
+            ("nodes are v1.29.4, so its scheduler may be",),
             id="old",
         ),
         pytest.param(
@@ -382,9 +382,9 @@ def test_what_the_clusters_own_scheduler_said_is_told_without_an_attempt(
     tmp_path: Path, scenario: Any, dumped: Raw, reasons: tuple[str, ...] | None
 ) -> None:
     nodes = [node("n1", 1), node("n2", 2)]
-    if reasons and "v1.29" in reasons[0]:
+    if reasons and "v1.29.4" in reasons[0]:
         for one in nodes:
-            one["status"]["nodeInfo"] = {"kubeletVersion": "v1.29.4"}
+            one["status"]["nodeInfo"] = {"kubeletVersion": "v1.29.4+k3s1"}
     source = tmp_path / "dump.json"
     source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, dumped]}))
     scenario.do("pause", "")
