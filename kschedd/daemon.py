@@ -58,6 +58,7 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
+from kschedd.config.rules import Rules
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
@@ -149,7 +150,7 @@ async def cluster_actors(
     )
     kept = None
     if store is None:
-        kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin)
+        kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin, config.rules)
         store.max_object_bytes = max_object_bytes
         store.service_range = service_range
 
@@ -295,10 +296,11 @@ def _open_store(
     admission: Admission | None,
     leave_out: Collection[ObjectRef],
     begin: Callable[[Store], None] | None,
+    rules: Rules,
 ) -> tuple[Journal | None, Store]:
     """The journal, and the store restored from it, or a new store. Raises JournalError."""
     if file is None:
-        store = Store(now=clock.now, seed=seed, admission=admission)
+        store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
         if begin is not None:
             begin(store)
         return None, store
@@ -315,8 +317,9 @@ def _open_store(
     if opened.store is not None:
         if begin is not None:
             log.warning("dump_not_read", why="the journal has a cluster already, which goes on")
+        opened.store.rules = rules
         return opened.journal, opened.store
-    store = Store(now=clock.now, seed=seed, admission=admission)
+    store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
     try:
         if begin is not None:
             begin(store)

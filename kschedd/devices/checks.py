@@ -22,10 +22,10 @@ LONGEST_EXPRESSION: Final = 10 * 1024
 _NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
 
 
-def selector_faults(raw: Raw) -> list[FieldError]:
-    """The faults of the selectors in an object of one of KINDS."""
+def selector_faults(raw: Raw, *, shares: bool = False) -> list[FieldError]:
+    """The faults of the selectors in an object of one of KINDS. `shares`: whether devices are given out in shares."""
     spec, path = _spec_of(raw)
-    return [fault for place, selectors in _selectors(spec, path) for fault in _selector_faults(place, selectors)]
+    return [fault for place, found in _selectors(spec, path) for fault in _selector_faults(place, found, shares)]
 
 
 def admin_faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
@@ -56,7 +56,7 @@ def _selectors(spec: Raw, path: str) -> Iterator[tuple[str, Any]]:
             yield f"{here}.firstAvailable[{number}].selectors", alternative.get("selectors") or ()
 
 
-def _selector_faults(path: str, selectors: Any) -> Iterator[FieldError]:
+def _selector_faults(path: str, selectors: Any, shares: bool) -> Iterator[FieldError]:
     for index, selector in enumerate(selectors):
         if selector.get("cel") is None:
             continue
@@ -65,5 +65,5 @@ def _selector_faults(path: str, selectors: Any) -> Iterator[FieldError]:
         if len(expression) > LONGEST_EXPRESSION:
             why = f"Too long: may not be more than {LONGEST_EXPRESSION} bytes"
             yield FieldError(place, expression, why)
-        elif (error := compile_error(expression)) is not None:
+        elif (error := compile_error(expression, shares=shares)) is not None:
             yield invalid(place, expression, error)

@@ -247,7 +247,8 @@ class _Explaining:
             self._notes.append(
                 f"a search ends at {enough} feasible nodes; here all {len(feasible)} are scored against each other"
             )
-        self._notes += upstream_bugs.notes(self._pod, self._scheduler.cluster)
+        balanced = getattr(self._profile.plugins.get("NodeResourcesBalancedAllocation"), "resources", ())
+        self._notes += upstream_bugs.notes(self._pod, self._scheduler.cluster, self._profile.rules, balanced)
         names = self._table.names
         totals = (
             {}

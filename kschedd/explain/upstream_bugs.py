@@ -1,22 +1,36 @@
-"""Where kube-scheduler 1.34.1 decides by a bug of its own, and so do we: said to whoever asks about such a pod.
+"""Where kube-scheduler decides by a bug of its own, and so do we: said to whoever asks about such a pod.
 
 Sources: the issues named, and the modules that follow upstream there (InterPodAffinity, the allocator, quantities).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from kschedd.api.amounts import amount
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import MAX_INT64, nanos
 from kschedd.api.selectors import SelectorError
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import DEFAULT
+from kschedd.config.rules import Rules
 from kschedd.devices.claims import ClaimError, allocation, pod_claims, read_claim
+from kschedd.devices.extended_resources import IMPLICIT, DeviceClassResolver
 from kschedd.plugins.interpodaffinity import as_asked
 
 
-def notes(pod: Pod, cluster: SchedulerCache) -> list[str]:
-    """Sentences about this pod; none for most."""
-    return [*_namespaces(pod), *_alternatives(pod, cluster), *_overflows(pod)]
+def notes(pod: Pod, cluster: SchedulerCache, rules: Rules = DEFAULT.rules, balanced: Collection[str] = ()) -> list[str]:
+    """Sentences about this pod; none for most.
+
+    `rules`: those of the version whose decisions are made; `balanced`: what NodeResourcesBalancedAllocation scores.
+    """
+    found = [*_namespaces(pod), *_overflows(pod)]
+    if not rules.alternatives_kept_apart:
+        found += _alternatives(pod, cluster)
+    if rules.partitionable_devices:
+        found += _pools_of_one_name(pod, cluster)
+    if rules.extended_resources:
+        found += _classes_without_resource(pod, cluster)
+        found += _crashes(pod, cluster, balanced)
+    return found
 
 
 def _namespaces(pod: Pod) -> Iterator[str]:
@@ -50,6 +64,57 @@ def _alternatives(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
                     f"claim {claim}, request {request.name}: an alternative after the first wants all devices; as in "
                     "kube-scheduler 1.34.1, once it has one the search goes on as if it were the first alternative"
                 )
+
+
+def _open_claims(pod: Pod, cluster: SchedulerCache) -> bool:
+    """Whether devices are to be allocated to claims of the pod."""
+    if not pod.pod_spec.resource_claims:
+        return False
+    try:
+        return any(allocation(claim) is None for claim in pod_claims(pod, cluster.of_kind("ResourceClaim")))
+    except ClaimError:
+        return False
+
+
+def _pools_of_one_name(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
+    if not _open_claims(pod, cluster):
+        return
+    drivers: dict[str, set[str]] = {}
+    for one in cluster.of_kind("ResourceSlice").values():
+        if one.spec.get("sharedCounters"):
+            pool = (one.spec.get("pool") or {}).get("name") or ""
+            drivers.setdefault(pool, set()).add(one.spec.get("driver") or "")
+    for pool, of_pool in sorted(drivers.items()):
+        if len(of_pool) > 1:
+            yield (
+                f"the pools named {pool} of {', '.join(sorted(of_pool))} share their counters, those of the one that "
+                "is looked at first: kube-scheduler 1.36.3 remembers counters by the pool's name without the driver"
+            )
+
+
+def _classes_without_resource(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
+    asked = [name for name, amount in pod.pod_spec.requests.items() if amount and name.startswith(IMPLICIT)]
+    if not asked:
+        return
+    known = DeviceClassResolver(cluster).classes()
+    for name in sorted(asked):
+        device_class = cluster.get("DeviceClass", name.removeprefix(IMPLICIT))
+        if device_class is not None and name not in known:
+            yield (
+                f"{name} has no DeviceClass behind it: another class that names "
+                f"{device_class.spec['extendedResourceName']} was preferred, and kube-scheduler 1.36.3 then does not "
+                "know this one by its own name either"
+            )
+
+
+def _crashes(pod: Pod, cluster: SchedulerCache, balanced: Collection[str]) -> Iterator[str]:
+    classes = DeviceClassResolver(cluster).classes()
+    for name in sorted(set(balanced) & set(classes)):
+        if pod.pod_spec.requests.get(name) and classes[name].spec.get("selectors"):
+            yield (
+                f"NodeResourcesBalancedAllocation scores {name}, and DeviceClass {classes[name].name} behind it has "
+                "selectors: kube-scheduler 1.36.3 crashes there, here its devices are counted"
+            )
 
 
 def _overflows(pod: Pod) -> Iterator[str]:

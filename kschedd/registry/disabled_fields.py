@@ -1,10 +1,12 @@
 """Fields of features that are off by default: dropped from new objects, kept where the old object uses them.
 
+Those of devices are off in 1.34 and on in 1.36.
+
 Source: Kubernetes v1.34, pkg/api/pod/util.go (dropDisabledFields) and pkg/registry/resource/*/strategy.go; the defaults
 of the feature gates in pkg/features/kube_features.go.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 Raw = dict[str, Any]
@@ -104,35 +106,51 @@ def _without_file_key(variable: Raw) -> Raw:
     return {**variable, "valueFrom": {name: value for name, value in source.items() if name != "fileKeyRef"}}
 
 
-_OF_REQUEST: Final = ("capacity",)
-_OF_DEVICE: Final = (
-    "consumesCounters", "nodeName", "nodeSelector", "allNodes", "taints", "bindsToNode", "bindingConditions",
-    "bindingFailureConditions", "allowMultipleAllocations",
-)  # fmt: skip
+NO_FEATURES: Final[frozenset[str]] = frozenset()
+
+# The fields of each feature, by its name.
+_OF_CLASS: Final = {"extended_resources": ("extendedResourceName",)}
+_OF_SLICE: Final = {"partitionable_devices": ("sharedCounters", "perDeviceNodeSelection")}
+_OF_DEVICE: Final = {
+    "partitionable_devices": ("consumesCounters", "nodeName", "nodeSelector", "allNodes"),
+    "device_taints": ("taints",),
+    "binding_conditions": ("bindsToNode", "bindingConditions", "bindingFailureConditions"),
+    "consumable_capacity": ("allowMultipleAllocations",),
+}
+_OF_REQUEST: Final = {"consumable_capacity": ("capacity",)}
+
+_Fields = Mapping[str, tuple[str, ...]]
 
 
-def drop_disabled_device_fields(new: Raw, old: Old | None) -> None:
+def _off(fields: _Fields, features: frozenset[str], used: Collection[str]) -> list[str]:
+    """The fields among these whose feature is off, and that are not in use already."""
+    return [
+        field for feature, of_it in fields.items() if feature not in features for field in of_it if field not in used
+    ]
+
+
+def drop_disabled_device_fields(new: Raw, old: Old | None, features: frozenset[str] = NO_FEATURES) -> None:
     """Drop fields from an object of resource.k8s.io. Modifies `new`, which is already a copy.
 
-    Those of DRAPartitionableDevices, DeviceTaints, DeviceBindingConditions, ConsumableCapacity, ExtendedResource.
+    `features`: those of partitionable_devices, device_taints, binding_conditions, consumable_capacity and
+    extended_resources that are on.
     """
     spec = new.get("spec") or {}
     before = (old or {}).get("spec") or {}
     if new.get("kind") == "DeviceClass":
-        if "extendedResourceName" not in before:
-            new["spec"] = _without(spec, ("extendedResourceName",))
+        if gone := _off(_OF_CLASS, features, before):
+            new["spec"] = _without(spec, gone)
     elif new.get("kind") == "ResourceSlice":
-        fields = [f for f in ("sharedCounters", "perDeviceNodeSelection") if f not in before]
-        slim = _without(spec, fields)
+        slim = _without(spec, _off(_OF_SLICE, features, before))
         if "devices" in slim:
             used = {field for device in before.get("devices") or () for field in device}
-            rest = [field for field in _OF_DEVICE if field not in used]
+            rest = _off(_OF_DEVICE, features, used)
             slim = {**slim, "devices": [_device(device, rest) for device in slim["devices"]]}
         new["spec"] = slim
     elif new.get("kind") == "ResourceClaim":
-        new["spec"] = _claim(spec, before)
+        new["spec"] = _claim(spec, before, features)
     elif new.get("kind") == "ResourceClaimTemplate" and "spec" in spec:
-        new["spec"] = {**spec, "spec": _claim(spec["spec"], before.get("spec") or {})}
+        new["spec"] = {**spec, "spec": _claim(spec["spec"], before.get("spec") or {}, features)}
 
 
 def _without(raw: Raw, fields: Any) -> Raw:
@@ -147,13 +165,13 @@ def _device(device: Raw, fields: list[str]) -> Raw:
     return slim
 
 
-def _claim(spec: Raw, before: Old) -> Raw:
+def _claim(spec: Raw, before: Old, features: frozenset[str]) -> Raw:
     devices = spec.get("devices")
     if not devices:
         return spec
     changed = dict(devices)
     used = {field for request in _requests_of(before) for field in request}
-    fields = [field for field in _OF_REQUEST if field not in used]
+    fields = _off(_OF_REQUEST, features, used)
     if devices.get("requests"):
         changed["requests"] = [_request(request, fields) for request in devices["requests"]]
     return {**spec, "devices": changed}

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.registry.disabled_fields import drop_disabled, drop_disabled_device_fields
+from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled, drop_disabled_device_fields
 from kschedd.registry.same import same
 from kschedd.registry.services import create_service, update_service
 
@@ -38,14 +38,15 @@ class KindStrategy:
     on_create: Callable[[Raw, str], None] | None = None  # with the present time
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
+    of_devices: bool = False  # has fields of features that may be off (`disabled_fields`)
 
 
 def strategy_of(kind: str) -> KindStrategy:
     return _BY_KIND.get(kind, _PLAIN)
 
 
-def prepare_create(kind: str, raw: Raw, at: str) -> Raw:
-    """The object as it is created; `at` is the present time."""
+def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
+    """The object as it is created; `at` is the present time. `features`: those of devices that are on."""
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status and not strategy.created_with_status:
@@ -54,17 +55,21 @@ def prepare_create(kind: str, raw: Raw, at: str) -> Raw:
         new["metadata"] = {**(new.get("metadata") or {}), "generation": 1}
     if strategy.on_create is not None:
         strategy.on_create(new, at)
+    if strategy.of_devices:
+        drop_disabled_device_fields(new, None, features)
     return new
 
 
-def prepare_update(kind: str, raw: Raw, old: Old) -> Raw:
-    """The updated object with what a plain update does not change, and its generation."""
+def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_FEATURES) -> Raw:
+    """The updated object with what a plain update does not change, and its generation. `features`: of devices."""
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status:
         _keep(new, old, "status")
     if strategy.on_update is not None:
         strategy.on_update(new, old)
+    if strategy.of_devices:
+        drop_disabled_device_fields(new, old, features)
     if any(not same(new.get(part), old.get(part)) for part in strategy.counts) or (
         kind == "Deployment" and not same(_annotations(new), _annotations(old))
     ):
@@ -272,24 +277,13 @@ def _update_cron_job(new: Raw, old: Old) -> None:
     _in_job_template(new, old)
 
 
-# --- devices -------------------------------------------------------------------------------------------------------
-
-
-def _create_devices(new: Raw, at: str) -> None:
-    drop_disabled_device_fields(new, None)
-
-
-def _update_devices(new: Raw, old: Old) -> None:
-    drop_disabled_device_fields(new, old)
-
-
 _PLAIN: Final = KindStrategy()
 _WITH_STATUS: Final = KindStrategy(status=True)
 _WORKLOAD: Final = KindStrategy(
     status=True, counts=("spec",), born=True, on_create=_create_workload, on_update=_update_workload
 )
 _CONDITIONAL: Final = KindStrategy(unconditional=False)
-_DEVICES: Final = KindStrategy(on_create=_create_devices, on_update=_update_devices)
+_DEVICES: Final = KindStrategy(of_devices=True)
 
 _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "Pod": KindStrategy(

@@ -11,6 +11,12 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
 from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match, label_value, qualified_name
 from kschedd.registry.go_structs import go_struct
+from kschedd.registry.validation_device_features import (
+    validate_device_features,
+    validate_extended_resource_name,
+    validate_requested_capacity,
+    validate_shared_counters,
+)
 from kschedd.registry.validation_meta import validate_annotations, validate_labels
 from kschedd.registry.validation_selectors import validate_node_selector
 
@@ -72,6 +78,8 @@ def _validate_template_meta(meta: Raw, faults: Faults) -> None:
 
 def validate_device_class(item: Raw, faults: Faults) -> None:
     spec = item.get("spec") or {}
+    if spec.get("extendedResourceName") is not None:
+        validate_extended_resource_name(spec["extendedResourceName"], "spec.extendedResourceName", faults)
     _validate_selectors(spec.get("selectors") or (), "spec.selectors", faults)
     for index, config in enumerate(spec.get("config") or ()):
         _validate_config(config, f"spec.config[{index}]", faults)
@@ -202,6 +210,10 @@ def _validate_exact(request: Raw, path: str, faults: Faults) -> None:
     _validate_selectors(request.get("selectors") or (), f"{path}.selectors", faults)
     for index, toleration in enumerate(request.get("tolerations") or ()):
         _validate_toleration(toleration, f"{path}.tolerations[{index}]", faults)
+    requested = (request.get("capacity") or {}).get("requests") or {}
+    for key in requested:
+        _validate_attribute_name(key, f"{path}.capacity.requests[{key}]", faults)
+    validate_requested_capacity(requested.items(), f"{path}.capacity.requests", faults)
 
 
 def _validate_toleration(toleration: Raw, path: str, faults: Faults) -> None:
@@ -260,6 +272,8 @@ def validate_slice(item: Raw, faults: Faults) -> None:
             _validate_attribute(attribute, f"{here}.attributes[{key}]", faults)
         for key in device.get("capacity") or ():
             _validate_attribute_name(key, f"{here}.capacity[{key}]", faults)
+        validate_device_features(device, here, faults, per_device=bool(spec.get("perDeviceNodeSelection")))
+    validate_shared_counters(spec, faults)
 
 
 def _validate_place(spec: Raw, faults: Faults) -> None:
@@ -277,8 +291,9 @@ def _validate_place(spec: Raw, faults: Faults) -> None:
             faults.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, why))
     if spec.get("allNodes") is False:
         faults.append(invalid("spec.allNodes", False, "must be either unset or set to true"))
-    # perDeviceNodeSelection stands behind a feature gate that is off: a server drops it before it looks.
-    places = [place for place in _PLACES[:-1] if spec.get(place) not in (None, "", False)]
+    if spec.get("perDeviceNodeSelection") is False:
+        faults.append(invalid("spec.perDeviceNodeSelection", False, "must be either unset or set to true"))
+    places = [place for place in _PLACES if spec.get(place) not in (None, "", False)]
     which = f"exactly one of {', '.join(f'`{place}`' for place in _PLACES)} is required"
     if not places:
         faults.append(required("spec", which))

@@ -137,6 +137,11 @@ class Framework:
     def name(self) -> str:
         return self.profile.scheduler_name
 
+    @property
+    def rules(self) -> Rules:
+        """Those of the version whose decisions are made."""
+        return next(made.rules for made in self.made_of.values())
+
     def at(self, point: ExtensionPoint[P]) -> list[P]:
         """The plugins at an extension point, in order; in-tree plugins with nothing to do there are left out."""
         found = self._at.get(point.name)

@@ -129,8 +129,9 @@ class Engine:
         self._runner: ControllerRunner | None
         if resumed is None:
             self.start_s = self._now_s = start_s
-            self.store = store or Store(now=lambda: self._now_s, seed=seed)
-            machine = SchedulingMachine(config or default_config(), registry=registry, seed=seed, choose=choose)
+            config = config or default_config()
+            self.store = store or Store(now=lambda: self._now_s, seed=seed, rules=config.rules)
+            machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose)
             self.loop = SchedulingLoop(machine, self, recorder=recorder, on_effects=self._applied)
             self._runner = ControllerRunner(self.store, controllers) if controllers else None
             self._cursor = self.store.watch(None, 0)

@@ -15,6 +15,7 @@ import attrs
 import msgpack
 
 from kschedd.api.objects import Object
+from kschedd.config.kube_versions import V1_36
 from kschedd.store.admission import PLUGINS, Admission
 from kschedd.store.errors import ApiError
 from kschedd.store.field_validation import known_fields
@@ -35,7 +36,9 @@ class Standing:
     """Takes objects one after the other, and knows their names: a second one of a name is refused."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        self._scratch = Store(now=now, admission=Admission(dict.fromkeys(PLUGINS, False)), objects=(), history=1)
+        # Fields of any version are kept: the server they stood in has let them in.
+        off = Admission(dict.fromkeys(PLUGINS, False))
+        self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=V1_36.rules)
         self._whole_specs: set[bytes] = set()  # packed pod specs without unknown fields
 
     def take(self, raws: Iterable[Raw], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:

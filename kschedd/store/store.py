@@ -28,6 +28,8 @@ from kschedd.api.pods import Pod
 from kschedd.api.schema_check import check_meta_schema, check_schema, without_nulls
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
+from kschedd.config.kube_versions import DEFAULT
+from kschedd.config.rules import Rules
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import admin_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
@@ -114,7 +116,9 @@ class Store:
         history: int = 100_000,
         max_object_bytes: int = MAX_OBJECT_BYTES,
         service_range: str = SERVICE_RANGE,
+        rules: Rules = DEFAULT.rules,
     ) -> None:
+        self.rules = rules  # of the version of Kubernetes that it stands for
         self.max_object_bytes = max_object_bytes
         self.service_range = service_range
         self._now = now
@@ -698,6 +702,7 @@ class Store:
             events=() if since is None else self._log.written_after(since),
             max_object_bytes=self.max_object_bytes,
             service_range=self.service_range,
+            rules=self.rules,
         )
         if since is not None:
             twin._random.setstate(self._random.getstate())
@@ -888,7 +893,7 @@ class Store:
                 write = self._field_write(managing.manager, defaulted, "", kind)
                 entries = entries_of_new(encoded_object(as_stated(defaulted, raw)), write)
             admitted = self._admission.admit(asked, defaulted, self)
-            prepared = prepare_create(kind, admitted, stamp(self._now()))
+            prepared = prepare_create(kind, admitted, stamp(self._now()), self._features)
             if restore and defaulted.get("status"):
                 prepared["status"] = defaulted["status"]
             meta = dict(prepared["metadata"])
@@ -948,12 +953,17 @@ class Store:
         if size > self.max_object_bytes:
             raise TooLarge(kind, name, size, self.max_object_bytes)
 
+    @property
+    def _features(self) -> frozenset[str]:
+        return frozenset(self.rules.names)
+
     def _device_faults(self, kind: str, raw: Raw) -> tuple[builtins.list[FieldError], builtins.list[FieldError]]:
         """Device selectors that do not compile, and admin access where the namespace does not allow it."""
         if kind not in DEVICE_KINDS:
             return [], []
         namespace = self.find("Namespace", "", raw["metadata"].get("namespace") or "")
-        return selector_faults(raw), admin_faults(raw, {} if namespace is None else namespace.labels)
+        shares = self.rules.consumable_capacity
+        return selector_faults(raw, shares=shares), admin_faults(raw, {} if namespace is None else namespace.labels)
 
     def _all_device_faults(self, raw: Raw) -> builtins.list[FieldError]:
         selectors, admin = self._device_faults(raw.get("kind") or "", raw)
@@ -1069,7 +1079,7 @@ class Store:
             requested.append(new)
             if subresource == "finalize":
                 return prepare_finalize(new, before)
-            prepared = prepare_update(old.kind, new, before)
+            prepared = prepare_update(old.kind, new, before, self._features)
             return self._with_addresses(prepared, old, dry_run) if old.kind == "Service" else prepared
 
         def check(new: Raw) -> builtins.list[FieldError]:

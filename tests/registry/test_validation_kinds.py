@@ -289,7 +289,6 @@ def test_a_wrong_field_is_named(raw: Raw, fault: str) -> None:
             id="alternatives-are-referred-to-by-both-names",
         ),
         pytest.param(slice_with(pool={"name": "a/b.c", "resourceSliceCount": 1}), id="pools-have-several-segments"),
-        pytest.param(slice_with(perDeviceNodeSelection=True), id="a-field-behind-a-gate-is-not-looked-at"),
         pytest.param(
             device(
                 attributes={"a": {"version": "1.2.3-rc.1+b"}, "d.e/b": {"bool": False}}, capacity={"m": {"value": 1}}
