@@ -14,6 +14,7 @@ Errors: InventoryError where a node selector cannot be read.
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from heapq import merge
 from typing import Any, Final
 
 import attrs
@@ -193,6 +194,10 @@ class Slice:
             ) from fault
 
 
+def _name(one: Slice) -> str:
+    return one.name
+
+
 PoolKey = tuple[str, str]
 """Driver and name of a pool."""
 
@@ -228,7 +233,7 @@ class Inventory:
     def usable_on(self, node: Node) -> list[Slice]:
         """The slices that the node may be able to use, by name: those that do not name another node."""
         local = self._by_node.get(node.name, [])
-        return sorted([*local, *self._elsewhere], key=lambda one: one.name) if self._elsewhere else local
+        return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
 
     def of_pool(self, key: PoolKey) -> Sequence[Slice]:
         return self._by_pool.get(key, ())
