@@ -2,7 +2,7 @@
 
 An instrument belongs to one task and has no lock: its owner writes to it, and answers with a copy (`family`) when it is
 asked. Writing costs a fraction of a microsecond where the series is kept at hand (`series`).
-A family that has labels shows a sample for each combination that has occurred.
+A family that has labels shows a sample for each combination that has occurred, one without labels always.
 """
 
 from bisect import bisect_left
@@ -62,7 +62,7 @@ class Counter:
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
-        self.counts: dict[Labels, float] = {}
+        self.counts: dict[Labels, float] = {} if metric.labels else {(): 0}
 
     def add(self, *labels: str, amount: float = 1) -> None:
         counts = self.counts
@@ -112,6 +112,8 @@ class Histogram:
         self.series(*labels).observe(value)
 
     def family(self) -> MetricFamily:
-        """Without the series in which nothing was observed yet."""
+        """Of a histogram with labels, without the series in which nothing was observed yet."""
+        if not self.metric.labels:
+            self.series()
         shown = {labels: Distribution(tuple(each.counts), each.sum) for labels, each in self._series.items()}
-        return MetricFamily(self.metric, {labels: each for labels, each in shown.items() if each.count})
+        return MetricFamily(self.metric, {labels: each for labels, each in shown.items() if each.count or not labels})

@@ -50,7 +50,7 @@ def test_a_pod_that_finds_no_node() -> None:
     found = shown(run.driver)
     assert found["scheduler_schedule_attempts_total"] == {("unschedulable", "default-scheduler"): 1}
     assert found["scheduler_preemption_attempts_total"] == {(): 1}
-    assert found["scheduler_preemption_victims"] == {}
+    assert found["scheduler_preemption_victims"] == {(): (0, 0)}
     assert found["kschedd_filter_rejections_total"] == {("NodeResourcesFit", "Insufficient cpu"): 2}
     assert ("PostFilter", "Unschedulable", "default-scheduler") in found[
         "scheduler_framework_extension_point_duration_seconds"
