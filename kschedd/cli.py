@@ -252,7 +252,11 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 
 
 def _of_file(method: str, named: Mapping[str, Any]) -> Any:
-    """What a method on a configuration file answers, without a daemon."""
+    """What a method on files answers, without a daemon."""
+    if method == "capacity.compare":
+        from kschedd.commands.compare import answer
+
+        return answer(named)
     from kschedd.config import files
     from kschedd.config.in_tree import IN_TREE
     from kschedd.framework.registry import Registry

@@ -13,11 +13,13 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import attrs
 
+from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.rpc.params import similar_names
 from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.simulate.changes import ForkLog
+from kschedd.simulate.versions import config_by
 
 T = TypeVar("T")
 
@@ -111,11 +113,22 @@ class NamedFork:
         }
 
 
-def fork_of(name: str, of: str, snapshot: ClusterSnapshot, methods: MethodsOf, now: float) -> NamedFork:
-    """A new fork; to be called in a thread. Raises PluginLoadError."""
+def fork_of(
+    name: str,
+    of: str,
+    snapshot: ClusterSnapshot,
+    methods: MethodsOf,
+    now: float,
+    version: KubernetesVersion | None = None,
+) -> NamedFork:
+    """A new fork, with the decisions of `version` if one is given; to be called in a thread. Raises PluginLoadError."""
     log = ForkLog()
     cluster = VirtualCluster(resumed=snapshot, on_result=log.note)
     log.begin(cluster.engine)
+    if version is not None:
+        engine = cluster.engine
+        config = config_by(engine, engine.machine.config, version)
+        engine.driver.change_config(config, f"kube-version {version.name}", engine.now)
     begins_again = snapshot.driver.begins_again
     return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, begins_again)
 

@@ -6,10 +6,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.config.change_version import with_version
-from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import KubernetesVersion, kube_version
-from kschedd.config.model import Config
 from kschedd.queue.entry import QueuedPod
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
@@ -25,6 +22,7 @@ from kschedd.simulate.comparison import OnResult, Side, SideOutcome, compare
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.standing_pods import judge_standing
 from kschedd.simulate.upgrade import Judge, PodOutcomes, compare_versions
+from kschedd.simulate.versions import config_by
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
@@ -161,7 +159,7 @@ class CapacityMethods:
 
             cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
             try:
-                _reconfigure(cluster.engine, base.machine.config, version)
+                cluster.engine.driver.reconfigure(config_by(base, base.machine.config, version))
                 self._apply(cluster, manifests)
             finally:
                 cluster.engine.close()
@@ -247,16 +245,11 @@ def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
     pods = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
-        _reconfigure(engine, config, version)
+        engine.driver.reconfigure(config_by(engine, config, version))
         wanted = pods if keys is None else [pod for pod in pods if pod.key in keys]
         return judge_standing(machine, wanted, given_up.check)
 
     return judge
-
-
-def _reconfigure(engine: Engine, config: Config, version: KubernetesVersion) -> None:
-    catalogue = {**IN_TREE, **engine.machine.registry.catalogue()}
-    engine.driver.reconfigure(with_version(config, version, catalogue))
 
 
 def _wanted(manifests: Any) -> list[dict[str, Any]]:

@@ -4,11 +4,13 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kschedd.errors import KscheddError
 from kschedd.printing import upgrade
 from kschedd.printing.tables import Table, render
 from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
 from kschedd.verbs.manifests import file_flag, sources_of
+from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 
 FITS_NOT: Final = 3
@@ -141,6 +143,16 @@ def _compare_words(words: VerbParser) -> None:
         help="instead: two versions of Kubernetes, such as 1.34,1.36; without -f each pod of the cluster is decided "
         "about by itself",
     )
+    words.add_argument(
+        "--from",
+        dest="origin",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="with --kube-version: the cluster of a dump instead of the daemon's",
+    )
+    words.add_argument("--scenario", type=path_text, metavar="FILE", help="with --kube-version: the pods of a scenario")
     file_flag(words, needed=False)
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print so many pods (100)")
     output_flag(words, (*FORMS, *_PAGES))
@@ -152,6 +164,8 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
         return _compare_versions(session, options)
     if options.output in _PAGES:
         raise UsageError(f"compare -o {options.output} is for --kube-version", "compare")
+    if options.origin or options.scenario is not None:
+        raise UsageError("compare --from and --scenario are for --kube-version", "compare")
     if len(options.config) != 2:
         raise UsageError("compare --config A --config B: two configurations are expected", "compare")
     sources, failed = sources_of(session, options.config)
@@ -169,7 +183,18 @@ def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
     if options.config or len(versions) != 2:
         raise UsageError("compare --kube-version A,B: two versions are expected, and no --config", "compare")
     manifests = _manifests(session, options.filename) if options.filename else ""
-    found = session.daemon.call("capacity.compare", versions=versions, manifests=manifests)
+    if not options.origin and options.scenario is None:
+        found = session.daemon.call("capacity.compare", versions=versions, manifests=manifests)
+    elif session.offline is None:
+        raise UsageError("compare --from and --scenario are for the command line", "compare")
+    elif options.scenario is not None and (options.origin or options.filename):
+        raise UsageError("compare --scenario FILE brings its pods itself: no --from, no -f", "compare")
+    else:
+        named = {"versions": versions, "manifests": manifests, "origin": options.origin, "scenario": options.scenario}
+        try:
+            found = session.offline("capacity.compare", named)
+        except KscheddError as fault:  # of input: 1 would say that something differs
+            raise UsageError(str(fault), "compare") from fault
     if options.output in _PAGES:
         session.write(_PAGES[options.output](found, options.limit))
     elif not write_answer(session, options.output, found):
@@ -203,6 +228,8 @@ VERBS = (
             "compare --config now.yaml --config packed.yaml -f app.yaml",
             "compare --kube-version 1.34,1.36",
             "compare --kube-version 1.34,1.36 -f app.yaml -o markdown",
+            "compare --kube-version 1.34,1.36 --from dump/",
+            "compare --kube-version 1.34,1.36 --scenario upgrade.txt",
         ),
     ),
     Verb(

@@ -130,3 +130,10 @@ def test_no_code_asks_for_a_version_but_the_tables() -> None:
     folder = Path(kschedd.__file__).parent
     found = [path.name for path in folder.rglob("*.py") if asking.search(path.read_text(encoding="utf-8"))]
     assert found in ([], ["kube_versions.py"])
+
+
+def test_the_page_about_upgrades_has_every_rule() -> None:
+    page = (Path(kschedd.__file__).parents[1] / "docs" / "UPGRADE.md").read_text(encoding="utf-8")
+    for rule in RULES.values():
+        gate = f" (gate {rule.gate})" if rule.gate else ""
+        assert f"| `{rule.name}` | {rule.where} | {rule.since} | {rule.what}{gate} |" in page

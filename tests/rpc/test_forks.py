@@ -113,6 +113,17 @@ async def test_what_is_done_in_a_fork_does_not_touch_the_cluster(talk: Talk) -> 
     assert await state_of(talk.cluster) == before
 
 
+async def test_a_fork_may_make_the_decisions_of_another_version(talk: Talk) -> None:
+    await talk("fork.create", name="a", version="1.36")
+    [profile] = (await talk.within("a", "scheduler.config"))["profiles"]
+    assert {plugin["name"]: plugin["weight"] for plugin in profile["plugins"]["score"]}["DynamicResources"] == 2
+    assert (await talk("fork.diff", fork="a"))["config"] == ["kube-version 1.36"]
+    [here] = (await talk("scheduler.config"))["profiles"]
+    assert "DynamicResources" not in {plugin["name"] for plugin in here["plugins"]["score"]}
+    with pytest.raises(RpcError, match=r"'1\.35' is no version"):
+        await talk("fork.create", name="b", version="1.35")
+
+
 async def test_nodes_like_one_that_is_there_are_added_in_a_fork_and_in_the_cluster(talk: Talk) -> None:
     await talk("nodes.taint", name="n1", taints=["team=red:NoSchedule"])
     await talk("nodes.cordon", name="n1")

@@ -1,0 +1,62 @@
+"""What `kschedd compare --kube-version` asks without a daemon: of a dump, or of a scenario."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import attrs
+
+from kschedd.config.kube_versions import KubernetesVersion, kube_version
+from kschedd.config.load import default_config
+from kschedd.dumps.loading import LoadOptions, collection_paused, read_dump, take_dump
+from kschedd.errors import KscheddError
+from kschedd.printing.safe import safe
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+from kschedd.scenarios.file import read, run
+from kschedd.simulate.engine import LoggedAttempt
+from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions
+from kschedd.values import run_steps
+
+
+@attrs.define(eq=False)
+class EmptyDumpError(KscheddError):
+    why: str
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        return f"--from: {self.why}"
+
+
+def answer(named: Mapping[str, Any]) -> Any:
+    """What `capacity.compare` answers, about the cluster of a dump (`origin`), or about a `scenario`."""
+    versions = named["versions"]
+    if named["scenario"] is not None:
+        a, b = map(kube_version, versions)
+        return compare_versions(lambda version, keys: _outcomes(Path(named["scenario"]), version), a, b)
+    config = default_config(version=kube_version(versions[0]))
+    with collection_paused():
+        dump = read_dump(named["origin"], LoadOptions(profiles=config.scheduler_names), stdin=sys.stdin.buffer)
+    if not dump.objects and not dump.manifests:
+        raise EmptyDumpError("; ".join(dump.errors) or "there are no objects in it")
+    cluster = VirtualCluster(config, start_s=dump.taken_at, controlled=True)
+    taken = run_steps(take_dump(cluster.engine.store, dump))
+    cluster.engine.driver.attempts_allowed = 0  # what is pending in the dump stays so until it is decided about
+    cluster.engine.run_until_idle()
+    for text in (*(f"assumed: {text}" for text in dump.assumptions.texts()), *taken.errors):
+        print(safe(text), file=sys.stderr)
+    daemon = VirtualDaemon(cluster, daemon_methods)
+    return daemon.call("capacity.compare", versions=versions, manifests=named["manifests"])
+
+
+def _outcomes(path: Path, version: KubernetesVersion) -> PodOutcomes:
+    """What the last attempt of each pod of the scenario came to. Raises ScenarioError."""
+    found: dict[str, PodOutcome] = {}
+
+    def note(attempt: LoggedAttempt) -> None:
+        found[attempt.pod] = PodOutcome(attempt.node, "" if attempt.node else attempt.message)
+
+    for _ in run(read(path), note, version):
+        pass
+    return found

@@ -1,0 +1,104 @@
+"""`kschedd compare --kube-version` without a daemon: of a dump, of a scenario; what comes out, and the exit status."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.cli import main
+
+VERSIONS = ("compare", "--kube-version", "1.34,1.36")
+
+
+def node(name: str, cpu: int) -> dict[str, Any]:
+    has = {"cpu": str(cpu), "memory": f"{cpu}Gi", "pods": "20"}
+    meta = {"name": name, "uid": f"u-{name}"}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"capacity": has, "allocatable": has}}
+
+
+def pod(name: str, on: str, cpu: str, memory: str) -> dict[str, Any]:
+    asks = {"requests": {"cpu": cpu, "memory": memory}}
+    spec = {"nodeName": on, "containers": [{"name": "c", "image": "i", "resources": asks}]}
+    meta = {"name": name, "namespace": "default", "uid": f"u-{name}"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Running"}}
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> str:
+    """1.36 puts the pod `heavy` where it evens out the use of cpu and memory."""
+    there = [pod("filler", "uneven", "8", "1Gi"), pod("heavy", "even", "100m", "1900Mi")]
+    items = [node("even", 4), node("uneven", 16), *there]
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return str(file)
+
+
+def test_pods_of_a_dump_that_would_be_placed_elsewhere(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*VERSIONS, "--from", dump, "-o", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["versions"], found["pods"], found["pending"]) == (["1.34", "1.36"], 2, [0, 0])
+    [different] = found["different"]
+    assert (different["pod"], different["a"], different["b"]) == ("default/heavy", "even", "uneven")
+    assert different["rules"] == ["balance_before_and_after"]
+    assert [(rule["rule"], rule["pods"]) for rule in found["rules"]] == [("balance_before_and_after", 1)]
+
+
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ("table", "~ default/heavy: even -> uneven (balance_before_and_after)"),
+        ("markdown", "| default/heavy | even | uneven | balance\\_before\\_and\\_after |"),
+        ("html", "<td>default/heavy</td><td>even</td><td>uneven</td><td>balance_before_and_after</td>"),
+    ],
+)
+def test_the_forms_of_the_answer(dump: str, capsys: pytest.CaptureFixture[str], form: str, line: str) -> None:
+    assert main([*VERSIONS, "--from", dump, "-o", form]) == 1
+    assert line in capsys.readouterr().out
+
+
+def test_versions_that_decide_alike(dump: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--kube-version", "1.34.1,1.34", "--from", dump]) == 0
+    assert capsys.readouterr().out == "1.34.1 -> 1.34: 2 pods, all alike; pending 0 -> 0\n"
+
+
+def test_a_workload_for_the_cluster_of_a_dump(dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = pod("more", "", "100m", "1900Mi")
+    del made["spec"]["nodeName"], made["status"], made["metadata"]["uid"]
+    (tmp_path / "more.json").write_text(json.dumps(made))
+    status = main([*VERSIONS, "--from", dump, "-f", str(tmp_path / "more.json"), "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["pods"] == 1
+    assert status == (1 if found["different"] else 0)
+    assert [pod["pod"] for pod in found["different"]] in ([], ["default/more"])
+
+
+def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scenario = tmp_path / "small.txt"
+    objects = [node("even", 4), {**node("tainted", 4), "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}]
+    wanted = pod("big", "", "8", "1Gi")
+    del wanted["spec"]["nodeName"], wanted["status"]
+    for each in (*objects, wanted):
+        del each["metadata"]["uid"]
+    text = "".join(f"---\n{json.dumps(each)}\n" for each in (*objects, wanted))
+    scenario.write_text(f"apply -f -\n{text}----\n...\n")
+    assert main(["compare", "--kube-version", "1.34.1,1.36", "--scenario", str(scenario), "-o", "json"]) == 1
+    [different] = json.loads(capsys.readouterr().out)["different"]
+    assert (different["pod"], different["change"]) == ("default/big", "told")
+    assert different["rules"] == ["untolerated_taints_unnamed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--kube-version", "1.34,1.35", "--from", "DUMP"], "'1.35' is no version of Kubernetes"),
+        (["--kube-version", "1.34", "--from", "DUMP"], "two versions are expected"),
+        (["--kube-version", "1.34,1.36", "--from", "gone.yaml"], "gone.yaml"),
+        (["--kube-version", "1.34,1.36", "--scenario", "gone.txt"], "gone.txt"),
+        (["--kube-version", "1.34,1.36", "--scenario", "a.txt", "--from", "DUMP"], "brings its pods itself"),
+        (["--config", "a.yaml", "--from", "DUMP"], "are for --kube-version"),
+    ],
+)
+def test_what_cannot_be_compared(dump: str, capsys: pytest.CaptureFixture[str], words: list[str], why: str) -> None:
+    assert main(["compare", *(dump if word == "DUMP" else word for word in words)]) == 2
+    assert why in capsys.readouterr().err
