@@ -60,6 +60,11 @@ class Object:
         found: Raw = self.raw.get("metadata") or _NOTHING
         return found
 
+    def at_version(self, version: int) -> Self:
+        """The object as it is, with this resourceVersion."""
+        raw = {**self.raw, "metadata": {**self.metadata, "resourceVersion": str(version)}}
+        return attrs.evolve(self, resource_version=version, raw=raw)
+
     @property
     def spec(self) -> Raw:
         found: Raw = self.raw.get("spec") or _NOTHING

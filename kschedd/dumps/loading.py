@@ -110,19 +110,16 @@ def prepare(
             continue
         meta = raw["metadata"]
         if not meta.get("uid"):
-            manifests.append(attrs.evolve(found, raw=raw))
+            manifests.append(found if raw is found.raw else attrs.evolve(found, raw=raw))
             continue
         key = (raw["kind"], raw["apiVersion"].partition("/")[0], meta.get("namespace") or "", meta["name"])
         other = standing.get(key)
-        standing[key] = (
-            DumpedObject(raw, found.place)
-            if other is None
-            else _newer(other, DumpedObject(raw, found.place), assumptions)
-        )
+        here = found if raw is found.raw else attrs.evolve(found, raw=raw)
+        standing[key] = here if other is None else _newer(other, here, assumptions)
     taken_at = _latest(found.raw for found in standing.values())
     for key, found in standing.items():
         if key[0] == "Pod" and (said := with_condition(found.raw, taken_at)) is not found.raw:
-            standing[key] = attrs.evolve(found, raw=said)
+            standing[key] = DumpedObject(said, found.place)
     in_order = sorted(standing.values(), key=_version)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:
@@ -134,14 +131,14 @@ def prepare(
     places = {id(found.raw): found.place for found in in_order}
     moment = (taken_at or 0.0) if now is None else now
     taker = Standing(lambda: moment)
-    objects = taker.take((found.raw for found in in_order), on_refusal, on_warning)
+    objects = taker.take(((found.raw, found.likeness) for found in in_order), on_refusal, on_warning)
     if options.complete:
         for _ in range(_ROUNDS):
             made = list(completed(objects, is_there, assumptions))
             if not made:
                 break
             places.update(dict.fromkeys(map(id, made), "made up"))
-            objects = [*taker.take(made, on_refusal, on_warning), *objects]
+            objects = [*taker.take(((raw, None) for raw in made), on_refusal, on_warning), *objects]
     _note_clusters(in_order, assumptions)
     _note_objects(objects, options, assumptions)
     return Prepared(objects, manifests, errors, assumptions, taken_at)
@@ -260,16 +257,21 @@ def _latest(raws: Iterable[Raw]) -> float | None:
     latest = ""
     for raw in raws:
         meta, status = raw["metadata"], raw.get("status")
-        times = [meta.get("creationTimestamp")]
+        latest = _later(latest, meta.get("creationTimestamp"))
         for one in (status.get("conditions") if isinstance(status, dict) else None) or ():
             if isinstance(one, dict):
-                times += [one.get(name) for name in _TIMES]
-        # Times of this form sort as text does.
-        latest = max(latest, *(text for text in times if isinstance(text, str) and text.endswith("Z")), "")
+                for name in _TIMES:
+                    if name in one:
+                        latest = _later(latest, one[name])
     try:
         return seconds(latest) if latest else None
     except ValueError:
         return None
+
+
+def _later(latest: str, time: Any) -> str:
+    """Times of this form sort as text does."""
+    return time if isinstance(time, str) and time > latest and time.endswith("Z") else latest
 
 
 def _name(raw: Raw) -> str:

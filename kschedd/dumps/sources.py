@@ -5,7 +5,8 @@ dump` and of OpenShift's must-gather, the Cluster Autoscaler's /snapshotz, KWOK'
 them compressed by gzip as well. What cannot be read is told by file and line, and the rest is read; of a file that
 breaks off what is whole is taken.
 
-JSON is decoded without the lines of its values; what is not JSON is read again in the slow way, for the fault's line.
+JSON is decoded without the lines of its values, lists item by item (`json_lists`); what is not JSON is read again in
+the slow way, for the fault's line.
 """
 
 import errno
@@ -14,9 +15,9 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import attrs
 
@@ -24,6 +25,11 @@ from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.manifests import read_bytes
 from kschedd.dumps import sktrace, snapshotz
 from kschedd.dumps.assumptions import Assumptions
+
+if TYPE_CHECKING:
+    from kschedd.dumps.json_lists import JsonList
+
+Data = bytes | bytearray
 
 STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".sktrace")
@@ -37,11 +43,9 @@ _KINDS: Final = {
 }
 _GZIP: Final = b"\x1f\x8b"
 _DEEPEST_LIST: Final = 5
-_FIRST_ITEM: Final = re.compile(r'"items"\s*:\s*\[\s*')
+_JSON: Final = re.compile(rb"\s*[{\[]")
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _YAML_KIND: Final = re.compile(r"^kind:", re.MULTILINE)
-_GAP: Final = re.compile(r"[ \t\r\n]*,?[ \t\r\n]*")
-_LONGEST_HEAD: Final = 1 << 16  # of a list, before its items
 _LONGEST_TOLD: Final = 1 << 26  # of a file whose fault is looked for
 _PART_BYTES: Final = 1 << 24
 
@@ -52,6 +56,7 @@ class DumpedObject:
 
     raw: dict[str, Any]
     place: str
+    likeness: Hashable = None  # equal of objects that differ only in strings which no check tells apart
 
 
 @attrs.define(eq=False)
@@ -130,56 +135,56 @@ def _files(folder: Path) -> Iterator[Path]:
             yield file
 
 
-def _take(data: bytes, source: str, sources: Sources) -> None:
+def _take(given: bytes, source: str, sources: Sources) -> None:
     """Add what one file holds."""
     sources.files += 1
-    if data[:2] == _GZIP:
-        unpacked, wrong = unpack(data, most_bytes())
+    data: Data = given
+    if given[:2] == _GZIP:
+        data, wrong = unpack(given, most_bytes())
         if wrong:
             sources.errors.append(f"{source}: {wrong}")
-        data = unpacked
     if source.removesuffix(".gz").endswith(".sktrace"):
-        _add_trace(data, source, sources)
-    elif data.lstrip()[:1] in (b"{", b"["):
+        _add_trace(bytes(data), source, sources)
+    elif _JSON.match(data):
         _add_json(data, source, sources)
     else:
         _add_yaml(data, source, sources)
 
 
-def unpack(data: bytes, limit: int) -> tuple[bytes, str]:
+def unpack(data: bytes, limit: int) -> tuple[Data, str]:
     """Gzip data unpacked, and what was wrong with it ("": nothing); of a damaged file what comes before the damage."""
-    parts: list[bytes] = []
-    size = 0
+    unpacked = bytearray()  # grows where it is: joining parts would hold up all other threads
     while data:
         member = zlib.decompressobj(wbits=31)
         while data and not member.eof:
             try:
-                parts.append(member.decompress(data, _PART_BYTES))
+                unpacked += member.decompress(data, _PART_BYTES)
             except zlib.error as error:
-                return b"".join(parts), f"damaged gzip data after {size:,} bytes: {error}"
-            size += len(parts[-1])
-            if size > limit:
+                return unpacked, f"damaged gzip data after {len(unpacked):,} bytes: {error}"
+            if len(unpacked) > limit:
                 return b"", f"unpacked it is larger than {limit:,} bytes: it was not read"
             data = member.unconsumed_tail
         if not member.eof:
-            return b"".join(parts), f"the gzip data breaks off after {size:,} bytes"
+            return unpacked, f"the gzip data breaks off after {len(unpacked):,} bytes"
         data = member.unused_data.lstrip(b"\0")
-    return b"".join(parts), ""
+    return unpacked, ""
 
 
 # --- JSON ----------------------------------------------------------------------------------------------------------
 
 
-def _add_json(data: bytes, source: str, sources: Sources) -> None:
+def _add_json(data: Data, source: str, sources: Sources) -> None:
+    from kschedd.dumps.json_lists import read_list  # whose decoder takes its time to import
+
     try:
-        text = without_lone_surrogates(data.decode("utf-8"))
-        value, is_whole = _decoded(text)
+        found = read_list(data)
+        value = json.loads(without_lone_surrogates(data.decode())) if found is None else None
     except (UnicodeDecodeError, ValueError, RecursionError):
         _add_reading(data, source, sources)  # several documents, or a fault, whose line is told
         return
-    if not is_whole:
-        sources.errors += [str(error) for error in read_bytes(data[:_LONGEST_TOLD], source).errors[:1]]
-        sources.assumptions.note("of a file that breaks off what is whole was taken", source)
+    if found is not None:
+        _add_list(found, data, source, sources)
+        return
     if isinstance(value, dict) and snapshotz.is_snapshot(value):
         for name, raw in snapshotz.objects(value):
             sources.found.append(DumpedObject(raw, f"{source}:{name}"))
@@ -188,43 +193,27 @@ def _add_json(data: bytes, source: str, sources: Sources) -> None:
         _unfold(item, source if number is None else f"{source}[{number}]", sources)
 
 
-def _decoded(text: str) -> tuple[Any, bool]:
-    """The value of JSON, and whether it is whole: of a list that breaks off the whole items.
-
-    The items of a list are decoded one by one, so that a thread that does it lets go of the interpreter between them.
-    Raises ValueError and RecursionError.
-    """
-    start = _FIRST_ITEM.search(text, 0, _LONGEST_HEAD)
-    if start is None:
-        return json.loads(text), True
-    items, position = _items(text, start.end())
-    if text[position : position + 1] != "]":
-        return {"apiVersion": "v1", "kind": "List", "items": items}, False
-    whole = json.loads(f'{text[: start.start()]}"items": []{text[position + 1 :]}')
-    if not isinstance(whole, dict) or not str(whole.get("kind")).endswith("List"):
-        return json.loads(text), True
-    return {**whole, "items": items}, True
-
-
-def _items(text: str, position: int) -> tuple[list[Any], int]:
-    """The whole values from a position on, with commas between them, and where they end."""
-    decoder = json.JSONDecoder()
-    items: list[Any] = []
-    while True:
-        try:
-            item, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            return items, position
-        items.append(item)
-        gap = _GAP.match(text, position)
-        assert gap is not None, "a gap may be empty"
-        position = gap.end()
+def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> None:
+    around = found.around
+    if around is None:
+        sources.errors += [str(error) for error in read_bytes(bytes(data[:_LONGEST_TOLD]), source).errors[:1]]
+        sources.assumptions.note("of a file that breaks off what is whole was taken", source)
+        around = {"apiVersion": "v1", "kind": "List"}
+    if not isinstance(around.get("apiVersion"), str):
+        _unfold({**around, "items": [item.raw for item in found.items]}, source, sources)
+        return
+    for number, item in enumerate(found.items):
+        place = f"{source}:items[{number}]"
+        if item.likeness is not None:
+            sources.found.append(DumpedObject(item.raw, place, item.likeness))
+        else:
+            _unfold(_with_kind(item.raw, around), place, sources, 1)
 
 
 # --- YAML ----------------------------------------------------------------------------------------------------------
 
 
-def _add_yaml(data: bytes, source: str, sources: Sources) -> None:
+def _add_yaml(data: Data, source: str, sources: Sources) -> None:
     if not _add_reading(data, source, sources):
         cut = _last_whole(data)
         if cut is not None and (reading := read_bytes(cut, source)).manifests:
@@ -232,15 +221,15 @@ def _add_yaml(data: bytes, source: str, sources: Sources) -> None:
             sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
 
 
-def _add_reading(data: bytes, source: str, sources: Sources) -> bool:
+def _add_reading(data: Data, source: str, sources: Sources) -> bool:
     """Add what the reader of manifests finds; whether there was anything, or nothing to complain about."""
-    reading = read_bytes(data, source)
+    reading = read_bytes(bytes(data), source)
     sources.errors += [str(error) for error in reading.errors]
     sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
     return bool(reading.manifests) or not reading.errors
 
 
-def _last_whole(data: bytes) -> bytes | None:
+def _last_whole(data: Data) -> bytes | None:
     """A list of YAML without its last item, in which it breaks off."""
     text = data.decode("utf-8", "replace")
     items = [match.start() for match in _YAML_ITEM.finditer(text)]
@@ -270,9 +259,15 @@ def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:
         sources.errors.append(f"{place}: items must be a list of objects")
         return
     for number, item in enumerate(items or ()):
-        if kind != "List" and isinstance(item, dict) and "kind" not in item:
-            item = {"apiVersion": api_version, "kind": kind.removesuffix("List"), **item}
-        _unfold(item, f"{place}:items[{number}]", sources, depth + 1)
+        _unfold(_with_kind(item, value), f"{place}:items[{number}]", sources, depth + 1)
+
+
+def _with_kind(item: Any, around: Mapping[str, Any]) -> Any:
+    """An item of a list; in a list of one kind that kind need not be stated."""
+    kind: str = around["kind"]
+    if kind == "List" or not isinstance(item, dict) or "kind" in item:
+        return item
+    return {"apiVersion": around["apiVersion"], "kind": kind.removesuffix("List"), **item}
 
 
 def _add_trace(data: bytes, source: str, sources: Sources) -> None:

@@ -132,7 +132,7 @@ class PodStrategy:
         if dns_subdomain(name):
             return self._admit(spec, meta, name)  # raises with the faults of the spec, too
         annotations = meta.get("annotations")
-        if annotations is not None and (not _plain(annotations) or any(map(_about_spec, annotations))):
+        if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
             return self._admit(spec, meta, name)
         spec_without_node_affinity, node_affinity = _parted(spec)
         own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
@@ -266,12 +266,12 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
     return {**spec, "affinity": {**affinity, "nodeAffinity": {}}}, node_affinity
 
 
-def _about_spec(annotation: str) -> bool:
+def is_about_spec(annotation: str) -> bool:
     """Whether an annotation's value is checked against the pod's spec."""
     return type(annotation) is str and (annotation.startswith(APPARMOR) or annotation == MIRROR)
 
 
-def _plain(annotations: Any) -> bool:
+def are_plain(annotations: Any) -> bool:
     """Whether only the annotations' keys need validation."""
     if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
         return False

@@ -4,21 +4,24 @@ They are defaulted and checked, which changes nothing of what an API server has 
 against quotas; uid, creation time, status, generation, finalizers and deletion timestamps are theirs. Fields that this
 version does not know are dropped.
 
-Equal pod specs are checked and held once. In a real cluster no two would be equal, as each has a volume for its service
-account's token with a name of its own: that name is set aside for the check.
+Equal pod specs are checked and held once, and of pods that are alike one is checked. In a real cluster no two specs
+would be equal, as each has a volume for its service account's token with a name of its own: that name is set aside.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
 import msgpack
 
-from kschedd.api.objects import Object
+from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod, intern_signature, intern_with_node_affinity
+from kschedd.api.validation_names import dns_subdomain
 from kschedd.config.kube_versions import V1_36
 from kschedd.store.admission import PLUGINS, Admission
-from kschedd.store.errors import ApiError
+from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.field_validation import known_fields
+from kschedd.store.pod_strategy import are_plain, is_about_spec, typed_pod
 from kschedd.store.store import Store
 
 Raw = dict[str, Any]
@@ -30,6 +33,7 @@ _ANY_TOKEN: Final = f"{TOKEN_VOLUME}00000"
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 _MOST_SPECS: Final = 1 << 13
 _NO_SPEC: Raw = {}
+_NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 class Standing:
@@ -40,24 +44,78 @@ class Standing:
         off = Admission(dict.fromkeys(PLUGINS, False))
         self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=V1_36.rules)
         self._whole_specs: set[bytes] = set()  # packed pod specs without unknown fields
+        # What was taken without the scratch store.
+        self._names: set[tuple[str, str, str]] = set()  # kind, namespace and name
+        self._uids: set[str] = set()
+        self._unchanged: dict[tuple[Hashable, str], Object] = {}  # by likeness and namespace: one of them
 
-    def take(self, raws: Iterable[Raw], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:
-        """The objects in the same order; those that are refused are left out, and `on_refusal` is told of each."""
+    def take(self, given: Iterable[tuple[Raw, Hashable]], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:
+        """The objects in the same order; those that are refused are left out, and `on_refusal` is told of each.
+
+        Each with its likeness: objects of equal likeness differ only in strings that no check tells apart (None:
+        nothing is known of that). Where checking one changed nothing of it, those like it are taken as they are.
+        """
         objects: list[Object] = []
-        for raw in raws:
+        for raw, likeness in given:
+            if likeness is not None and (alike := self._alike(raw, likeness)) is not None:
+                objects.append(alike)
+                continue
             try:
                 obj, warnings = self._pod(raw) if raw["kind"] == "Pod" else self._object(raw)
             except ApiError as refusal:
                 on_refusal(raw, refusal)
                 continue
             objects.append(obj)
+            if likeness is not None:
+                self._note_likeness(raw, likeness, obj)
             for warning in warnings:
                 on_warning(raw, warning)
         return objects
 
+    def _alike(self, raw: Raw, likeness: Hashable) -> Object | None:
+        """The object, if one like it is known; None where it has to be looked at."""
+        kind, meta = raw["kind"], raw["metadata"]
+        name, namespace = meta["name"], meta.get("namespace") or ""
+        found = self._unchanged.get((likeness, namespace))
+        if found is None or dns_subdomain(name) or not are_plain(meta.get("annotations") or _NO_ANNOTATIONS):
+            return None
+        key, uid = (kind, namespace, name), meta["uid"]
+        if key in self._names or uid in self._uids or self._scratch.find(*key) is not None:
+            return None
+        if self._scratch.has_uid(uid):
+            return None
+        self._names.add(key)
+        self._uids.add(uid)
+        return self._pod_like(found, raw) if isinstance(found, Pod) else parse(raw)
+
+    @staticmethod
+    def _pod_like(other: Pod, raw: Raw) -> Pod:
+        signature = other.signature
+        general = signature.spec.spec_without_node_affinity
+        if general is not None:
+            own = intern_with_node_affinity(general, raw["spec"]["affinity"]["nodeAffinity"])
+            signature = intern_signature(signature.namespace, signature.labels, own)
+        return typed_pod(raw, signature, raw["spec"].get("nodeName") or "")
+
+    def _note_likeness(self, raw: Raw, likeness: Hashable, obj: Object) -> None:
+        """Note that checking changed nothing of it, if that is so."""
+        meta, annotations = raw["metadata"], raw["metadata"].get("annotations") or _NO_ANNOTATIONS
+        if not meta.get("uid") or any(map(is_about_spec, annotations)):
+            return
+        if {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": meta.get("resourceVersion")}} == raw:
+            self._unchanged[likeness, obj.namespace] = obj
+
     def _object(self, raw: Raw) -> tuple[Object, tuple[str, ...]]:
         known, warnings = known_fields(raw, "Warn")
-        return self._scratch.create(known, restore=True), warnings
+        return self._created(known), warnings
+
+    def _created(self, raw: Raw) -> Object:
+        meta = raw["metadata"]
+        if (raw["kind"], meta.get("namespace") or "", meta.get("name")) in self._names:
+            raise AlreadyExists(raw["kind"], meta["name"])
+        if meta.get("uid") in self._uids:
+            raw = {**raw, "metadata": {**meta, "uid": ""}}  # it gets another
+        return self._scratch.create(raw, restore=True)
 
     def _pod(self, raw: Raw) -> tuple[Object, tuple[str, ...]]:
         spec = raw.get("spec")
@@ -75,7 +133,7 @@ class Standing:
                 if len(self._whole_specs) >= _MOST_SPECS:
                     self._whole_specs.clear()
                 self._whole_specs.add(key)
-        made = self._scratch.create(known, restore=True)
+        made = self._created(known)
         return attrs.evolve(made, raw={**made.raw, "spec": _renamed(made.raw["spec"], _ANY_TOKEN, token)}), warnings
 
 

@@ -355,9 +355,7 @@ class Store:
             and not restore
             and self._charge(Attributes("CREATE", kind, namespace, name), created.raw, None, dry_run)
         ):
-            version = self._log.version + 1
-            meta = {**created.metadata, "resourceVersion": str(version)}
-            created = attrs.evolve(created, resource_version=version, raw={**created.raw, "metadata": meta})
+            created = created.at_version(self._log.version + 1)
         if not dry_run:
             self._commit(ADDED, None, created)
         return created
@@ -662,10 +660,7 @@ class Store:
             if old is not None and old.uid != obj.uid and not _is_built_in(old):
                 in_the_way.append(old)
                 continue
-            version = self._log.version + 1
-            raw = {**obj.raw, "metadata": {**obj.metadata, "resourceVersion": str(version)}}
-            here = attrs.evolve(obj, resource_version=version, raw=raw)
-            self._commit(ADDED if old is None else MODIFIED, old, here)
+            self._commit(ADDED if old is None else MODIFIED, old, obj.at_version(self._log.version + 1))
             yield
         self._uids = None
         return in_the_way
@@ -809,7 +804,7 @@ class Store:
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
         """Complete the metadata of a new object in place (it is our own copy)."""
-        if not (restore and meta.get("uid")) or self._has_uid(meta["uid"]):
+        if not (restore and meta.get("uid")) or self.has_uid(meta["uid"]):
             meta["uid"] = self._new_uid(kind)
         if not (restore and meta.get("creationTimestamp")):
             meta["creationTimestamp"] = stamp(self._now())
@@ -822,7 +817,7 @@ class Store:
         if strategy_of(kind).born and not (restore and meta.get("generation")):
             meta["generation"] = 1
 
-    def _has_uid(self, uid: str) -> bool:
+    def has_uid(self, uid: str) -> bool:
         """Whether an object has this uid already. Nobody can have it too: it is what objects are told apart by."""
         if self._uids is None:
             self._uids = {
@@ -1130,9 +1125,7 @@ class Store:
         return rebuild_pod(raw, old) if isinstance(old, Pod) else self._typed(old.kind, raw)
 
     def _remove(self, old: Object) -> Object:
-        version = self._log.version + 1
-        meta = {**old.metadata, "resourceVersion": str(version)}
-        gone = attrs.evolve(old, resource_version=version, raw={**old.raw, "metadata": meta})
+        gone = old.at_version(self._log.version + 1)
         self._commit(DELETED, old, gone)
         if old.kind not in BY_NAME:
             self._finish_definition(gone)
