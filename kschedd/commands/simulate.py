@@ -16,6 +16,7 @@ from kschedd.actors.plugin_calls import run_async
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.observe_flags import Observed, add_report_flags
 from kschedd.commands.run import add_scheduler_flags, gates_of, wants_gates
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
@@ -111,6 +112,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="why the first pending pod stays so, what would make it fit, how many nodes of its kind are missing",
     )
     out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
+    add_report_flags(out)
     scenario = parser.add_argument_group("scenarios")
     scenario.add_argument(
         "--scenario",
@@ -152,6 +154,8 @@ _NOT_WITH_SCENARIOS: Final = {
     "audit": "--audit",
     "explain": "--explain",
     "trust_plugins": "--trust-plugins",
+    "report": "--report",
+    "redact": "--redact",
 }
 
 
@@ -181,6 +185,8 @@ def _simulate(options: argparse.Namespace) -> int:
         raise SimulateUsageError(
             "nothing to simulate; give a dump with --from, manifests with -f, or a trace with --nodes and --pods"
         )
+    if options.redact and options.report is None:
+        raise SimulateUsageError("--redact goes with --report")
     if options.frozen and not options.origin:
         raise SimulateUsageError("--frozen goes with --from")
     if options.until is not None and not 0 <= options.until < 1e12:
@@ -193,9 +199,10 @@ def _simulate(options: argparse.Namespace) -> int:
     trace = read_trace(options.nodes, options.pods)
     if options.fill is not None:
         trace = filled(trace, Fill.parse(options.fill), options.seed or 0)
+    observed = Observed.of(options)
     limits = without_limits() if options.trust_plugins else nullcontext()
     with DecisionLog(options.decisions) as log, limits:
-        summary = _run(options, registry, config, dump, manifests, trace, log)
+        summary = _run(options, registry, config, dump, manifests, trace, log, observed)
     for warning in summary.warnings:
         print(safe(f"warning: {warning}"), file=sys.stderr)
     for error in summary.errors:
@@ -240,6 +247,7 @@ def _run(
     manifests: ManifestReading,
     trace: Trace,
     log: DecisionLog,
+    observed: Observed,
 ) -> Summary:
     simulation = Simulation(
         config,
@@ -251,6 +259,7 @@ def _run(
         audit=options.audit,
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
+    observed.begin(simulation)
     progress = _Progress(simulation) if sys.stderr.isatty() else None
     began = time.perf_counter()
     if dump is not None:
@@ -262,7 +271,22 @@ def _run(
     wall_s = time.perf_counter() - began
     if progress is not None:
         progress.clear()
-    return simulation.summary(wall_s, at_rest=at_rest, why=options.explain)
+    summary = simulation.summary(wall_s, at_rest=at_rest, why=options.explain)
+    observed.write("Simulation", _facts(summary))
+    return summary
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    """What stands at the top of the report: nothing that depends on the machine."""
+    return [
+        ("nodes", f"{summary.nodes:,}"),
+        ("pods placed", f"{summary.placed:,}"),
+        ("pending", f"{len(summary.pending):,}"),
+        ("preempted", f"{summary.preempted:,}"),
+        ("attempts", f"{summary.decisions:,}"),
+        ("virtual time", span(summary.virtual_s)),
+        ("seed", str(summary.seed)),
+    ]
 
 
 class _Progress:

@@ -76,6 +76,15 @@ class Redaction:
             done["metadata"]["annotations"] = notes
         return done
 
+    def text(self, text: str) -> str:
+        """The text with the made-up words in place of those that are hidden."""
+        replaced: str = self._text(text)
+        return replaced
+
+    def keeps(self, word: str) -> bool:
+        """Whether the word stays wherever it stands."""
+        return _is_kept(word)
+
     def _value(self, value: Any, field: str) -> Any:
         if isinstance(value, Mapping):
             if field in _LABEL_MAPS or (field == "selector" and all(isinstance(v, str) for v in value.values())):

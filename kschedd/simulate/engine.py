@@ -36,6 +36,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Choose, FitError, ScheduleResult
 from kschedd.simulate.fork import reconciled
+from kschedd.simulate.observing import RunObserver, both
 from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
@@ -100,7 +101,7 @@ class LoggedAttempt:
 class Engine:
     """See the module. `on_decision` is called with every attempt, `on_event` with every Event a user would see,
     `on_effects` with all effects that the scheduling loop applied, `on_result` with the result of every attempt before
-    it is acted on."""
+    it is acted on. `observe` adds an observer of all of it."""
 
     def __init__(
         self,
@@ -124,6 +125,7 @@ class Engine:
         self._on_event = on_event
         self._on_effects = on_effects
         self._on_result = on_result
+        self._on_idle: Callable[[], None] | None = None  # all work of a moment is done
         self.decisions = 0
         self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
         self._runner: ControllerRunner | None
@@ -153,6 +155,13 @@ class Engine:
         if resumed is not None:
             self.loop.apply_effects()  # of binding cycles that go on
             reconciled(self.driver, self.queue, self.now_ns)
+
+    def observe(self, observer: RunObserver) -> None:
+        """Have it told of everything from now on, after those that are told already."""
+        self._on_result = both(self._on_result, observer.attempted)
+        self._on_effects = both(self._on_effects, observer.applied)
+        self._on_idle = both(self._on_idle, observer.idle)
+        self.queue.recorder = both(self.queue.recorder, observer.moved)
 
     def _resumed_loop(self, snapshot: ClusterSnapshot, recorder: Recorder | None) -> SchedulingLoop:
         copies = EntryCopies(snapshot.driver.states, snapshot.queue.states)
@@ -296,6 +305,8 @@ class Engine:
                 break
         if self.auditor is not None:
             self.auditor.audit()
+        if self._on_idle is not None:
+            self._on_idle()
 
     def _deliver(self) -> None:
         """Deliver the store events since the last call to scheduler cache and queue."""

@@ -1,0 +1,78 @@
+"""Flags of commands that let a cluster run: --report and --redact, --trace; and the files that come of them."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.verbs.parsing import path_value
+
+if TYPE_CHECKING:
+    from kschedd.report.collector import ReportCollector
+    from kschedd.report.model import Checked
+    from kschedd.simulate.engine import Engine
+
+
+@attrs.define(eq=False)
+class OutputFileError(KscheddError):
+    path: Path
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: cannot be written: {self.why}"
+
+
+def add_report_flags(parser: Any) -> None:
+    parser.add_argument(
+        "--report", type=path_value, metavar="FILE.html", help="write a report of the run: one page that loads nothing"
+    )
+    parser.add_argument("--redact", action="store_true", help="made-up names in the report (with --report)")
+
+
+@attrs.define(eq=False)
+class Observed:
+    """What observes a run, for the flags that were given; writes their files when the run is over."""
+
+    _report: Path | None
+    _redact: bool
+    _collector: "ReportCollector | None" = None
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> "Observed":
+        """Raises OutputFileError before the run begins, where a file could not be written after it."""
+        made = cls(options.report, options.redact)
+        if options.report is not None:
+            _write(options.report, "")
+        return made
+
+    def begin(self, engine: "Engine") -> None:
+        """Observe this engine from now on."""
+        if self._report is not None:
+            from kschedd.report.collector import ReportCollector
+
+            self._collector = ReportCollector(engine)
+            engine.observe(self._collector)
+
+    def write(self, title: str, facts: Sequence[tuple[str, str]], checked: "Checked | None" = None) -> None:
+        if self._collector is None or self._report is None:
+            return
+        from kschedd.report.aggregate import report_of
+        from kschedd.report.page import page
+
+        report = report_of(self._collector, title, facts, checked=checked)
+        if self._redact:
+            from kschedd.report.redaction import redacted
+
+            store = self._collector.engine.store
+            report = redacted(report, [obj.raw for kind in store.kinds() for obj in store.list(kind)])
+        _write(self._report, page(report))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as fault:
+        raise OutputFileError(path, fault.strerror or str(fault)) from fault

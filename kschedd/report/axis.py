@@ -1,0 +1,175 @@
+"""Time in columns of equal width, however long a run turns out to be, in memory that does not grow with it.
+
+A run begins with columns of one second. When all are used up, neighbouring columns are merged into wider ones, whose
+width is the next of `WIDTHS_S`; nothing is cut off. Whoever keeps something by column registers with the axis to be
+merged along.
+
+`Levels` keeps amounts that hold for a while (a node's utilisation, the number of pending pods): by column, the amount
+times the seconds it held, so that a mean is weighted by time. `Counts` keeps how often something happened, `Examples`
+the first few of what happened.
+
+Units: seconds since the start of the run.  Shapes: `sums` and `counts` are things by columns.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kschedd.cache.table import Ints
+
+T = TypeVar("T")
+Floats = npt.NDArray[np.float64]
+
+MOST_COLUMNS: Final = 300
+#: each a multiple of the one before
+WIDTHS_S: Final = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800, 2_419_200)
+
+
+class TimeAxis:
+    def __init__(self) -> None:
+        self.width_s: int = WIDTHS_S[0]
+        self._merged: list[Callable[[int], None]] = []
+
+    def on_merge(self, merge: Callable[[int], None]) -> None:
+        """`merge` is called with the number of old columns in a new one, after which old column n is in n // number."""
+        self._merged.append(merge)
+
+    def column(self, time_s: float) -> int:
+        """The column of a time, after merging columns as often as it takes to have one for it."""
+        while time_s >= self.width_s * MOST_COLUMNS:
+            wider = next((width for width in WIDTHS_S if width > self.width_s), self.width_s * 2)
+            number = wider // self.width_s
+            self.width_s = wider
+            for merge in self._merged:
+                merge(number)
+        return int(time_s // self.width_s)
+
+
+def _merged(columns: npt.NDArray[np.float64] | Ints, number: int) -> npt.NDArray[np.float64] | Ints:
+    """Sums of so many neighbouring columns each, in an array as wide as before."""
+    things, count = columns.shape
+    full = -(-count // number)
+    padded = np.zeros((things, full * number), dtype=columns.dtype)
+    padded[:, :count] = columns
+    merged = np.zeros_like(columns)
+    merged[:, :full] = padded.reshape(things, full, number).sum(axis=2)
+    return merged
+
+
+class Levels:
+    """See the module. Things are numbered from 0; one that was never set has been 0 all the time."""
+
+    def __init__(self, axis: TimeAxis) -> None:
+        self._axis = axis
+        self._values = np.zeros(8)
+        self._since = np.zeros(8)
+        self._sums = np.zeros((8, MOST_COLUMNS))
+        axis.on_merge(self._merge)
+
+    def set(self, things: Ints, values: Floats, now_s: float) -> None:
+        """These distinct things have these amounts from now on."""
+        if len(things):
+            self._grow(int(things.max()) + 1)
+            self._hold(things, now_s)
+            self._values[things] = values
+
+    def set_one(self, thing: int, value: float, now_s: float) -> None:
+        self.set(np.array([thing]), np.array([value]), now_s)
+
+    def value(self, thing: int) -> float:
+        return float(self._values[thing]) if thing < len(self._values) else 0.0
+
+    def sums(self, count: int, until_s: float) -> Floats:
+        """Of the first `count` things: amount times seconds by column, if all stays as it is up to that time."""
+        self._grow(count)
+        self._hold(np.arange(len(self._values)), until_s)
+        return self._sums[:count]
+
+    def _hold(self, things: Ints, now_s: float) -> None:
+        """Add up what these things amounted to until now."""
+        last = self._axis.column(now_s)
+        width = self._axis.width_s
+        since, values = self._since[things], self._values[things]
+        self._since[things] = now_s
+        held = (values != 0) & (since < now_s)
+        things, since, values = things[held], since[held], values[held]
+        first = (since // width).astype(np.int64)
+        within = first == last
+        self._sums[things[within], last] += values[within] * (now_s - since[within])
+        longer = ~within
+        for thing, start, begun, value in zip(
+            things[longer].tolist(),
+            first[longer].tolist(),
+            since[longer].tolist(),
+            values[longer].tolist(),
+            strict=True,
+        ):
+            row = self._sums[thing]
+            row[start] += value * ((start + 1) * width - begun)
+            row[start + 1 : last] += value * width
+            row[last] += value * (now_s - last * width)
+
+    def _grow(self, count: int) -> None:
+        have = len(self._values)
+        if count > have:
+            more = max(count, 2 * have) - have
+            self._values = np.pad(self._values, (0, more))
+            self._since = np.pad(self._since, (0, more))
+            self._sums = np.pad(self._sums, ((0, more), (0, 0)))
+
+    def _merge(self, number: int) -> None:
+        self._sums = _merged(self._sums, number)  # type: ignore[assignment]
+
+
+class Counts:
+    """How often each of some things happened in each column."""
+
+    def __init__(self, axis: TimeAxis, names: Sequence[str]) -> None:
+        self._axis = axis
+        self.names = {name: number for number, name in enumerate(names)}
+        self.counts: Ints = np.zeros((len(names), MOST_COLUMNS), dtype=np.int64)
+        axis.on_merge(self._merge)
+
+    def add(self, name: str, time_s: float, count: int = 1) -> None:
+        column = self._axis.column(time_s)  # first: it may merge what is counted into another array
+        self.counts[self.names[name], column] += count
+
+    def of(self, name: str) -> Ints:
+        found: Ints = self.counts[self.names[name]]
+        return found
+
+    def _merge(self, number: int) -> None:
+        self.counts = _merged(self.counts, number)  # type: ignore[assignment]
+
+
+class Examples(Generic[T]):
+    """The first few of each column."""
+
+    def __init__(self, axis: TimeAxis, most: int) -> None:
+        self._axis = axis
+        self._most = most
+        self._kept: dict[int, list[T]] = {}
+        axis.on_merge(self._merge)
+
+    def wants(self, time_s: float) -> bool:
+        """Whether one more would be kept."""
+        return len(self._kept.get(self._axis.column(time_s), ())) < self._most
+
+    def add(self, time_s: float, example: T) -> None:
+        self._kept.setdefault(self._axis.column(time_s), []).append(example)
+
+    def of(self, column: int) -> Sequence[T]:
+        return self._kept.get(column, ())
+
+    def __iter__(self) -> Iterator[T]:
+        for column in sorted(self._kept):
+            yield from self._kept[column]
+
+    def _merge(self, number: int) -> None:
+        merged: dict[int, list[T]] = {}
+        for column in sorted(self._kept):
+            kept = merged.setdefault(column // number, [])
+            kept += self._kept[column][: self._most - len(kept)]
+        self._kept = merged

@@ -1,0 +1,360 @@
+"""ReportCollector: notes, while a cluster runs, what its report is made of.
+
+An observer of an engine, from its making on (`simulate.observing`): it reads what it is told of and the node table, and
+changes nothing. Memory is bounded by the number of nodes and of kinds of reasons, not by how long the run is or how
+many pods there are:
+
+* what holds for a while (utilisation of each node, pending pods by reason, pods by zone) as sums by column of time;
+* of the attempts their numbers by column, and the details of a few: the first of each column, the first of each kind
+  of reason, those that waited longest, and a sample;
+* the scores of that sample. An attempt's scores are worked out once more for it, since a search keeps totals only:
+  each attempt at first, then each second one, each fourth... Plugins from elsewhere are not asked twice, so they are
+  left out.
+"""
+
+from heapq import heappush, heapreplace
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.nodes import ZONE_LABEL
+from kschedd.cache.table import Ints, Rows
+from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
+from kschedd.report.axis import Counts, Examples, Floats, Levels, TimeAxis
+from kschedd.report.decisions import Decision, best_of, funnel_of
+from kschedd.report.reasons import reasons_of
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.node_local_plugins import PluginFault
+from kschedd.scheduling.ranking import Ranking, Scores
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import drive
+from kschedd.simulate.engine import Engine
+
+MOST_REASONS: Final = 48
+MOST_RESOURCES: Final = 6
+MOST_WAITED: Final = 25
+_PER_COLUMN: Final = 2
+_SAMPLED_AT_EACH_STRIDE: Final = 64
+_MOST_SAMPLES_SHOWN: Final = 24
+
+WAITS: Final = "waits for its turn"
+UNDER_WAY: Final = "is being tried or bound"
+OTHER_REASONS: Final = "other reasons"
+ATTEMPTS, PLACED, FAILED, PREEMPTED = "attempts", "placed", "failed", "preempted"
+
+_TRIED_LATER: Final = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHEDULABLE)
+
+
+@attrs.define(eq=False)
+class PendingReason:
+    """A kind of reason. `failures`: attempts that ended with it; `pods`: the first few pods."""
+
+    text: str
+    number: int
+    failures: int = 0
+    pods: list[str] = attrs.field(factory=list)
+    example: Decision | None = None
+
+
+class ScoreSums:
+    """Weighted sums of the scores that each plugin gave each node, of sampled attempts."""
+
+    def __init__(self) -> None:
+        self.plugins: dict[str, int] = {}
+        self.sums: Floats = np.zeros((1, 64))
+        self.weights: Floats = np.zeros((1, 64))
+        self.samples = 0
+
+    def add(self, plugin: str, slots: Ints, scores: Ints, weight: int) -> None:
+        number = self.plugins.setdefault(plugin, len(self.plugins))
+        rows, columns = self.sums.shape
+        if number >= rows or int(slots.max()) >= columns:
+            wider = max(int(slots.max()) + 1, 2 * columns) if int(slots.max()) >= columns else columns
+            more = ((0, max(number + 1 - rows, 0)), (0, wider - columns))
+            self.sums, self.weights = np.pad(self.sums, more), np.pad(self.weights, more)
+        self.sums[number, slots] += scores * weight
+        self.weights[number, slots] += weight
+
+
+class ReportCollector:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.start_s = engine.now  # since the epoch
+        self.axis = TimeAxis()
+        self.counts = Counts(self.axis, (ATTEMPTS, PLACED, FAILED, PREEMPTED))
+        self.slots: dict[str, int] = {}  # by the name of a node that is or was there
+        self.use: dict[str, Levels] = {}  # by resource: of each node
+        self.fullest = Levels(self.axis)  # of each node the use of the resource of which it has least left
+        self.totals = Levels(self.axis)  # of the whole cluster, by resource
+        self.resources: dict[str, int] = {"pods": 0}
+        self.zones: dict[str, int] = {}
+        self.zone_pods = Levels(self.axis)
+        self.pending = Levels(self.axis)
+        self.reasons: dict[str, PendingReason] = {}
+        self.first = Examples[Decision](self.axis, _PER_COLUMN)
+        self.waited: list[tuple[float, int, Decision]] = []  # a heap
+        self.sampled: list[Decision] = []
+        self.scores = ScoreSums()
+        self.unscored: dict[str, None] = {}  # plugins from elsewhere that scored
+        self._stamp = -1
+        self._named: dict[int, str] = {}  # node by row
+        self._attempts = 0
+        self._stride, self._at_stride, self._scored = 1, 0, 0
+        self._counted: dict[str, int] = {}  # uid -> reason number
+        self._failed: dict[str, PendingReason] = {}  # uid -> why its last attempt failed
+        self._numbers: list[int] = []  # pods by reason number
+        for entry in engine.queue.entries():
+            self._place(entry.uid, entry.key, entry.place, entry.gating_plugin)
+        self.idle()
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since the report's start."""
+        return self.engine.now - self.start_s
+
+    # -- nodes --------------------------------------------------------------------------------------------------
+
+    def idle(self) -> None:
+        table, now = self.engine.machine.cluster.table, self.now_s
+        versions = table.versions
+        if not versions.rows_changed(self._stamp):
+            return
+        changed = self._changed_rows()
+        self._stamp = versions.now
+        slots: list[int] = []
+        rows: list[int] = []
+        gone: list[int] = []
+        for row in changed:
+            name, before = table.names[row], self._named.get(row, "")
+            if before and before != name:
+                gone.append(self.slots[before])
+            self._named[row] = name
+            if name:
+                rows.append(row)
+                slots.append(self.slots.setdefault(name, len(self.slots)))
+        self._note_use(np.array(rows, dtype=np.int64), np.array(slots, dtype=np.int64), now)
+        left = np.array(sorted(set(gone) - set(slots)), dtype=np.int64)
+        for levels in (self.fullest, *self.use.values()):
+            levels.set(left, np.zeros(len(left)), now)
+        self._note_cluster(now)
+
+    def _changed_rows(self) -> list[int]:
+        versions = self.engine.machine.cluster.table.versions
+        if self._stamp < 0:
+            return sorted(self.engine.machine.cluster.table)
+        nodes, pods = versions.nodes.since(self._stamp), versions.pods.since(self._stamp)
+        if nodes is None or pods is None:
+            return sorted({*self.engine.machine.cluster.table, *self._named})
+        return sorted({*nodes, *pods})
+
+    def _note_use(self, rows: Rows, slots: Ints, now: float) -> None:
+        if not len(rows):
+            return
+        table = self.engine.machine.cluster.table
+        fullest = np.zeros(len(rows))
+        for name, number in table.resources.items():
+            asked = table.requested[number, rows]
+            if name not in self.use:
+                if not asked.any() or len(self.use) >= MOST_RESOURCES:
+                    continue
+                self.use[name] = Levels(self.axis)
+                self.use[name].set_one(0, 0.0, 0.0)
+            there = table.allocatable[number, rows]
+            share = np.where(there > 0, asked / np.maximum(there, 1), 0.0)
+            self.use[name].set(slots, share, now)
+            fullest = np.maximum(fullest, share)
+        self.fullest.set(slots, fullest, now)
+
+    def _note_cluster(self, now: float) -> None:
+        table = self.engine.machine.cluster.table
+        alive = table.alive
+        used = {"pods": (int(table.pod_count[alive].sum()), int(table.allowed_pods[alive].sum()))}
+        for name, number in table.resources.items():
+            used[name] = int(table.requested[number, alive].sum()), int(table.allocatable[number, alive].sum())
+        numbers = np.array([self.resources.setdefault(name, len(self.resources)) for name in used], dtype=np.int64)
+        shares = np.array([asked / there if there else 0.0 for asked, there in used.values()])
+        self.totals.set(numbers, shares, now)
+        zones = table.label(ZONE_LABEL)
+        pods = np.bincount(zones.ids[alive] + 1, weights=table.pod_count[alive], minlength=len(zones.values) + 1)
+        for name in zones.values:
+            if name:
+                self.zones.setdefault(name, len(self.zones))
+        by_thing = np.zeros(len(self.zones))
+        for number, name in enumerate(zones.values):
+            if name:
+                by_thing[self.zones[name]] = pods[number + 1]
+        self.zone_pods.set(np.arange(len(by_thing)), by_thing, now)
+
+    # -- pending pods -------------------------------------------------------------------------------------------
+
+    def moved(self, move: Move) -> None:
+        self._place(move.uid, move.key, move.target, move.plugin)
+
+    def _place(self, uid: str, key: str, place: SubQueue, plugin: str) -> None:
+        if place is SubQueue.OUTSIDE:
+            self._failed.pop(uid, None)
+            self._count(uid, None)
+            return
+        if place is SubQueue.GATED:
+            reason = self._reason(f"gated by {plugin}" if plugin else "gated")
+        elif place in _TRIED_LATER:
+            reason = self._failed.get(uid) or self._reason("rejected before the report began")
+        else:
+            reason = self._reason(UNDER_WAY if place is SubQueue.IN_FLIGHT else WAITS)
+        self._count(uid, reason, key)
+
+    def _reason(self, text: str) -> PendingReason:
+        found = self.reasons.get(text)
+        if found is None:
+            if len(self.reasons) >= MOST_REASONS and text != OTHER_REASONS:
+                return self._reason(OTHER_REASONS)
+            found = self.reasons[text] = PendingReason(text, len(self.reasons))
+            self._numbers.append(0)
+        return found
+
+    def _count(self, uid: str, reason: PendingReason | None, key: str = "") -> None:
+        number = None if reason is None else reason.number
+        before = self._counted.get(uid)
+        if before == number:
+            return
+        now = self.now_s
+        if before is not None:
+            self._numbers[before] -= 1
+            self.pending.set_one(before, float(self._numbers[before]), now)
+        if reason is None:
+            del self._counted[uid]
+            return
+        self._counted[uid] = reason.number
+        self._numbers[reason.number] += 1
+        self.pending.set_one(reason.number, float(self._numbers[reason.number]), now)
+        if len(reason.pods) < 5 and key not in reason.pods:
+            reason.pods.append(key)
+
+    def reason_of(self, uid: str) -> str:
+        """Why the pod's last attempt failed; "" if it did not."""
+        found = self._failed.get(uid)
+        return "" if found is None else found.text
+
+    # -- attempts -----------------------------------------------------------------------------------------------
+
+    def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+        now = self.now_s
+        self._attempts += 1
+        self.counts.add(ATTEMPTS, now)
+        failed = isinstance(result, FitError)
+        self.counts.add(FAILED if failed else PLACED, now)
+        since = entry.initial_attempt
+        waited = None if since is None else max(self.engine.now - since / SECOND, 0.0)
+        reason = None
+        if isinstance(result, FitError):
+            reason = self._failed[entry.uid] = self._reason(reasons_of(result.message))
+            reason.failures += 1
+        scores = self._sampled_scores(entry, result)
+        longest = not failed and self._among_longest(waited or 0.0)
+        wanted = reason is not None and reason.example is None
+        if not (wanted or longest or scores is not None or self.first.wants(now)):
+            return
+        decision = self._decision(entry, result, waited, scores)
+        if self.first.wants(now):
+            self.first.add(now, decision)
+        if reason is not None and reason.example is None:
+            reason.example = decision
+        if longest:
+            item = waited or 0.0, -decision.number, decision
+            if len(self.waited) < MOST_WAITED:
+                heappush(self.waited, item)
+            else:
+                heapreplace(self.waited, item)
+        if scores is not None and len(self.sampled) < _MOST_SAMPLES_SHOWN:
+            self.sampled.append(decision)
+
+    def _among_longest(self, waited: float) -> bool:
+        return waited > (self.waited[0][0] if len(self.waited) == MOST_WAITED else 0.0)
+
+    def _decision(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, waited: float | None, scores: Scores | None
+    ) -> Decision:
+        table, now = self.engine.machine.cluster.table, self.now_s
+        funnel = funnel_of(result, table)
+        if isinstance(result, FitError):
+            verdicts = result.diagnosis.verdicts
+            victims = () if result.post_filter is None else result.post_filter.victims
+            return Decision(
+                self._attempts,
+                now,
+                entry.key,
+                entry.attempts,
+                "",
+                waited,
+                None,
+                0,
+                0 if verdicts is None else len(verdicts.rows),
+                0,
+                None,
+                result.message,
+                result.nominated_node or "",
+                tuple(pod.key for pod in victims),
+                funnel,
+            )
+        plugins, best = ((), ()) if scores is None else best_of(scores, table, result.node_name)
+        return Decision(
+            self._attempts,
+            now,
+            entry.key,
+            entry.attempts,
+            result.node_name,
+            waited,
+            None,
+            len(result.feasible),
+            result.visited,
+            result.ties,
+            result.score,
+            "",
+            "",
+            (),
+            funnel,
+            plugins,
+            best,
+        )
+
+    def _sampled_scores(self, entry: QueuedPod, result: ScheduleResult | FitError) -> Scores | None:
+        """Each plugin's scores, if this attempt is one of the sample."""
+        if isinstance(result, FitError) or result.totals is None:
+            return None
+        self._scored += 1
+        if self._scored % self._stride:
+            return None
+        self._at_stride += 1
+        weight = self._stride
+        if self._at_stride == _SAMPLED_AT_EACH_STRIDE:
+            self._stride, self._at_stride = 2 * self._stride, 0
+        profile = result.framework
+        self.unscored.update(dict.fromkeys(each.name for each in profile.scores if not each.in_tree))
+        own = attrs.evolve(profile, scores=tuple(each for each in profile.scores if each.in_tree))
+        cluster = self.engine.machine.cluster
+        try:
+            scores: Scores = drive(Ranking(own, cluster, None).details(result.state, entry.pod, result.feasible))
+        except PluginFault:
+            return None  # its scores are out of range: the attempt itself says so
+        names = cluster.table.names
+        slots = np.array(
+            [self.slots.setdefault(names[row], len(self.slots)) for row in result.feasible.tolist()], dtype=np.int64
+        )
+        for plugin, weighted in scores.weighted.items():
+            self.scores.add(plugin, slots, weighted, weight)
+        self.scores.samples += 1
+        return scores
+
+    def applied(self, effects: Effects) -> None:
+        now = self.now_s
+        for failed in effects.failures:
+            uid = failed.entry.uid
+            before = self._failed.get(uid)
+            reason = self._failed[uid] = self._reason(reasons_of(failed.message))
+            if uid in self._counted and before is not reason and failed.entry.place in _TRIED_LATER:
+                self._count(uid, reason, failed.entry.key)  # a binding that failed after its attempt had not
+            if failed.victims:
+                self.counts.add(PREEMPTED, now, len(failed.victims))

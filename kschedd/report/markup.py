@@ -1,0 +1,55 @@
+"""HTML and SVG as text that is escaped once: text becomes part of an element only through `el`, which escapes it.
+
+`Markup` is text that is markup already; only this module and constants of this package make it.
+"""
+
+from collections.abc import Iterable
+from html import escape
+from typing import Final
+
+_VOID: Final = frozenset(("br", "hr", "img", "input", "link", "meta"))
+# XML's control characters have no place in HTML either; a name may bring any.
+_CONTROL: Final = {code: "\ufffd" for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160))}
+
+
+class Markup(str):
+    """See the module."""
+
+    __slots__ = ()
+
+
+Child = str | int | None
+Value = str | int | float | bool | None
+
+
+def text(value: Child) -> Markup:
+    """The text as markup that shows it; markup stays as it is."""
+    if isinstance(value, Markup):
+        return value
+    return Markup("" if value is None else escape(str(value).translate(_CONTROL), quote=False))
+
+
+def el(name: str, *children: Child | Iterable[Child], **attributes: Value) -> Markup:
+    """An element. An attribute that is None or False is left out, True has no value; `cls` is `class`, `_` is `-`."""
+    given = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
+    if name in _VOID:
+        return Markup(f"<{name}{given}>")
+    return Markup(f"<{name}{given}>{joined(*children)}</{name}>")
+
+
+def joined(*children: Child | Iterable[Child]) -> Markup:
+    parts: list[str] = []
+    for child in children:
+        if child is None or isinstance(child, str | int):
+            parts.append(text(child))
+        else:
+            parts.extend(map(text, child))
+    return Markup("".join(parts))
+
+
+def _attribute(key: str, value: Value) -> str:
+    name = "class" if key == "cls" else key.rstrip("_").replace("_", "-")
+    if value is True:
+        return f" {name}"
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    return f' {name}="{escape(shown.translate(_CONTROL))}"'

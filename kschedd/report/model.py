@@ -1,0 +1,162 @@
+"""What a report says, as values: what collected it is no longer needed, and what draws it needs nothing else.
+
+Shapes: a series has one value for each column of time; NaN where there is none. Shares are 0 to 1, more where pods
+that were there before ask for more than there is.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from kschedd.report.axis import Floats
+from kschedd.report.decisions import Decision
+
+
+@attrs.frozen
+class Columns:
+    """Columns of time: column n begins at n times `width_s`; `until_s` ends the last. `start_s`: since the epoch."""
+
+    count: int
+    width_s: int
+    until_s: float
+    start_s: float
+    virtual: bool
+
+
+@attrs.frozen(eq=False)
+class ResourceUse:
+    """How much of a resource pods request, of all nodes: a mean over each column; over all, the most, at the end."""
+
+    resource: str
+    series: Floats
+    mean: float
+    most: float
+    end: float
+    capacity: str
+
+
+@attrs.frozen
+class NodeAtEnd:
+    name: str
+    pods: int
+    use: Mapping[str, float]  # by resource
+    gone: bool = False
+
+
+@attrs.frozen
+class NodeGroup:
+    """Neighbours of one zone, in the order of their names: one row of the heat maps."""
+
+    label: str
+    zone: str
+    nodes: tuple[NodeAtEnd, ...]
+
+
+@attrs.frozen(eq=False)
+class HeatMap:
+    """`cells`: groups by columns; of a map of scores, groups by plugins."""
+
+    name: str
+    cells: Floats
+
+
+@attrs.frozen(eq=False)
+class ScoreMap:
+    """Mean weighted score of each group by plugin; `weights`: what a plugin's best is worth."""
+
+    plugins: tuple[str, ...]
+    weights: tuple[int, ...]
+    cells: Floats
+    samples: int
+    left_out: tuple[str, ...]
+
+
+@attrs.frozen(eq=False)
+class PendingBand:
+    """Pods that wait for one kind of reason. `pod_s`: pods times seconds."""
+
+    reason: str
+    series: Floats
+    pod_s: float
+    end: int
+    failures: int
+    pods: tuple[str, ...]
+    example: int | None  # number of a decision
+
+
+@attrs.frozen
+class Explained:
+    """Why a pod that is pending at the end is, as `explain` says it."""
+
+    pod: str
+    text: str
+
+
+@attrs.frozen(eq=False)
+class ZoneUse:
+    name: str
+    nodes: int
+    pods: int
+    use: Mapping[str, float]
+    series: Floats  # pods
+
+
+@attrs.frozen
+class Spread:
+    """How a workload's pods stand over the zones. `skew`: the most less the fewest."""
+
+    workload: str
+    pods: tuple[int, ...]  # in the order of the zones
+    skew: int
+
+
+@attrs.frozen
+class ColumnFacts:
+    attempts: int
+    placed: int
+    failed: int
+    preempted: int
+    decisions: tuple[int, ...]  # the numbers of the first few
+
+
+@attrs.frozen(eq=False)
+class Report:
+    """`facts` and `checked` stand at the top; `notes` say what was left out, and why."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+    columns: Columns
+    use: Sequence[ResourceUse]
+    groups: Sequence[NodeGroup]
+    nodes_in_row: int
+    maps: Sequence[HeatMap]
+    pending: Sequence[PendingBand]
+    explained: Sequence[Explained]
+    scores: ScoreMap | None
+    zones: Sequence[ZoneUse]
+    spread: Sequence[Spread]
+    decisions: Mapping[int, Decision]  # by number, in their order
+    slowest: Sequence[int]
+    funnels: Sequence[int]
+    by_column: Sequence[ColumnFacts]
+    checked: "Checked | None" = None
+    notes: Sequence[str] = ()
+
+
+@attrs.frozen
+class UnplacedHere:
+    pod: str
+    why: str
+    remedy: str
+
+
+@attrs.frozen
+class Checked:
+    """What `kschedd check` found."""
+
+    verdict: str
+    fits: bool
+    unplaced: tuple[UnplacedHere, ...]
+    displaced: tuple[tuple[str, str, str], ...]  # pod, what became of it, why
+    usage: tuple[tuple[str, float, float], ...]  # resource, before, after
+    troubles: tuple[str, ...] = ()

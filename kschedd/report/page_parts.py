@@ -1,0 +1,84 @@
+"""What the sections of the page have in common: sections, tables, charts with their labels, amounts as text."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from kschedd.report.markup import Child, Markup, el, joined
+from kschedd.report.model import Columns
+from kschedd.simulate.summary import span
+
+NONE: Final = "\u2013"  # stands where there is no value
+MINUS: Final = "\u2212"
+TIMES: Final = "\u00d7"
+_TICKS: Final = 5
+
+
+def section(name: str, title: str, *content: Child) -> Markup:
+    return el("section", el("h2", title, id=f"{name}-title"), *content, id=name, aria_labelledby=f"{name}-title")
+
+
+def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Child]], numbers: Iterable[int] = ()) -> Markup:
+    """`numbers`: the columns that are set to the right."""
+    right = set(numbers)
+    head = el("tr", (el("th", each, scope="col", cls="n" if n in right else None) for n, each in enumerate(heads)))
+    body = (el("tr", (el("td", cell, cls="n" if n in right else None) for n, cell in enumerate(row))) for row in rows)
+    return el(
+        "div",
+        el("table", el("caption", caption) if caption else None, el("thead", head), el("tbody", body)),
+        cls="wide",
+    )
+
+
+def chart(drawing: Markup, columns: Columns, up: Sequence[str]) -> Markup:
+    """A drawing over time with its scales; `up`: the labels from the bottom to the top."""
+    scale = el("div", (el("span", each) for each in reversed(up)), cls="up", aria_hidden="true")
+    return el("div", scale, drawing, time_scale(columns), cls="chart")
+
+
+def time_scale(columns: Columns) -> Markup:
+    """Labels at equal distances, each of which leads to what happened then."""
+    end = columns.count * columns.width_s
+    places = sorted(
+        {min(round(part * (columns.count - 1) / (_TICKS - 1)), columns.count - 1) for part in range(_TICKS)}
+    )
+    ticks = [
+        el(
+            "a",
+            when(columns, place * columns.width_s),
+            href=f"#t-{place}",
+            style=f"left:{100 * place / columns.count:.2f}%",
+        )
+        for place in (places if columns.count > 1 else [0])
+    ]
+    return el("div", *ticks, cls="along", data_end=when(columns, end))
+
+
+def when(columns: Columns, time_s: float) -> str:
+    """A time of the run: since its start where time is virtual, else of the clock."""
+    if columns.virtual:
+        return lasting(time_s)
+    at = datetime.fromtimestamp(columns.start_s + time_s, UTC)
+    return at.strftime("%H:%M:%S" if columns.width_s < 60 else "%d %b %H:%M" if columns.width_s >= 3600 else "%H:%M")
+
+
+def lasting(seconds: float) -> str:
+    """A duration without the zeros at its end: `7h5m`, `12h`, `3d`."""
+    text = span(seconds)
+    for part, shorter in (("m0s", "m"), ("h0m", "h"), ("d0h", "d")):
+        text = text.removesuffix(part) + shorter if text.endswith(part) else text
+    return text
+
+
+def percent(share: float, places: int = 1) -> str:
+    return f"{100 * share:.{places}f} %"
+
+
+def many(count: float) -> str:
+    return f"{count:,.10g}"
+
+
+def heat_key(top: str, words: str) -> Markup:
+    """What the colours of a heat map mean."""
+    steps = (el("span", cls=f"key k{n}") for n in range(10))
+    return el("p", "0 ", joined(steps), f" {top} {words} ", el("span", cls="key k10"), " more", cls="keys")

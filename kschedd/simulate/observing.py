@@ -1,0 +1,37 @@
+"""Observers of a run: told of attempts, effects, moves of pods in the queue, and of each moment when all work is done.
+
+They change nothing. An engine without one has nobody to call, so a run that nobody observes costs nothing more.
+"""
+
+from collections.abc import Callable
+from typing import ParamSpec, Protocol
+
+from kschedd.queue.entry import Move, QueuedPod
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
+
+P = ParamSpec("P")
+
+
+class RunObserver(Protocol):
+    def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+        """An attempt has this result, which has not been acted on yet."""
+
+    def applied(self, effects: Effects) -> None: ...
+
+    def moved(self, move: Move) -> None: ...
+
+    def idle(self) -> None:
+        """All work of this moment is done; time moves on next."""
+
+
+def both(first: Callable[P, None] | None, second: Callable[P, None]) -> Callable[P, None]:
+    """Calls both; the second alone if there is no first."""
+    if first is None:
+        return second
+
+    def call(*args: P.args, **named: P.kwargs) -> None:
+        first(*args, **named)
+        second(*args, **named)
+
+    return call
