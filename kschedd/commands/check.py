@@ -8,6 +8,7 @@ import sys
 from typing import Any, Final
 
 from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.observe_flags import Observed, add_report_flags, checked_of
 from kschedd.commands.run import add_scheduler_flags, wants_gates
 from kschedd.verbs.parsing import path_text, path_value
 
@@ -34,6 +35,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--within", type=float, default=_WITHIN_S, metavar="SECONDS", help="of virtual time, at most (3600)"
     )
+    add_report_flags(parser)
     parser.add_argument("-o", "--output", choices=_FORMS, default="text")
     parser.set_defaults(run=main)
 
@@ -48,8 +50,8 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.printing import checking
     from kschedd.printing.safe import exact, safe
     from kschedd.rpc.checking import check
-    from kschedd.rpc.methods import daemon_methods
-    from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+    from kschedd.rpc.observed_fork import ObservedFork
+    from kschedd.rpc.virtual import VirtualCluster
     from kschedd.values import run_steps
 
     if wants_gates(options):
@@ -65,6 +67,7 @@ def main(options: argparse.Namespace) -> int:
         config = with_schedulers(config, dict(options.scheduler))
         with collection_paused():
             dump = read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
+        observed = Observed.of(options)
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
@@ -86,13 +89,19 @@ def main(options: argparse.Namespace) -> int:
     for reading in readings[1:]:
         manifests += reading
     cluster.engine.run_to_rest(options.within)
-    report = check(VirtualDaemon(cluster, daemon_methods).call, manifests, options.within)
+    client = ObservedFork(cluster, observed.begin)
+    report = check(client.call, manifests, options.within)
     # Of a dump what can be read is enough; what is to fit must be whole.
     for text in taken.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)
     whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}
     text = whole.get(options.output, checking.as_junit)(report)
     sys.stdout.write(exact(text) if options.output in ("json", "junit") else safe(text))
+    try:
+        observed.write("Check", [("objects", f"{report.applied:,}"), ("seed", str(options.seed))], checked_of(report))
+    except KscheddError as fault:
+        print(safe(f"error: {fault}"), file=sys.stderr)
+        return BAD_INPUT
     if report.errors or (options.origin and not dump.objects and not dump.manifests):
         return BAD_INPUT
     return FITS if report.fits else DOES_NOT_FIT

@@ -11,6 +11,7 @@ from kschedd.errors import KscheddError
 from kschedd.verbs.parsing import path_value
 
 if TYPE_CHECKING:
+    from kschedd.printing.checking import CheckReport
     from kschedd.report.collector import ReportCollector
     from kschedd.report.model import Checked
     from kschedd.simulate.engine import Engine
@@ -23,6 +24,11 @@ class OutputFileError(KscheddError):
 
     def __str__(self) -> str:
         return f"{self.path}: cannot be written: {self.why}"
+
+
+class RedactWithoutReportError(KscheddError):
+    def __str__(self) -> str:
+        return "--redact goes with --report"
 
 
 def add_report_flags(parser: Any) -> None:
@@ -43,6 +49,8 @@ class Observed:
     @classmethod
     def of(cls, options: argparse.Namespace) -> "Observed":
         """Raises OutputFileError before the run begins, where a file could not be written after it."""
+        if options.redact and options.report is None:
+            raise RedactWithoutReportError
         made = cls(options.report, options.redact)
         if options.report is not None:
             _write(options.report, "")
@@ -53,8 +61,7 @@ class Observed:
         if self._report is not None:
             from kschedd.report.collector import ReportCollector
 
-            self._collector = ReportCollector(engine)
-            engine.observe(self._collector)
+            self._collector = ReportCollector.observing(engine)
 
     def write(self, title: str, facts: Sequence[tuple[str, str]], checked: "Checked | None" = None) -> None:
         if self._collector is None or self._report is None:
@@ -76,3 +83,18 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as fault:
         raise OutputFileError(path, fault.strerror or str(fault)) from fault
+
+
+def checked_of(report: "CheckReport") -> "Checked":
+    """What `check` found, as the page shows it."""
+    from kschedd.printing.checking import verdict
+    from kschedd.report.model import Checked, UnplacedHere
+
+    return Checked(
+        verdict(report),
+        report.fits and not report.errors,
+        tuple(UnplacedHere(each.pod, each.why, each.remedy) for each in report.unplaced),
+        tuple((f"{pod['namespace']}/{pod['name']}", pod["change"], pod["cause"]) for pod in report.displaced),
+        tuple((each["resource"], each["before"], each["after"]) for each in report.usage),
+        (*report.errors, *report.refused),
+    )

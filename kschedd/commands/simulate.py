@@ -185,8 +185,6 @@ def _simulate(options: argparse.Namespace) -> int:
         raise SimulateUsageError(
             "nothing to simulate; give a dump with --from, manifests with -f, or a trace with --nodes and --pods"
         )
-    if options.redact and options.report is None:
-        raise SimulateUsageError("--redact goes with --report")
     if options.frozen and not options.origin:
         raise SimulateUsageError("--frozen goes with --from")
     if options.until is not None and not 0 <= options.until < 1e12:

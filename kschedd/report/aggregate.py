@@ -57,15 +57,21 @@ _NOT_REASONS: Final = (WAITS, UNDER_WAY)
 
 
 def report_of(
-    collected: ReportCollector, title: str, facts: Sequence[tuple[str, str]], *, checked: Checked | None = None
+    collected: ReportCollector,
+    title: str,
+    facts: Sequence[tuple[str, str]],
+    *,
+    checked: Checked | None = None,
+    virtual: bool = True,
+    notes: Sequence[str] = (),
 ) -> Report:
     """The run's report; the engine is at rest, or wherever it was stopped."""
     collected.idle()
-    return _Aggregation(collected).report(title, facts, checked)
+    return _Aggregation(collected, virtual).report(title, facts, checked, notes)
 
 
 class _Aggregation:
-    def __init__(self, collected: ReportCollector) -> None:
+    def __init__(self, collected: ReportCollector, virtual: bool) -> None:
         self._got = collected
         self._table = collected.engine.machine.cluster.table
         # A run in which no time passed has one column, which shows what it came to.
@@ -74,11 +80,10 @@ class _Aggregation:
         width = collected.axis.width_s
         count = last + (until > last * width)
         self._until = until
-        self.columns = Columns(count, width, until, collected.start_s, True)
+        self.columns = Columns(count, width, until, collected.start_s, virtual)
         seconds = np.full(count, float(width))
         seconds[-1] = until - (count - 1) * width
         self._seconds = seconds
-        self._notes: list[str] = []
         self._waiting = pending_pods(collected.engine)
         self._still: dict[str, list[str]] = {}  # by reason: the first few pods that are pending at the end
         for pod in self._waiting:
@@ -86,7 +91,9 @@ class _Aggregation:
             if len(still) < _MOST_PODS:
                 still.append(pod.key)
 
-    def report(self, title: str, facts: Sequence[tuple[str, str]], checked: Checked | None) -> Report:
+    def report(
+        self, title: str, facts: Sequence[tuple[str, str]], checked: Checked | None, notes: Sequence[str]
+    ) -> Report:
         groups, members, in_row = self._groups()
         decisions = self._decisions()
         pending = self._pending()
@@ -110,7 +117,7 @@ class _Aggregation:
             self._funnels(decisions),
             by_column,
             checked,
-            tuple(self._notes),
+            tuple(notes),
         )
 
     def _means(self, sums: Floats) -> Floats:
@@ -303,13 +310,13 @@ class _Aggregation:
     def _decisions(self) -> dict[int, Decision]:
         got = self._got
         kept = {each.number: each for each in got.first}
-        kept.update((each.number, each) for _, _, each in got.waited)
+        kept.update((each.number, each) for _, _, each in got.longest)
         kept.update((reason.example.number, reason.example) for reason in got.reasons.values() if reason.example)
         kept.update((each.number, each) for each in got.sampled)
         return {number: kept[number] for number in sorted(kept)}
 
     def _slowest(self) -> list[int]:
-        ordered = sorted(self._got.waited, key=lambda item: (-item[0], -item[1]))
+        ordered = sorted(self._got.longest, key=lambda item: (-item[0], -item[1]))
         return [decision.number for _, _, decision in ordered]
 
     def _funnels(self, decisions: dict[int, Decision]) -> list[int]:

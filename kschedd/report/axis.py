@@ -11,7 +11,7 @@ the first few of what happened.
 Units: seconds since the start of the run.  Shapes: `sums` and `counts` are things by columns.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -63,61 +63,56 @@ class Levels:
 
     def __init__(self, axis: TimeAxis) -> None:
         self._axis = axis
-        self._values = np.zeros(8)
-        self._since = np.zeros(8)
-        self._sums = np.zeros((8, MOST_COLUMNS))
+        self._values: list[float] = []
+        self._since: list[float] = []
+        self._sums: Floats = np.zeros((8, MOST_COLUMNS))
         axis.on_merge(self._merge)
 
-    def set(self, things: Ints, values: Floats, now_s: float) -> None:
-        """These distinct things have these amounts from now on."""
-        if len(things):
-            self._grow(int(things.max()) + 1)
-            self._hold(things, now_s)
-            self._values[things] = values
+    def set(self, things: Iterable[int], values: Iterable[float], now_s: float) -> None:
+        """These things have these amounts from now on. Few change at a time, so this is no matter for numpy."""
+        for thing, value in zip(things, values, strict=True):
+            self.set_one(thing, value, now_s)
 
     def set_one(self, thing: int, value: float, now_s: float) -> None:
-        self.set(np.array([thing]), np.array([value]), now_s)
+        self._grow(thing + 1)
+        self._hold(thing, now_s)
+        self._values[thing] = value
 
     def value(self, thing: int) -> float:
-        return float(self._values[thing]) if thing < len(self._values) else 0.0
+        return self._values[thing] if thing < len(self._values) else 0.0
 
     def sums(self, count: int, until_s: float) -> Floats:
         """Of the first `count` things: amount times seconds by column, if all stays as it is up to that time."""
         self._grow(count)
-        self._hold(np.arange(len(self._values)), until_s)
+        for thing in range(count):
+            self._hold(thing, until_s)
         return self._sums[:count]
 
-    def _hold(self, things: Ints, now_s: float) -> None:
-        """Add up what these things amounted to until now."""
-        last = self._axis.column(now_s)
+    def _hold(self, thing: int, now_s: float) -> None:
+        """Add up what this thing amounted to until now."""
+        value, since = self._values[thing], self._since[thing]
+        self._since[thing] = now_s
+        if not value or since >= now_s:
+            return
+        last = self._axis.column(now_s)  # first: it may merge columns
         width = self._axis.width_s
-        since, values = self._since[things], self._values[things]
-        self._since[things] = now_s
-        held = (values != 0) & (since < now_s)
-        things, since, values = things[held], since[held], values[held]
-        first = (since // width).astype(np.int64)
-        within = first == last
-        self._sums[things[within], last] += values[within] * (now_s - since[within])
-        longer = ~within
-        for thing, start, begun, value in zip(
-            things[longer].tolist(),
-            first[longer].tolist(),
-            since[longer].tolist(),
-            values[longer].tolist(),
-            strict=True,
-        ):
-            row = self._sums[thing]
-            row[start] += value * ((start + 1) * width - begun)
-            row[start + 1 : last] += value * width
-            row[last] += value * (now_s - last * width)
+        first = int(since // width)
+        if first == last:
+            self._sums[thing, last] += value * (now_s - since)
+            return
+        row = self._sums[thing]
+        row[first] += value * ((first + 1) * width - since)
+        row[first + 1 : last] += value * width
+        row[last] += value * (now_s - last * width)
 
     def _grow(self, count: int) -> None:
-        have = len(self._values)
-        if count > have:
-            more = max(count, 2 * have) - have
-            self._values = np.pad(self._values, (0, more))
-            self._since = np.pad(self._since, (0, more))
-            self._sums = np.pad(self._sums, ((0, more), (0, 0)))
+        more = count - len(self._values)
+        if more > 0:
+            self._values += [0.0] * more
+            self._since += [0.0] * more
+            have = len(self._sums)
+            if count > have:
+                self._sums = np.pad(self._sums, ((0, max(count, 2 * have) - have), (0, 0)))
 
     def _merge(self, number: int) -> None:
         self._sums = _merged(self._sums, number)  # type: ignore[assignment]

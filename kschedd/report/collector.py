@@ -12,8 +12,9 @@ many pods there are:
   left out.
 """
 
+from collections.abc import Sequence
 from heapq import heappush, heapreplace
-from typing import Final
+from typing import Final, Self
 
 import attrs
 import numpy as np
@@ -27,13 +28,14 @@ from kschedd.report.reasons import reasons_of
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.ranking import Ranking, Scores
+from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 
 MOST_REASONS: Final = 48
 MOST_RESOURCES: Final = 6
-MOST_WAITED: Final = 25
+MOST_LONGEST: Final = 25
 _PER_COLUMN: Final = 2
 _SAMPLED_AT_EACH_STRIDE: Final = 64
 _MOST_SAMPLES_SHOWN: Final = 24
@@ -80,9 +82,10 @@ class ScoreSums:
 class ReportCollector:
     """See the module."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, start_s: float | None = None) -> None:
         self.engine = engine
-        self.start_s = engine.now  # since the epoch
+        self.start_s = engine.now if start_s is None else start_s  # since the epoch
+        self.moment_s: float | None = None  # the time that what is told is about; None: the engine's
         self.axis = TimeAxis()
         self.counts = Counts(self.axis, (ATTEMPTS, PLACED, FAILED, PREEMPTED))
         self.slots: dict[str, int] = {}  # by the name of a node that is or was there
@@ -95,7 +98,7 @@ class ReportCollector:
         self.pending = Levels(self.axis)
         self.reasons: dict[str, PendingReason] = {}
         self.first = Examples[Decision](self.axis, _PER_COLUMN)
-        self.waited: list[tuple[float, int, Decision]] = []  # a heap
+        self.longest: list[tuple[float, int, Decision]] = []  # a heap: by how long the pod waited, or the attempt took
         self.sampled: list[Decision] = []
         self.scores = ScoreSums()
         self.unscored: dict[str, None] = {}  # plugins from elsewhere that scored
@@ -106,14 +109,22 @@ class ReportCollector:
         self._counted: dict[str, int] = {}  # uid -> reason number
         self._failed: dict[str, PendingReason] = {}  # uid -> why its last attempt failed
         self._numbers: list[int] = []  # pods by reason number
+        self._first_active: dict[str, float] = {}  # by uid, of pods that no node was found for yet
+
+    @classmethod
+    def observing(cls, engine: Engine) -> Self:
+        """One that observes this engine from now on."""
+        made = cls(engine)
         for entry in engine.queue.entries():
-            self._place(entry.uid, entry.key, entry.place, entry.gating_plugin)
-        self.idle()
+            made._place(entry.uid, entry.key, entry.place, entry.gating_plugin)
+        made.idle()
+        engine.observe(made)
+        return made
 
     @property
     def now_s(self) -> float:
         """Seconds since the report's start."""
-        return self.engine.now - self.start_s
+        return (self.engine.now if self.moment_s is None else self.moment_s) - self.start_s
 
     # -- nodes --------------------------------------------------------------------------------------------------
 
@@ -135,10 +146,10 @@ class ReportCollector:
             if name:
                 rows.append(row)
                 slots.append(self.slots.setdefault(name, len(self.slots)))
-        self._note_use(np.array(rows, dtype=np.int64), np.array(slots, dtype=np.int64), now)
-        left = np.array(sorted(set(gone) - set(slots)), dtype=np.int64)
-        for levels in (self.fullest, *self.use.values()):
-            levels.set(left, np.zeros(len(left)), now)
+        self._note_use(np.array(rows, dtype=np.int64), slots, now)
+        for slot in sorted(set(gone) - set(slots)):
+            for levels in (self.fullest, *self.use.values()):
+                levels.set_one(slot, 0.0, now)
         self._note_cluster(now)
 
     def _changed_rows(self) -> list[int]:
@@ -150,7 +161,7 @@ class ReportCollector:
             return sorted({*self.engine.machine.cluster.table, *self._named})
         return sorted({*nodes, *pods})
 
-    def _note_use(self, rows: Rows, slots: Ints, now: float) -> None:
+    def _note_use(self, rows: Rows, slots: Sequence[int], now: float) -> None:
         if not len(rows):
             return
         table = self.engine.machine.cluster.table
@@ -161,32 +172,28 @@ class ReportCollector:
                 if not asked.any() or len(self.use) >= MOST_RESOURCES:
                     continue
                 self.use[name] = Levels(self.axis)
-                self.use[name].set_one(0, 0.0, 0.0)
             there = table.allocatable[number, rows]
             share = np.where(there > 0, asked / np.maximum(there, 1), 0.0)
-            self.use[name].set(slots, share, now)
+            self.use[name].set(slots, share.tolist(), now)
             fullest = np.maximum(fullest, share)
-        self.fullest.set(slots, fullest, now)
+        self.fullest.set(slots, fullest.tolist(), now)
 
     def _note_cluster(self, now: float) -> None:
+        """Rows without a node have nothing, and nothing is asked of them."""
         table = self.engine.machine.cluster.table
-        alive = table.alive
-        used = {"pods": (int(table.pod_count[alive].sum()), int(table.allowed_pods[alive].sum()))}
-        for name, number in table.resources.items():
-            used[name] = int(table.requested[number, alive].sum()), int(table.allocatable[number, alive].sum())
-        numbers = np.array([self.resources.setdefault(name, len(self.resources)) for name in used], dtype=np.int64)
-        shares = np.array([asked / there if there else 0.0 for asked, there in used.values()])
-        self.totals.set(numbers, shares, now)
+        asked, there = table.requested.sum(axis=1).tolist(), table.allocatable.sum(axis=1).tolist()
+        used = {"pods": (int(table.pod_count.sum()), int(table.allowed_pods.sum()))}
+        used.update((name, (asked[number], there[number])) for name, number in table.resources.items())
+        for name, (some, all_there) in used.items():
+            number = self.resources.setdefault(name, len(self.resources))
+            self.totals.set_one(number, some / all_there if all_there else 0.0, now)
         zones = table.label(ZONE_LABEL)
-        pods = np.bincount(zones.ids[alive] + 1, weights=table.pod_count[alive], minlength=len(zones.values) + 1)
-        for name in zones.values:
-            if name:
-                self.zones.setdefault(name, len(self.zones))
-        by_thing = np.zeros(len(self.zones))
-        for number, name in enumerate(zones.values):
-            if name:
-                by_thing[self.zones[name]] = pods[number + 1]
-        self.zone_pods.set(np.arange(len(by_thing)), by_thing, now)
+        pods = np.bincount(zones.ids + 1, weights=table.pod_count, minlength=len(zones.values) + 1).tolist()
+        present = {name: pods[number + 1] for number, name in enumerate(zones.values) if name}
+        for name in present:
+            self.zones.setdefault(name, len(self.zones))
+        for name, number in self.zones.items():
+            self.zone_pods.set_one(number, present.get(name, 0.0), now)
 
     # -- pending pods -------------------------------------------------------------------------------------------
 
@@ -196,8 +203,11 @@ class ReportCollector:
     def _place(self, uid: str, key: str, place: SubQueue, plugin: str) -> None:
         if place is SubQueue.OUTSIDE:
             self._failed.pop(uid, None)
+            self._first_active.pop(uid, None)
             self._count(uid, None)
             return
+        if place is SubQueue.ACTIVE:
+            self._first_active.setdefault(uid, self.now_s)
         if place is SubQueue.GATED:
             reason = self._reason(f"gated by {plugin}" if plugin else "gated")
         elif place in _TRIED_LATER:
@@ -223,13 +233,13 @@ class ReportCollector:
         now = self.now_s
         if before is not None:
             self._numbers[before] -= 1
-            self.pending.set_one(before, float(self._numbers[before]), now)
+            self.pending.set_one(before, self._numbers[before], now)
         if reason is None:
             del self._counted[uid]
             return
         self._counted[uid] = reason.number
         self._numbers[reason.number] += 1
-        self.pending.set_one(reason.number, float(self._numbers[reason.number]), now)
+        self.pending.set_one(reason.number, self._numbers[reason.number], now)
         if len(reason.pods) < 5 and key not in reason.pods:
             reason.pods.append(key)
 
@@ -253,26 +263,50 @@ class ReportCollector:
             reason = self._failed[entry.uid] = self._reason(reasons_of(result.message))
             reason.failures += 1
         scores = self._sampled_scores(entry, result)
-        longest = not failed and self._among_longest(waited or 0.0)
-        wanted = reason is not None and reason.example is None
-        if not (wanted or longest or scores is not None or self.first.wants(now)):
-            return
-        decision = self._decision(entry, result, waited, scores)
-        if self.first.wants(now):
-            self.first.add(now, decision)
+        long_s = 0.0 if failed else waited or 0.0
+        if scores is not None or self._wants(reason, long_s):
+            decision = self._decision(entry, result, waited, scores)
+            self._keep(decision, reason, long_s)
+            if scores is not None and len(self.sampled) < _MOST_SAMPLES_SHOWN:
+                self.sampled.append(decision)
+
+    def recorded(self, record: AttemptRecord) -> None:
+        """An attempt of which there is nothing but its record."""
+        now = self.now_s
+        reason = None
+        if not record.of_binding:
+            self._attempts += 1
+            self.counts.add(ATTEMPTS, now)
+            self.counts.add(PLACED if record.node else FAILED, now)
+        if not record.node:
+            reason = self._failed[record.uid] = self._reason(reasons_of(record.message))
+            reason.failures += 1
+        if self._wants(reason, record.took_s):
+            since = self._first_active.get(record.uid)
+            waited = None if since is None else max(now - since, 0.0)
+            self._keep(_of_record(record, self._attempts, now, waited), reason, record.took_s)
+
+    def _wants(self, reason: PendingReason | None, long_s: float) -> bool:
+        return (
+            (reason is not None and reason.example is None)
+            or self._among_longest(long_s)
+            or self.first.wants(self.now_s)
+        )
+
+    def _keep(self, decision: Decision, reason: PendingReason | None, long_s: float) -> None:
+        if self.first.wants(decision.time_s):
+            self.first.add(decision.time_s, decision)
         if reason is not None and reason.example is None:
             reason.example = decision
-        if longest:
-            item = waited or 0.0, -decision.number, decision
-            if len(self.waited) < MOST_WAITED:
-                heappush(self.waited, item)
+        if self._among_longest(long_s):
+            item = long_s, -decision.number, decision
+            if len(self.longest) < MOST_LONGEST:
+                heappush(self.longest, item)
             else:
-                heapreplace(self.waited, item)
-        if scores is not None and len(self.sampled) < _MOST_SAMPLES_SHOWN:
-            self.sampled.append(decision)
+                heapreplace(self.longest, item)
 
-    def _among_longest(self, waited: float) -> bool:
-        return waited > (self.waited[0][0] if len(self.waited) == MOST_WAITED else 0.0)
+    def _among_longest(self, seconds: float) -> bool:
+        return seconds > (self.longest[0][0] if len(self.longest) == MOST_LONGEST else 0.0)
 
     def _decision(
         self, entry: QueuedPod, result: ScheduleResult | FitError, waited: float | None, scores: Scores | None
@@ -358,3 +392,21 @@ class ReportCollector:
                 self._count(uid, reason, failed.entry.key)  # a binding that failed after its attempt had not
             if failed.victims:
                 self.counts.add(PREEMPTED, now, len(failed.victims))
+
+
+def _of_record(record: AttemptRecord, number: int, time_s: float, waited: float | None) -> Decision:
+    return Decision(
+        number,
+        time_s,
+        record.pod,
+        record.attempt,
+        record.node,
+        waited,
+        record.took_s,
+        record.feasible,
+        record.visited,
+        record.ties,
+        record.score,
+        record.message,
+        record.nominated_node,
+    )

@@ -31,7 +31,9 @@ def text(value: Child) -> Markup:
 
 def el(name: str, *children: Child | Iterable[Child], **attributes: Value) -> Markup:
     """An element. An attribute that is None or False is left out, True has no value; `cls` is `class`, `_` is `-`."""
-    given = "".join(_attribute(key, value) for key, value in attributes.items() if value not in (None, False))
+    given = "".join(
+        _attribute(key, value) for key, value in attributes.items() if not (value is None or value is False)
+    )
     if name in _VOID:
         return Markup(f"<{name}{given}>")
     return Markup(f"<{name}{given}>{joined(*children)}</{name}>")

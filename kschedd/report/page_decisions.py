@@ -12,7 +12,9 @@ from kschedd.report.page_parts import MINUS, NONE, TIMES, lasting, table, when
 def funnels(report: Report) -> Iterator[Child]:
     shown = [report.decisions[number] for number in report.funnels]
     if not any(each.funnel for each in shown):
-        yield el("p", "No attempt was made.")
+        yield el(
+            "p", "No attempt was made." if report.columns.virtual else "No pod is pending; of others it is not kept."
+        )
         return
     yield el("p", "How all nodes became the few that fit: the first failure of each kind, and pods that got a node.")
     for each in shown:
@@ -62,8 +64,12 @@ def slowest(report: Report) -> Iterator[Child]:
         return
     chosen = [report.decisions[number] for number in report.slowest]
     timed = any(each.took_s is not None for each in chosen)
-    waited = "The pods that waited longest for a node, from when they first entered the active queue."
-    yield el("p", waited if not timed else f"{waited} “Took” is the attempt itself, as measured.")
+    yield el(
+        "p",
+        "The attempts that took longest, as measured; beside it how long the pod had been waiting, where that is known."
+        if timed
+        else "The pods that waited longest for a node, from when they first entered the active queue.",
+    )
     rows = [
         (
             el("a", each.pod, href=f"#d-{each.number}"),

@@ -74,7 +74,8 @@ def _side(groups: Sequence[NodeGroup]) -> Markup:
 def scores(report: Report) -> Iterator[Child]:
     found = report.scores
     if found is None:
-        yield el("p", "No attempt had more than one node to choose from, so none was scored.")
+        none = "No attempt had more than one node to choose from, so none was scored."
+        yield el("p", none if report.columns.virtual else "A daemon keeps no scores; `kschedd explain POD` tells them.")
         return
     yield el(
         "p",

@@ -14,6 +14,7 @@
     methods_debug      stopping scheduling, stepping through it, changing what an attempt comes to
     methods_time       the cluster's time
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
+    methods_report     a page about what the cluster did lately
     methods_capacity   how many more pods fit, how many nodes it takes
     methods_fork       forks: what-if, with all of the above
 
@@ -42,6 +43,7 @@ from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_plugins import PluginMethods
 from kschedd.rpc.methods_pressure import PressureMethods
 from kschedd.rpc.methods_queue import QueueMethods
+from kschedd.rpc.methods_report import ReportMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
 from kschedd.rpc.methods_time import TimeMethods
 from kschedd.rpc.methods_usage import UsageMethods
@@ -73,6 +75,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *ConfigMethods(cluster).table(),
         *PluginMethods(cluster).table(),
         *LoadMethods(cluster).table(),
+        *ReportMethods(cluster).table(),
         *CapacityMethods(cluster, cluster_methods).table(),
     ]
 

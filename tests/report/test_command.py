@@ -64,3 +64,16 @@ def test_what_cannot_be_is_said_before_the_run(
     told = capsys.readouterr()
     assert why in told.err
     assert told.out == ""
+
+
+def test_check_reports_what_does_not_fit_in_its_fork(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = cluster / "r.html"
+    assert main(["check", "-f", str(cluster / "cluster.yaml"), "--report", str(target)]) == 1
+    text = target.read_text()
+    assert "does not fit: 2 pods without a place" in capsys.readouterr().out
+    assert "does not fit: 2 pods without a place" in text
+    assert "What would help:" in text
+    assert 'id="checked"' in text
+    assert "NodeResourcesFit" in text
+    assert main(["check", "-f", str(cluster / "cluster.yaml"), "--report", str(target), "--redact"]) == 1
+    assert "acme" not in target.read_text()

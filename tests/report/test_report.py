@@ -29,9 +29,7 @@ Step = tuple[float, dict[str, Any] | str]  # seconds, and what is created, or th
 
 def run(steps: Sequence[Step], until_s: float, *, observed: bool = True) -> tuple[Simulation, ReportCollector]:
     simulation = Simulation(default_config(), seed=1, registry=Registry(), controllers=())
-    collector = ReportCollector(simulation)
-    if observed:
-        simulation.observe(collector)
+    collector = ReportCollector.observing(simulation) if observed else ReportCollector(simulation)
     for at_s, what in steps:
         simulation.advance(simulation.start_s + at_s)
         if isinstance(what, str):
@@ -189,8 +187,7 @@ def test_many_nodes_share_rows_and_none_is_left_out() -> None:
 
 def test_a_node_that_went_is_there_and_empty_from_then_on() -> None:
     simulation = Simulation(default_config(), seed=1, registry=Registry(), controllers=())
-    collector = ReportCollector(simulation)
-    simulation.observe(collector)
+    collector = ReportCollector.observing(simulation)
     for raw in (node("a", cpu="2"), pod("p", cpu="1")):
         simulation.store.create(raw)
     simulation.advance(simulation.start_s + 10)

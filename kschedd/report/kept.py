@@ -1,0 +1,146 @@
+"""A report on what a daemon has kept: its latest attempts, the latest moves in its queue, and its pods.
+
+A daemon that nobody asks for a report notes nothing for one. So the engine that is given here, a fork of the daemon's
+cluster and used for nothing else, has its node table wound back to where what is kept begins: pods that got their node
+later are taken off it, pods that went later are put back. Then everything happens once more in the order of its times,
+and is noted as in a run that is observed.
+
+Nodes are those of now, and what was deleted longer ago than the store's log reaches is not known any more.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.api.times import seconds
+from kschedd.queue.entry import SECOND, Move
+from kschedd.report.collector import ReportCollector
+from kschedd.report.decisions import funnel_of
+from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.work import drive
+from kschedd.simulate.engine import Engine
+from kschedd.simulate.why_pending import pending_pods
+from kschedd.store.log import DELETED, WatchEvent
+
+_MOST_TRIED: Final = 10
+_POD, _ATTEMPT, _MOVE = range(3)  # the order of what happens at one time: an attempt's reason precedes its requeueing
+
+Change = tuple[int, Pod, int]  # row, pod, 1 where it comes and -1 where it goes
+
+
+@attrs.frozen(eq=False)
+class Kept:
+    """`written`: the store's latest events, as far as its log reaches."""
+
+    records: Sequence[AttemptRecord]
+    moves: Sequence[Move]
+    written: Sequence[WatchEvent] = ()
+
+    def begins(self, now_s: float) -> float:
+        firsts = [record.at_s for record in self.records[:1]] + [move.when / SECOND for move in self.moves[:1]]
+        return min((*firsts, now_s))
+
+
+def of_kept(engine: Engine, kept: Kept) -> ReportCollector:
+    """See the module; the engine's table is as before when this returns."""
+    start_s = kept.begins(engine.now)
+    collector = ReportCollector(engine, start_s=start_s)
+    changes = _wound_back(engine, kept, start_s)
+    collector.moment_s = start_s
+    collector.idle()
+    happened: list[tuple[float, int, int, Change | AttemptRecord | Move]] = []
+    happened += [(at_s, _POD, n, change) for n, (at_s, change) in enumerate(changes)]
+    happened += [(record.at_s, _ATTEMPT, n, record) for n, record in enumerate(kept.records)]
+    happened += [(move.when / SECOND, _MOVE, n, move) for n, move in enumerate(kept.moves)]
+    happened.sort(key=lambda each: each[:3])
+    table = engine.machine.cluster.table
+    for at_s, of_moment in groupby(happened, key=lambda each: each[0]):
+        collector.moment_s = min(max(at_s, start_s), engine.now)
+        for _, _, _, what in of_moment:
+            if isinstance(what, AttemptRecord):
+                collector.recorded(what)
+            elif isinstance(what, Move):
+                collector.moved(what)
+            else:
+                row, pod, sign = what
+                (table.add_pod if sign > 0 else table.remove_pod)(row, pod)
+        collector.idle()
+    collector.moment_s = None
+    _try_pending(engine, collector)
+    return collector
+
+
+def _try_pending(engine: Engine, collector: ReportCollector) -> None:
+    """How the nodes are filtered for pods that are pending, one for each kind of reason: records do not tell."""
+    tried: set[str] = set()
+    for pod in pending_pods(engine):
+        reason = collector.reasons.get(collector.reason_of(pod.uid))
+        if reason is None or reason.example is None or reason.text in tried or len(tried) >= _MOST_TRIED:
+            continue
+        tried.add(reason.text)
+        scheduler = engine.machine.schedulers[pod.scheduler_name]
+        result = drive(scheduler.attempt(pod, engine.driver.nominator.by_node(), every_node=True))
+        funnel = funnel_of(result, engine.machine.cluster.table)
+        reason.example = attrs.evolve(reason.example, pod=pod.key, funnel=funnel)
+
+
+def _wound_back(engine: Engine, kept: Kept, start_s: float) -> list[tuple[float, Change]]:
+    """Have the table as it was; what is to be done to it since then."""
+    table = engine.machine.cluster.table
+    placed = {record.uid: record.at_s for record in kept.records if record.node}
+    changes: list[tuple[float, Change]] = []
+    for row in sorted(table):
+        for pod in list(table.pods[row]):
+            at_s = placed.get(pod.uid, _scheduled_s(pod))
+            if at_s > start_s:
+                table.remove_pod(row, pod)
+                changes.append((at_s, (row, pod, 1)))
+    for pod, gone_s in _gone(kept.written, engine.now):
+        row_then = table.row_of.get(pod.node_name)
+        at_s = placed.get(pod.uid, _scheduled_s(pod))
+        if row_then is None or gone_s <= start_s:
+            continue
+        if at_s > start_s:
+            changes.append((min(at_s, gone_s), (row_then, pod, 1)))
+        else:
+            table.add_pod(row_then, pod)
+        changes.append((gone_s, (row_then, pod, -1)))
+    return changes
+
+
+def _gone(written: Iterable[WatchEvent], now_s: float) -> list[tuple[Pod, float]]:
+    """Pods that had a node, and when they stopped holding it."""
+    found: dict[str, tuple[Pod, float]] = {}
+    for event in written:
+        pod = event.new
+        if isinstance(pod, Pod) and pod.node_name and pod.uid not in found:
+            if event.type == DELETED or pod.finished:
+                ended = pod.metadata.get("deletionTimestamp")
+                found[pod.uid] = pod, seconds(ended) if ended else _changed_s(pod, now_s)
+    return list(found.values())
+
+
+def _scheduled_s(pod: Pod) -> float:
+    for condition in pod.status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            if condition.get("lastTransitionTime"):
+                return seconds(condition["lastTransitionTime"])
+    created = pod.metadata.get("creationTimestamp")
+    return seconds(created) if created else 0.0
+
+
+def _changed_s(pod: Pod, now_s: float) -> float:
+    """When its status changed last."""
+    times = [condition.get("lastTransitionTime") for condition in pod.status.get("conditions") or ()]
+    known = [seconds(time) for time in times if time]
+    return max(known, default=now_s)
+
+
+NOTES: Final = (
+    "A daemon's report reaches back as far as the daemon keeps its attempts (the latest 20,000) and the moves in its "
+    "queue (the latest 100,000). Nodes are those of now. How nodes were filtered and scored is not kept: "
+    "the funnels are those of pending pods as they would be tried now, and there are no scores.",
+)

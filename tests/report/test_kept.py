@@ -1,0 +1,115 @@
+"""A report of what a daemon keeps: the same as one that was noted as it happened."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.queue.entry import Move
+from kschedd.report.aggregate import report_of
+from kschedd.report.collector import ReportCollector
+from kschedd.report.kept import Kept, of_kept
+from kschedd.rpc.methods import cluster_methods
+from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.records import AttemptRecord
+from kschedd.simulate.engine import Engine
+from kschedd.testing.objects import node, pod
+from kschedd.verbs.session import VerbSession
+from kschedd.verbs.table import run_words
+
+
+class _Keeper:
+    """Keeps records and moves, as a daemon does."""
+
+    def __init__(self) -> None:
+        self.records: list[AttemptRecord] = []
+        self.moves: list[Move] = []
+
+    def attempted(self, entry: object, result: object) -> None:
+        assert entry is not None
+
+    def applied(self, effects: Effects) -> None:
+        self.records += effects.records
+
+    def moved(self, move: Move) -> None:
+        self.moves.append(move)
+
+    def idle(self) -> None:
+        assert len(self.moves) >= len(self.records) - 1
+
+
+def test_what_is_wound_back_and_forward_is_what_was_noted_as_it_happened() -> None:
+    engine = Engine(seed=1)
+    for name in ("a", "b"):
+        engine.store.create(node(name, cpu="4", labels={"topology.kubernetes.io/zone": f"zone-{name}"}))
+    engine.run_until_idle()
+    keeper = _Keeper()
+    engine.observe(keeper)
+    noted = ReportCollector.observing(engine)
+    begin = engine.store.version
+    for second, cpu in enumerate(("3", "3", "2", "64", "1")):
+        engine.store.create(pod(f"p-{second}", cpu=cpu))
+        engine.run_until_idle()
+        engine.advance(engine.now + 7)
+    engine.store.delete("Pod", "default", "p-0", grace_period_s=0)
+    engine.advance(engine.now + 30)
+    fork = Engine(resumed=engine.snapshot())
+    table = fork.machine.cluster.table
+    before = table.requested.copy(), table.pod_count.copy()
+    kept = of_kept(fork, Kept(keeper.records, keeper.moves, engine.store.written_after(begin)))
+    assert np.array_equal(table.requested, before[0])
+    assert np.array_equal(table.pod_count, before[1])
+    expected, found = report_of(noted, "", []), report_of(kept, "", [], virtual=False)
+    for ours, theirs in zip(found.use, expected.use, strict=True):
+        assert ours.resource == theirs.resource
+        assert ours.series == pytest.approx(theirs.series)
+    assert [(each.name, each.series.tolist()) for each in found.zones] == [
+        (each.name, each.series.tolist()) for each in expected.zones
+    ]
+    pending = {each.reason: each for each in expected.pending}
+    for band in found.pending:
+        assert band.series == pytest.approx(pending[band.reason].series)
+        assert (band.end, band.failures) == (pending[band.reason].end, pending[band.reason].failures)
+    assert [each.placed for each in found.by_column] == [each.placed for each in expected.by_column]
+    giant = next(found.decisions[number] for number in found.funnels if found.decisions[number].pod == "default/p-3")
+    assert giant.funnel is not None
+    assert giant.funnel.left == 0
+
+
+def test_the_verb_writes_over_a_file_only_if_told_so(tmp_path: Path) -> None:
+    daemon = VirtualDaemon(VirtualCluster(seed=1), cluster_methods)
+    told: list[str] = []
+    errors: list[str] = []
+    session = VerbSession(
+        lambda: daemon,
+        told.append,
+        errors.append,
+        TerminalStyle(),
+        lambda: 0.0,
+        lambda seconds: None,
+        lambda: b"",
+        lambda question: True,
+        folder=tmp_path,
+    )
+    assert run_words(session, ["report"]) == 0
+    assert "kschedd-report.html: " in told[-1]
+    assert (tmp_path / "kschedd-report.html").read_text().startswith("<!DOCTYPE html>")
+    assert run_words(session, ["report"]) == 1
+    assert "is there already" in "".join(errors)
+    assert run_words(session, ["report", "--force"]) == 0
+    assert run_words(session, ["report", "none/such.html"]) == 1
+    assert "cannot be written" in "".join(errors)
+
+
+def test_a_daemon_answers_with_the_page() -> None:
+    daemon = VirtualDaemon(VirtualCluster(seed=1), cluster_methods)
+    daemon.call("objects.apply", manifests=node("acme-node", cpu="2"))
+    daemon.call("objects.apply", manifests=pod("acme-small", cpu="1"))
+    daemon.call("objects.apply", manifests=pod("acme-giant", cpu="64"))
+    text = daemon.call("report.page")["page"]
+    assert "default/acme-giant" in text
+    assert "Insufficient cpu" in text
+    assert "NodeResourcesFit" in text
+    assert "acme" not in daemon.call("report.page", redact=True)["page"]
