@@ -1,7 +1,8 @@
 """Flags of commands that let a cluster run: --report and --redact, --trace; and the files that come of them."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from kschedd.printing.checking import CheckReport
     from kschedd.report.collector import ReportCollector
     from kschedd.report.model import Checked
+    from kschedd.report.timeline_files import TimelineFile
     from kschedd.simulate.engine import Engine
 
 
@@ -38,12 +40,23 @@ def add_report_flags(parser: Any) -> None:
     parser.add_argument("--redact", action="store_true", help="made-up names in the report (with --report)")
 
 
+def add_trace_flag(parser: Any) -> None:
+    parser.add_argument(
+        "--trace",
+        type=path_value,
+        metavar="FILE",
+        help="write a timeline for ui.perfetto.dev: FILE.pftrace (takes the package perfetto) or FILE.json",
+    )
+
+
 @attrs.define(eq=False)
 class Observed:
     """What observes a run, for the flags that were given; writes their files when the run is over."""
 
     _report: Path | None
     _redact: bool
+    _trace: Path | None = None
+    _timeline: "TimelineFile | None" = None
     _collector: "ReportCollector | None" = None
 
     @classmethod
@@ -51,9 +64,14 @@ class Observed:
         """Raises OutputFileError before the run begins, where a file could not be written after it."""
         if options.redact and options.report is None:
             raise RedactWithoutReportError
-        made = cls(options.report, options.redact)
+        made = cls(options.report, options.redact, getattr(options, "trace", None))
         if options.report is not None:
             _write(options.report, "")
+        if made._trace is not None:
+            from kschedd.report.timeline_files import timeline_file
+
+            with _told(made._trace):
+                made._timeline = timeline_file(made._trace)
         return made
 
     def begin(self, engine: "Engine") -> None:
@@ -62,8 +80,15 @@ class Observed:
             from kschedd.report.collector import ReportCollector
 
             self._collector = ReportCollector.observing(engine)
+        if self._timeline is not None:
+            from kschedd.report.timeline import Timeline
+
+            Timeline.observing(engine, self._timeline)
 
     def write(self, title: str, facts: Sequence[tuple[str, str]], checked: "Checked | None" = None) -> None:
+        if self._timeline is not None and self._trace is not None:
+            with _told(self._trace):
+                self._timeline.close()
         if self._collector is None or self._report is None:
             return
         from kschedd.report.aggregate import report_of
@@ -79,8 +104,14 @@ class Observed:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with _told(path):
         path.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as fault:
         raise OutputFileError(path, fault.strerror or str(fault)) from fault
 

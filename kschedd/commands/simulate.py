@@ -16,7 +16,7 @@ from kschedd.actors.plugin_calls import run_async
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
-from kschedd.commands.observe_flags import Observed, add_report_flags
+from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
 from kschedd.commands.run import add_scheduler_flags, gates_of, wants_gates
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
@@ -113,6 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
     add_report_flags(out)
+    add_trace_flag(out)
     scenario = parser.add_argument_group("scenarios")
     scenario.add_argument(
         "--scenario",
@@ -156,6 +157,7 @@ _NOT_WITH_SCENARIOS: Final = {
     "trust_plugins": "--trust-plugins",
     "report": "--report",
     "redact": "--redact",
+    "trace": "--trace",
 }
 
 

@@ -32,7 +32,7 @@ Change = tuple[int, Pod, int]  # row, pod, 1 where it comes and -1 where it goes
 
 
 @attrs.frozen(eq=False)
-class Kept:
+class KeptHistory:
     """`written`: the store's latest events, as far as its log reaches."""
 
     records: Sequence[AttemptRecord]
@@ -44,7 +44,7 @@ class Kept:
         return min((*firsts, now_s))
 
 
-def of_kept(engine: Engine, kept: Kept) -> ReportCollector:
+def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
     """See the module; the engine's table is as before when this returns."""
     start_s = kept.begins(engine.now)
     collector = ReportCollector(engine, start_s=start_s)
@@ -87,7 +87,7 @@ def _try_pending(engine: Engine, collector: ReportCollector) -> None:
         reason.example = attrs.evolve(reason.example, pod=pod.key, funnel=funnel)
 
 
-def _wound_back(engine: Engine, kept: Kept, start_s: float) -> list[tuple[float, Change]]:
+def _wound_back(engine: Engine, kept: KeptHistory, start_s: float) -> list[tuple[float, Change]]:
     """Have the table as it was; what is to be done to it since then."""
     table = engine.machine.cluster.table
     placed = {record.uid: record.at_s for record in kept.records if record.node}

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 
 from kschedd.report.aggregate import report_of
-from kschedd.report.kept import NOTES, Kept, of_kept
+from kschedd.report.kept import NOTES, KeptHistory, of_kept
 from kschedd.report.page import page
 from kschedd.report.redaction import redacted
 from kschedd.rpc.cluster import ClusterBackend
@@ -41,7 +41,7 @@ class ReportMethods:
         moves = await self._cluster.queue.query(lambda queue: list(queue.moves))
         since = next((record.version for record in records if record.version), None)
         written = [] if since is None else await self._cluster.store.do(lambda store: _written(store, since))
-        kept = Kept(records, moves, written)
+        kept = KeptHistory(records, moves, written)
         snapshot = await self._cluster.snapshot()
         redact = call["redact"]
         text = await call.services.workers.run(call.client, lambda given_up: _page(snapshot, kept, redact, given_up))
@@ -55,7 +55,7 @@ def _written(store: ClusterWriter, since: int) -> list[WatchEvent]:
         return []
 
 
-def _page(snapshot: ClusterSnapshot, kept: Kept, redact: bool, given_up: GivenUp) -> str:
+def _page(snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: GivenUp) -> str:
     engine = Engine(resumed=snapshot)
     try:
         collected = of_kept(engine, kept)

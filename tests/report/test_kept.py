@@ -9,7 +9,7 @@ from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.queue.entry import Move
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
-from kschedd.report.kept import Kept, of_kept
+from kschedd.report.kept import KeptHistory, of_kept
 from kschedd.rpc.methods import cluster_methods
 from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 from kschedd.scheduling.effects import Effects
@@ -58,7 +58,7 @@ def test_what_is_wound_back_and_forward_is_what_was_noted_as_it_happened() -> No
     fork = Engine(resumed=engine.snapshot())
     table = fork.machine.cluster.table
     before = table.requested.copy(), table.pod_count.copy()
-    kept = of_kept(fork, Kept(keeper.records, keeper.moves, engine.store.written_after(begin)))
+    kept = of_kept(fork, KeptHistory(keeper.records, keeper.moves, engine.store.written_after(begin)))
     assert np.array_equal(table.requested, before[0])
     assert np.array_equal(table.pod_count, before[1])
     expected, found = report_of(noted, "", []), report_of(kept, "", [], virtual=False)

@@ -2,9 +2,7 @@
 
 import json
 import re
-from collections.abc import Sequence
 from html.parser import HTMLParser
-from typing import Any
 from xml.etree import ElementTree
 
 import attrs
@@ -15,49 +13,14 @@ from kschedd.config.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.report.aggregate import MOST_ROWS, report_of
 from kschedd.report.collector import MOST_REASONS, OTHER_REASONS, UNDER_WAY, WAITS, ReportCollector
-from kschedd.report.model import Report
 from kschedd.report.page import page
 from kschedd.report.redaction import redacted
 from kschedd.simulate.simulation import Simulation
 from kschedd.testing.objects import node, pod
+from tests.report.runs import Step, run, small_run, zoned
 
 HOSTILE = "<script>alert(1)</script>\"'&amp;]]>"
 _VOID = frozenset(("meta", "br", "img", "link", "input", "hr"))
-
-Step = tuple[float, dict[str, Any] | str]  # seconds, and what is created, or the pod that is deleted then
-
-
-def run(steps: Sequence[Step], until_s: float, *, observed: bool = True) -> tuple[Simulation, ReportCollector]:
-    simulation = Simulation(default_config(), seed=1, registry=Registry(), controllers=())
-    collector = ReportCollector.observing(simulation) if observed else ReportCollector(simulation)
-    for at_s, what in steps:
-        simulation.advance(simulation.start_s + at_s)
-        if isinstance(what, str):
-            simulation.store.delete("Pod", "default", what, grace_period_s=0)
-        else:
-            simulation.store.create(what)
-        simulation.run_until_idle()
-    simulation.advance(simulation.start_s + until_s)
-    return simulation, collector
-
-
-def zoned(name: str, zone: str, **more: Any) -> dict[str, Any]:
-    return node(name, labels={"topology.kubernetes.io/zone": zone}, **more)
-
-
-def small_run() -> Report:
-    """Two zones; a pod that comes and goes, one that never fits, one that waits until another goes."""
-    steps: list[Step] = [
-        (0, zoned("node-a", "zone-a", cpu="4")),
-        (0, zoned("node-b", "zone-b", cpu="4")),
-        (0, pod("first", cpu="3")),
-        (0, pod("second", cpu="3")),
-        (10, pod("late", cpu="2")),
-        (20, pod("giant", cpu="64")),
-        (40, "first"),
-    ]
-    _, collector = run(steps, 100)
-    return report_of(collector, "A run", [("nodes", "2")])
 
 
 class Outline(HTMLParser):
