@@ -1,7 +1,7 @@
 """The documentation site shows the repository's own pages where they stand, so that a link works there and here alike.
 
-A hook of MkDocs (mkdocs.yml names it): every Markdown page that git tracks becomes a page under its own path, README.md
-of the root the front page. A link to a file that is no page (a profile, a source file) leads to the repository.
+A hook of MkDocs (mkdocs.yml names it): every Markdown page and picture that git tracks is found under its own path,
+README.md of the root the front page. A link to any other file (a profile, a source file) leads to the repository.
 """
 
 import re
@@ -31,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for file in list(files.documentation_pages()):
         files.remove(file)
     for path in _tracked():
-        if path.endswith(".md"):
+        if path.endswith((".md", ".png")):
             files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     return files
 
@@ -41,7 +41,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     def target(link: re.Match[str]) -> str:
         path = (here / link[1]).resolve()
-        if not path.exists() or path.suffix == ".md":
+        if not path.exists() or path.suffix in (".md", ".png"):
             return link[1]
         return f"{config.repo_url}/{'tree' if path.is_dir() else 'blob'}/main/{path.relative_to(ROOT)}"
 
