@@ -63,7 +63,7 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
     known = cluster.pod(pod.uid) if pod.uid else None
     held = None if real is None else real(pod.key)
-    stored = real is None or (held is not None and held.uid == pod.uid)
+    stored = real is None or known is not None or (held is not None and held.uid == pod.uid)
     start = machine.schedulers[pod.scheduler_name].start.index
     return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised, stored)
 

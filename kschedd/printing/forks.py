@@ -27,7 +27,7 @@ def diff_text(diff: Raw, style: TerminalStyle, most: int) -> str:
     if not lines:
         return "nothing is different\n"
     lines += [_usage(diff["usage"]), _summary(diff)]
-    return "".join(f"{line}\n" for line in lines)
+    return style.plain("".join(f"{line}\n" for line in lines))
 
 
 def is_different(diff: Raw) -> bool:

@@ -53,7 +53,15 @@ def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT
         now = daemon.call("fork.advance", fork=fork, seconds=seconds)["now_s"]
 
     client = ForkClient(daemon, fork)
-    return attrs.evolve(session, connect=lambda: client, now=lambda: now, sleep=sleep, streams=False, daemon=None)
+    return attrs.evolve(
+        session,
+        connect=lambda: client,
+        now=lambda: now,
+        sleep=sleep,
+        streams=False,
+        asks_first=lambda: False,  # nothing is lost there
+        daemon=None,
+    )
 
 
 def _fork_words(words: VerbParser) -> None:

@@ -1,0 +1,76 @@
+"""A daemon at work in a thread of the tests' own process, for a REPL that is a process of its own."""
+
+import io
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+import structlog
+import trio
+
+from kschedd.actors.clock import REAL, Clock
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.daemon import cluster_actors
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+
+
+@attrs.frozen
+class LiveDaemon:
+    """`until_idle` waits until nobody in the cluster has anything left to do at its present time."""
+
+    socket: str
+    until_idle: Callable[[], None]
+    stop: Callable[[], None]
+
+
+@contextmanager
+def live_daemon(where: Path, *, speed: float = REAL, start_s: float | None = None) -> Iterator[LiveDaemon]:
+    """It has the controllers of a cluster, seed 1 and no journal."""
+    path = where / "k.sock"
+    started: queue.Queue[LiveDaemon] = queue.Queue()
+    failures: list[BaseException] = []
+
+    async def main() -> None:
+        clock = Clock.started(start_s, speed)
+        log = structlog.wrap_logger(structlog.PrintLogger(io.StringIO()))
+        async with (
+            cluster_actors(seed=1, clock=clock, controllers=embedded_controllers()) as cluster,
+            unix_listener(path) as listener,
+        ):
+            state = DaemonState("1.2.3", str(path), cluster.clock.now())
+            server = Server(method_table(daemon_methods(cluster, state)), log=log)
+            token = trio.lowlevel.current_trio_token()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(server.serve, [listener])
+                started.put(
+                    LiveDaemon(
+                        str(path),
+                        lambda: trio.from_thread.run(cluster.time.until_idle, trio_token=token),
+                        lambda: token.run_sync_soon(nursery.cancel_scope.cancel),
+                    )
+                )
+
+    def run() -> None:
+        try:
+            trio.run(main)
+        except BaseException as failure:
+            failures.append(failure)
+            raise
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    daemon = started.get(timeout=60)
+    try:
+        yield daemon
+    finally:
+        daemon.stop()
+        thread.join(60)
+        assert not thread.is_alive(), "the daemon has not ended"
+        assert not failures

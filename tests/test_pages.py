@@ -1,0 +1,28 @@
+"""The pages of docs/ that walk through something: their screens are what the commands print, in virtual time.
+
+KSCHEDD_REWRITE_SCENARIOS=1 writes the pages anew; the difference is for review. In the REPL, at a terminal:
+tests/repl/test_pages.py.
+"""
+
+import os
+
+import pytest
+
+from kschedd.scenarios.commands import ScenarioCluster
+from tests.pages import DOCS, PAGES, PageCommand, rewritten
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_screens_are_what_the_commands_print(name: str) -> None:
+    page = (DOCS / name).read_text(encoding="utf-8")
+    cluster, typed = ScenarioCluster(DOCS), []
+
+    def printed(command: PageCommand) -> str:
+        typed.append(command.words)
+        return "".join(f"{line.rstrip()}\n" for line in cluster.do(command.words, command.given).splitlines())
+
+    now = rewritten(page, printed)
+    if os.environ.get("KSCHEDD_REWRITE_SCENARIOS") == "1":
+        (DOCS / name).write_text(now, encoding="utf-8")
+    assert len(typed) > 5
+    assert now == page
