@@ -12,6 +12,7 @@ import structlog
 import trio
 
 from kschedd.actors.clock import REAL, Clock
+from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.rpc.listener import unix_listener
@@ -23,10 +24,12 @@ from kschedd.rpc.table import method_table
 
 @attrs.frozen
 class LiveDaemon:
-    """`until_idle` waits until nobody in the cluster has anything left to do at its present time."""
+    """`until_idle` waits until nobody in the cluster has anything left to do at its present time; `until_running` until
+    scheduling runs up to what is said."""
 
     socket: str
     until_idle: Callable[[], None]
+    until_running: Callable[[str], None]
     stop: Callable[[], None]
 
 
@@ -53,6 +56,7 @@ def live_daemon(where: Path, *, speed: float = REAL, start_s: float | None = Non
                     LiveDaemon(
                         str(path),
                         lambda: trio.from_thread.run(cluster.time.until_idle, trio_token=token),
+                        lambda what: trio.from_thread.run(_until_running, cluster, what, trio_token=token),
                         lambda: token.run_sync_soon(nursery.cancel_scope.cancel),
                     )
                 )
@@ -74,3 +78,13 @@ def live_daemon(where: Path, *, speed: float = REAL, start_s: float | None = Non
         thread.join(60)
         assert not thread.is_alive(), "the daemon has not ended"
         assert not failures
+
+
+async def _until_running(cluster: LiveCluster, what: str) -> None:
+    with trio.fail_after(60):
+        while True:
+            number = cluster.stops.number
+            until = await cluster.scheduler.query(lambda driver: driver.debugger.until)
+            if until is not None and what in until.what:
+                return
+            await cluster.stops.wait_past(number)

@@ -1,19 +1,18 @@
 """The REPL at a terminal, beside a daemon: what a user types, and what the screen shows then."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.daemons import PROGRAM
+from kschedd.rpc.blocking import BlockingClient
+from tests.repl.live_daemon import LiveDaemon, live_daemon
 from tests.repl.screens import Console, console
 
-ROOT = Path(__file__).parents[2]
 PROMPT = "kschedd ❯"  # noqa: RUF001 - the sign of a prompt
-CLUSTER = """
+CLUSTER = (
+    """
 apiVersion: v1
 kind: Node
 metadata: {name: node-a}
@@ -24,7 +23,8 @@ kind: Node
 metadata: {name: node-b}
 spec: {taints: [{key: gpu, effect: NoSchedule}]}
 status: {allocatable: {cpu: "4", memory: 8Gi, pods: "110"}}
----
+""",
+    """
 apiVersion: v1
 kind: Pod
 metadata: {name: web-0}
@@ -34,38 +34,47 @@ apiVersion: v1
 kind: Pod
 metadata: {name: big-0}
 spec: {containers: [{name: a, image: i, resources: {requests: {cpu: "64"}}}]}
-"""
+""",
+)
 
 
 @pytest.fixture(scope="module")
-def daemon(tmp_path_factory) -> Iterator[str]:
-    """The socket of a daemon with two nodes, a pod that runs and one that fits nowhere."""
-    where = tmp_path_factory.mktemp("daemon")
-    with (where / "log").open("wb") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(where)], stdout=subprocess.PIPE, stderr=log, cwd=ROOT
-        )
-    try:
-        assert child.stdout is not None
-        assert child.stdout.readline().startswith(b"started"), (where / "log").read_text()
-        (where / "cluster.yaml").write_text(CLUSTER)
-        socket = str(where / "k.sock")
-        command = [sys.executable, "-m", "kschedd", "--socket", socket]
-        subprocess.run(
-            [*command, "apply", "-f", str(where / "cluster.yaml")], check=True, cwd=ROOT, capture_output=True
-        )
-        waiting = [*command, "wait", "--for=jsonpath={.spec.nodeName}=node-a", "pod/web-0", "--timeout=60s"]
-        subprocess.run(waiting, check=True, cwd=ROOT, capture_output=True)
-        yield socket
-    finally:
-        child.kill()
-        child.wait()
-        assert child.stdout is not None
-        child.stdout.close()
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveDaemon]:
+    """A daemon with two nodes, a pod that runs and one that fits nowhere."""
+    with live_daemon(tmp_path_factory.mktemp("daemon")) as live, BlockingClient(live.socket, timeout=60) as client:
+        nodes, pods = CLUSTER
+        client.call("objects.apply", manifests=nodes)
+        live.until_idle()
+        client.call("objects.apply", manifests=pods)
+        live.until_idle()
+        yield live
+
+
+@pytest.fixture(scope="module")
+def daemon(live: LiveDaemon) -> str:
+    """Its socket."""
+    return live.socket
+
+
+@pytest.fixture(scope="module")
+def kept(daemon: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    with console(["repl", "--socket", daemon], tmp_path_factory.mktemp("repl")) as shown:
+        shown.wait_for(PROMPT, "nodes 2")
+        yield shown
 
 
 @pytest.fixture
-def repl(daemon: str, tmp_path: Path) -> Iterator[Console]:
+def repl(kept: Console) -> Console:
+    """One for several tests, since it takes a moment to start; with an empty screen."""
+    kept.ready()
+    kept.type("\x0c")
+    kept.wait_match(rf"\A{PROMPT}$")
+    return kept
+
+
+@pytest.fixture
+def own(daemon: str, tmp_path: Path) -> Iterator[Console]:
+    """One for a test that ends it, or changes its terminal."""
     with console(["repl", "--socket", daemon], tmp_path) as shown:
         shown.wait_for(PROMPT, "nodes 2")
         yield shown
@@ -87,7 +96,7 @@ def test_states_are_completed_and_faults_are_told(repl: Console) -> None:
     repl.wait_for('unknown flag --outptu; did you mean "--output"?')
     repl.type("\x15taint node-b ")
     repl.wait_for("gpu:NoSchedule-")
-    _leave(repl)
+    repl.type("\x15")
 
 
 def test_pipes_files_and_the_shell(repl: Console, tmp_path: Path) -> None:
@@ -97,32 +106,32 @@ def test_pipes_files_and_the_shell(repl: Console, tmp_path: Path) -> None:
     repl.wait_match("^2$")
     repl.line("get pods | sh -c 'exit 4'")
     repl.wait_for("(sh ended with status 4)")
-    _leave(repl)
+    repl.type("\x15")
 
 
-def test_ctrl_c_ends_only_what_runs(repl: Console) -> None:
-    repl.line("get nodes | sh -c 'cat; exec sleep 1000'")
-    repl.wait_for("node-b ")
-    repl.type("\x03")
-    repl.wait_for("was ended by SIG")  # of its own accord, or by the signal that follows Ctrl-C
-    repl.line("get pods -w")
-    repl.wait_for("big-0")
-    repl.type("\x03")
-    repl.wait_for("(cancelled)")
-    repl.line("! echo before; exec sleep 1000")
-    repl.wait_match("^before$")
-    repl.type("\x03")
-    repl.wait(lambda: repl.text.count("was ended by SIG") == 2, "the end of the second command")
-    repl.line("get pods -o name")
-    repl.wait_for("pod/web-0")
-    repl.ready()
-    repl.type("half a line")
-    repl.wait_for("half a line")
-    repl.type("\x03")
-    repl.ready()
-    repl.type("\x04")
-    assert repl.ends() == 0
-    assert "The daemon goes on." in repl.text
+def test_ctrl_c_ends_only_what_runs(own: Console) -> None:
+    own.line("get nodes | sh -c 'cat; exec sleep 1000'")
+    own.wait_for("node-b ")
+    own.type("\x03")
+    own.wait_for("was ended by SIG")  # of its own accord, or by the signal that follows Ctrl-C
+    own.line("get pods -w")
+    own.wait_for("big-0")
+    own.type("\x03")
+    own.wait_for("(cancelled)")
+    own.line("! echo before; exec sleep 1000")
+    own.wait_match("^before$")
+    own.type("\x03")
+    own.wait(lambda: own.text.count("was ended by SIG") == 2, "the end of the second command")
+    own.line("get pods -o name")
+    own.wait_for("pod/web-0")
+    own.ready()
+    own.type("half a line")
+    own.wait_for("half a line")
+    own.type("\x03")
+    own.ready()
+    own.type("\x04")
+    assert own.ends() == 0
+    assert "The daemon goes on." in own.text
 
 
 def test_destructive_commands_ask_first(repl: Console) -> None:
@@ -142,7 +151,7 @@ def test_destructive_commands_ask_first(repl: Console) -> None:
     repl.wait(lambda: repl.text.count("Nothing was done.") == 2, "the end of the second question")
     repl.line("delete configmaps --all --yes")
     repl.wait_match(r'configmap "doomed" deleted from default namespace$')
-    _leave(repl)
+    repl.type("\x15")
 
 
 def test_a_manifest_pasted_at_the_prompt_is_offered(repl: Console) -> None:
@@ -157,7 +166,7 @@ def test_a_manifest_pasted_at_the_prompt_is_offered(repl: Console) -> None:
     repl.wait_for("configmap/second created")
     repl.line("delete cm pasted second")
     repl.wait_for('"second" deleted')
-    _leave(repl)
+    repl.type("\x15")
 
 
 def test_the_history_is_searched_fuzzily(repl: Console) -> None:
@@ -179,7 +188,7 @@ def test_the_history_is_searched_fuzzily(repl: Console) -> None:
     repl.wait_for("search: zzz")
     repl.type("\x07")
     repl.wait_without("search:")
-    _leave(repl)
+    repl.type("\x15")
 
 
 def test_editors(daemon: str, tmp_path: Path) -> None:
@@ -229,31 +238,31 @@ def test_long_output_goes_through_the_pager(daemon: str, tmp_path: Path) -> None
         _leave(repl)
 
 
-def test_the_dashboard(repl: Console) -> None:
-    repl.line("top")
-    repl.wait_for("nodes by cpu requested: 12% of all", "node-a", "25%", "default/big-0 no node")
-    repl.wait_for("node-a  cpu 1/4")
-    repl.type("r")
-    repl.wait_for("nodes by memory requested")
-    repl.type("\r")
-    repl.wait_for("pods of node-a", "default/web-0  Running")
-    repl.type("\r")
-    repl.wait_for("Name:             web-0")
-    repl.type("e")
-    repl.wait_for("why default/web-0 is where it is", "node-a")
-    repl.type("qqq")
-    repl.wait_for("latest decisions")
-    repl.type("u")
-    repl.wait_for("pods without a node", "default/big-0  unschedulable")
-    repl.type("e")
-    repl.wait_for("why default/big-0 is where it is", "Insufficient cpu")
-    repl.resize(40, 12)
-    repl.wait_match(r"─ why default/big-0 is where it is")
-    repl.type("q\x1b")
-    repl.wait_for("by memory requested")
-    repl.type("q")
-    repl.wait_for(PROMPT)
-    _leave(repl)
+def test_the_dashboard(own: Console) -> None:
+    own.line("top")
+    own.wait_for("nodes by cpu requested: 12% of all", "node-a", "25%", "default/big-0 no node")
+    own.wait_for("node-a  cpu 1/4")
+    own.type("r")
+    own.wait_for("nodes by memory requested")
+    own.type("\r")
+    own.wait_for("pods of node-a", "default/web-0  Running")
+    own.type("\r")
+    own.wait_for("Name:             web-0")
+    own.type("e")
+    own.wait_for("why default/web-0 is where it is", "node-a")
+    own.type("qqq")
+    own.wait_for("latest decisions")
+    own.type("u")
+    own.wait_for("pods without a node", "default/big-0  unschedulable")
+    own.type("e")
+    own.wait_for("why default/big-0 is where it is", "Insufficient cpu")
+    own.resize(40, 12)
+    own.wait_match(r"─ why default/big-0 is where it is")
+    own.type("q\x1b")
+    own.wait_for("by memory requested")
+    own.type("q")
+    own.wait_for(PROMPT)
+    _leave(own)
 
 
 @pytest.mark.parametrize(
@@ -291,34 +300,66 @@ def test_garbage_is_survived(repl: Console) -> None:
     repl.type("\x1b[99~\x1b[1;9Z\x1bO\x15")
     repl.line("get pods -o name")
     repl.wait_for("pod/web-0")
-    _leave(repl)
+    repl.type("\x15")
+
+
+def test_breakpoints_and_forks_are_completed(repl: Console) -> None:
+    repl.line("break add --pod nobody --point bind; break add --pod nobody --outcome error")
+    repl.wait_for("breakpoint 2: ")
+    repl.line("fork spare; fork second")
+    repl.wait_for("fork second: ")
+    repl.ready()
+    repl.type("break delete ")
+    repl.wait_match(r"^ +1$\n^ +2$")
+    repl.type("1 \t")  # the only other one
+    repl.wait_for("break delete 1 2")
+    repl.type("\r")
+    repl.wait_for("breakpoint 2 deleted")
+    repl.ready()
+    repl.type("discard ")
+    repl.wait_match(r"^ +spare$\n^ +second$")
+    repl.type("sp\t")
+    repl.wait_for("discard spare")
+    repl.type("\t")
+    repl.wait_for("discard spare second")
+    repl.type("\r")
+    repl.wait_for("fork second discarded")
+    repl.line("break; forks")
+    repl.wait_for("There are no breakpoints", "No forks.")
+
+
+def test_an_until_that_never_comes_ends_with_ctrl_c_and_the_state_is_whole(repl: Console, live: LiveDaemon) -> None:
+    repl.line("until 'nodes == 77'")
+    live.until_running("nodes == 77")
+    repl.type("\x03")
+    repl.wait_for("(cancelled)")
+    repl.line("pause")
+    repl.wait_for("Stopped (paused)")
+    repl.line("create -f -")
+    repl.wait_for("...")
+    repl.type("{apiVersion: v1, kind: Pod, metadata: {name: later}, spec: {containers: [{name: a, image: i}]}}\r.\r")
+    repl.wait_for("pod/later created")
+    repl.line("step")
+    repl.wait_for("Stopped (step)")
+    repl.line("get pod later -o jsonpath='{.spec.nodeName}'")
+    repl.wait_match("^node-a")
+    repl.line("resume")
+    repl.wait_for("Scheduling runs.")
+    repl.line("delete pod later --grace-period 0 --force")
+    repl.wait_for('pod "later"')
 
 
 def test_a_daemon_that_goes_and_comes_back_is_told(tmp_path: Path) -> None:
-    def start() -> "subprocess.Popen[bytes]":
-        child = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=ROOT
-        )
-        assert child.stdout is not None
-        assert child.stdout.readline().startswith(b"started")
-        child.stdout.close()
-        return child
-
-    child = start()
-    try:
-        with console(["repl", "--socket", str(tmp_path / "k.sock")], tmp_path) as repl:
+    with ExitStack() as daemon:
+        socket = daemon.enter_context(live_daemon(tmp_path)).socket
+        with console(["repl", "--socket", socket], tmp_path) as repl:
             repl.wait_for(PROMPT)
-            child.kill()
-            child.wait()
+            daemon.close()
             repl.wait_for("The daemon has gone", "no daemon: waiting for it")
             repl.line("get nodes")
             repl.wait_for("error: no daemon at")
-            os.unlink(tmp_path / "k.sock")
-            child = start()
+            daemon.enter_context(live_daemon(tmp_path))
             repl.wait_for("is back.")
             repl.line("get namespaces -o name")
             repl.wait_for("namespace/kube-system")
             _leave(repl)
-    finally:
-        child.kill()
-        child.wait()
