@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ import attrs
 import pyte
 
 PATIENCE_S = 60.0
+_AGAIN_S = 1.0
 _EMPTY_PROMPT = r"^kschedd( \S+)* (❯|>)$"  # noqa: RUF001 - the sign of a prompt
 #: takes the terminal, which is its standard input, as its controlling one, and becomes the program
 _TAKE_TERMINAL = (
@@ -99,6 +101,20 @@ class Console:
     def wait_match(self, pattern: str) -> None:
         """Wait until the pattern matches; ^ and $ are the ends of a line."""
         self.wait(lambda: re.search(pattern, self.text, re.MULTILINE) is not None, pattern)
+
+    def type_until(self, typed: str, pattern: str) -> None:
+        """Type this at an empty prompt, again and again until the pattern matches: names come by a watch, and a menu is
+        made of those that are known when a key is pressed."""
+
+        def is_shown() -> bool:
+            return self.over or re.search(pattern, self.text, re.MULTILINE) is not None
+
+        end = time.monotonic() + PATIENCE_S
+        self.type(typed)
+        with self._changed:
+            while not self._changed.wait_for(is_shown, _AGAIN_S) and time.monotonic() < end:
+                self.type("\x15" + typed)
+        self.wait_match(pattern)
 
     def resize(self, columns: int, rows: int) -> None:
         with self._changed:

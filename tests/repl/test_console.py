@@ -87,15 +87,14 @@ def _leave(repl: Console) -> None:
 
 def test_states_are_completed_and_faults_are_told(repl: Console) -> None:
     repl.ready()
-    repl.type("explain ")
-    repl.wait_match("^ +big-0")
+    repl.type_until("explain ", "^ +big-0")
     assert "web-0" not in repl.text
     repl.type("\x15gte po")
     repl.wait_for('there is no verb "gte"; did you mean "get"?')
     repl.type("\x15get pods --outptu")
     repl.wait_for('unknown flag --outptu; did you mean "--output"?')
-    repl.type("\x15taint node-b ")
-    repl.wait_for("gpu:NoSchedule-")
+    repl.type("\x15")
+    repl.type_until("taint node-b ", "gpu:NoSchedule-")
     repl.type("\x15")
 
 
@@ -309,15 +308,13 @@ def test_breakpoints_and_forks_are_completed(repl: Console) -> None:
     repl.line("fork spare; fork second")
     repl.wait_for("fork second: ")
     repl.ready()
-    repl.type("break delete ")
-    repl.wait_match(r"^ +1$\n^ +2$")
+    repl.type_until("break delete ", r"^ +1$\n^ +2$")
     repl.type("1 \t")  # the only other one
     repl.wait_for("break delete 1 2")
     repl.type("\r")
     repl.wait_for("breakpoint 2 deleted")
     repl.ready()
-    repl.type("discard ")
-    repl.wait_match(r"^ +spare$\n^ +second$")
+    repl.type_until("discard ", r"^ +spare$\n^ +second$")
     repl.type("sp\t")
     repl.wait_for("discard spare")
     repl.type("\t")
