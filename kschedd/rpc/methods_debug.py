@@ -22,7 +22,7 @@ from kschedd.scheduling import interventions
 from kschedd.scheduling.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
 from kschedd.scheduling.debugger import STATE_VARIABLES, Until, compile_state_condition
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.stop_view import Known, debugger_state, described_breakpoint, where
+from kschedd.scheduling.stop_view import BreakpointTargets, debugger_state, described_breakpoint, where
 from kschedd.store.times import stamp
 
 STATE = (
@@ -379,13 +379,13 @@ class DebugMethods:
 
         def add(driver: SchedulingDriver) -> Any:
             made = driver.debugger.add(spec, by=call.client, ignore=call["ignore"], once=call["once"])
-            return described_breakpoint(made, Known(driver))
+            return described_breakpoint(made, BreakpointTargets(driver))
 
         return await self._control(call, add)
 
     async def break_list(self, call: Call) -> Any:
         def read(driver: SchedulingDriver) -> Any:
-            known = Known(driver)
+            known = BreakpointTargets(driver)
             return [described_breakpoint(each, known) for each in driver.debugger.breakpoints.values()]
 
         return await self._cluster.scheduler.query(read)
@@ -394,7 +394,7 @@ class DebugMethods:
         def change(driver: SchedulingDriver) -> Any:
             _there(driver, call["id"])
             changed = driver.debugger.change(call["id"], enabled=call["enabled"], ignore=call["ignore"])
-            return described_breakpoint(changed, Known(driver))
+            return described_breakpoint(changed, BreakpointTargets(driver))
 
         return await self._control(call, change)
 

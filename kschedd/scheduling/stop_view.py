@@ -57,7 +57,7 @@ def debugger_state(driver: SchedulingDriver) -> dict[str, Any]:
     }
 
 
-def described_breakpoint(breakpoint: Breakpoint, known: "Known") -> dict[str, Any]:
+def described_breakpoint(breakpoint: Breakpoint, known: "BreakpointTargets") -> dict[str, Any]:
     spec = breakpoint.spec
     return {
         "id": breakpoint.number,
@@ -77,7 +77,7 @@ def described_breakpoint(breakpoint: Breakpoint, known: "Known") -> dict[str, An
     }
 
 
-class Known:
+class BreakpointTargets:
     """What there is that a breakpoint may name."""
 
     def __init__(self, driver: SchedulingDriver) -> None:

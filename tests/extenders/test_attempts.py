@@ -12,7 +12,9 @@ from kschedd.config.load import config_from_raw
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.framework.interface import PostFilterResult
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling import interventions
 from kschedd.scheduling.binding_cycle import CallExtender
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.machine import SchedulingMachine
@@ -410,3 +412,69 @@ def test_a_simulation_asks_real_extenders_and_binds_for_one_that_does() -> None:
         assert isinstance(placed, Pod)
         assert placed.node_name == "n2"
         assert [verb for verb, _ in extender.asked] == ["filter", "bind"]
+
+
+# -- step by step ---------------------------------------------------------------------------------------------------
+
+
+def _stepped(run: Extended, raw: Raw, at: Callable[[SchedulingDriver, StopPoint], None]) -> tuple[Any, list[str]]:
+    """The attempt with a stop at each plugin, and where it was stopped; `at` may change something there."""
+    run.see(raw)
+    found = parse(raw)
+    assert isinstance(found, Pod)
+    run.driver.debugger.next()
+    attempt = run.driver.begin(QueuedPod(found, found.key, 0, attempts=1))
+    assert attempt is not None
+    answers: Any = None
+    stops: list[str] = []
+    try:
+        while True:
+            asked = attempt.send(answers)
+            if isinstance(asked, StopPoint):
+                stops.append(asked.point)
+                at(run.driver, asked)
+                run.driver.debugger.next()
+                answers = []
+            else:
+                answers = [run.answer(call) for call in asked]  # type: ignore[arg-type]
+    except StopIteration as end:
+        return end.value, stops
+
+
+def _answering(run: Extended) -> Extended:
+    run.answers = {
+        "a/filter": lambda args: {"NodeNames": [name for name in args["NodeNames"] if name != "n3"]},
+        "a/score": lambda args: [{"Host": "n1", "Score": 1}, {"Host": "n2", "Score": 9}],
+    }
+    return run
+
+
+def test_step_by_step_extenders_are_asked_the_same_and_the_same_node_is_chosen() -> None:
+    both = {**NAMES, **SCORES}
+    plain, stepped = _answering(three(both)), _answering(three(both))
+    chosen = plain.chosen(pod("web"))
+    result, stops = _stepped(stepped, pod("web"), lambda driver, at: None)
+    assert isinstance(result, ScheduleResult)
+    assert result.node_name == chosen == "n2"
+    assert stepped.asked == plain.asked
+    assert {"filter", "score"} <= set(stops)
+
+
+def test_what_is_changed_by_hand_counts_beside_what_an_extender_says() -> None:
+    def veto(driver: SchedulingDriver, at: StopPoint) -> None:
+        if at.point == "filter":
+            interventions.veto(driver, "n2")
+
+    run = _answering(three({**NAMES, **SCORES}))
+    result, _ = _stepped(run, pod("web"), veto)
+    assert isinstance(result, ScheduleResult)
+    assert result.node_name == "n1"
+    assert "n2" not in run.asked[0][1]["NodeNames"]
+
+
+def test_an_attempt_that_an_extender_fails_fails_step_by_step() -> None:
+    run = three(NAMES)
+    run.answers = {"a/filter": "it is down"}
+    result, _ = _stepped(run, pod("web"), lambda driver, at: None)
+    assert isinstance(result, FitError)
+    assert "it is down" in result.message
