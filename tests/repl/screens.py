@@ -23,6 +23,7 @@ import pyte
 
 PATIENCE_S = 60.0
 _AGAIN_S = 1.0
+_ANSWER = re.compile(r"\^\[\[\d+;\d+R")  # where the cursor is
 _EMPTY_PROMPT = r"^kschedd( \S+)* (❯|>)$"  # noqa: RUF001 - the sign of a prompt
 #: takes the terminal, which is its standard input, as its controlling one, and becomes the program
 _TAKE_TERMINAL = (
@@ -81,9 +82,10 @@ class Console:
 
     @property
     def text(self) -> str:
-        """What is on the screen; a line that went on in the next row is one line."""
+        """What is on the screen; a line that went on in the next row is one line. Without the terminal's own answers,
+        which it echoes where they come before the program reads keys."""
         rows = self.screen.display
-        return "".join(row if row[-1] != " " else f"{row.rstrip()}\n" for row in rows).rstrip()
+        return _ANSWER.sub("", "".join(row if row[-1] != " " else f"{row.rstrip()}\n" for row in rows)).rstrip()
 
     def wait(self, shown: Callable[[], bool], what: str) -> None:
         """Wait until the screen is as it should be."""
