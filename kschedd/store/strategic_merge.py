@@ -13,7 +13,8 @@ The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/str
 Raises: BadPatch and PatchFailed, with upstream's messages.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, Final
 
 from kschedd.api.schema import Fields, PatchStrategy, Schema, field_of, item_of
@@ -91,10 +92,11 @@ def _retain_keys(merged: dict[str, Any], rest: dict[str, Any]) -> None:
     kept = rest.pop(RETAIN_KEYS)
     if not isinstance(kept, list):
         raise BadPatch("invalid patch format of retainKeys")
+    retained = {name for name in kept if isinstance(name, str)}
     for name, value in rest.items():
-        if value is not None and not name.startswith((DELETE_VALUES, ELEMENT_ORDER)) and name not in kept:
+        if value is not None and not name.startswith((DELETE_VALUES, ELEMENT_ORDER)) and name not in retained:
             raise BadPatch("invalid patch format of retainKeys")
-    for name in [name for name in merged if name not in kept]:
+    for name in [name for name in merged if name not in retained]:
         del merged[name]
 
 
@@ -152,18 +154,20 @@ def _merge_list(
         raise PatchFailed(f"list element types are not identical: {go_text([list(live), list(patch)])}")
     if sorts != {"map"}:
         if deleting:
-            return [item for item in live if item not in patch]
+            gone = set(map(_hashable, patch))
+            return [item for item in live if _hashable(item) not in gone]
         return _arranged(_without_repeats([*live, *patch]), patch, live, "")
     merge_key = strategy.merge_key
     if not merge_key:
         raise PatchFailed("cannot merge lists without merge key for type map")
     live, patch = _directed(list(live), patch, merge_key)
     merged = list(live)
+    places = _first_places(other.get(merge_key) for other in merged)
     for item in patch:
-        wanted = _key(item, merge_key)
-        place = next((at for at, other in enumerate(merged) if other.get(merge_key) == wanted), None)
+        place = places.get(_hashable(_key(item, merge_key)))
         if place is None:
             merged.append(_plain(item))
+            places.setdefault(_hashable(merged[-1].get(merge_key)), len(merged) - 1)
         else:
             merged[place] = _merge_map(merged[place], item, item_of(schema))
     return _arranged(merged, patch, live, merge_key)
@@ -172,56 +176,78 @@ def _merge_list(
 def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
     """The live list and the patch's plain items, after the patch's directive items were applied."""
     plain = []
+    gone: set[Hashable] = set()
     replace = False
     for item in patch:
         match item.get(DIRECTIVE):
             case None:
                 plain.append(item)
             case "delete":
-                gone = _key(item, merge_key)
-                live = [other for other in live if other.get(merge_key) != gone]
+                gone.add(_hashable(_key(item, merge_key)))
             case "replace":
                 replace = True
             case "merge":
                 raise PatchFailed("merging lists cannot yet be specified in the patch")
             case other:
                 raise PatchFailed(f"unknown patch type: {go_text(other)} in map: {go_text(item)}")
-    return (plain, []) if replace else (live, plain)
+    if replace:
+        return plain, []
+    return [other for other in live if _hashable(other.get(merge_key)) not in gone] if gone else live, plain
 
 
 def _without_repeats(items: list[Any]) -> list[Any]:
     """Each value once; as upstream, a duplicate is overwritten by the list's last value, which changes the order."""
+    places: dict[Any, list[int]] = {}  # of each value, those where it is, as a heap; and some beyond `last`
+    for at, item in enumerate(items):
+        places.setdefault(item, []).append(at)
     last = len(items) - 1
     at = 0
-    while at < last:
-        other = at + 1
-        while other <= last:
-            if items[at] == items[other]:
+    while at <= last:
+        others = places[items[at]]
+        while others and others[0] <= last:
+            other = heappop(others)
+            if other > at:
                 items[other] = items[last]
                 last -= 1
-            else:
-                other += 1
+                heappush(places[items[other]], other)
         at += 1
     return items[: last + 1]
 
 
 def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], merge_key: str) -> list[Any]:
     """The items named in `order`, in that order, merged with the other items in the order of the live list."""
-    wanted = [_key(item, merge_key) for item in order if not (merge_key and merge_key not in item)]
-    before = [_key(item, merge_key) for item in live]
-    mine = [item for item in items if _key(item, merge_key) in wanted]
-    others = [item for item in items if _key(item, merge_key) not in wanted]
-    mine.sort(key=lambda item: wanted.index(_key(item, merge_key)))
-    others.sort(key=lambda item: _index(before, _key(item, merge_key)))
+    wanted = _first_places(_key(item, merge_key) for item in order if not (merge_key and merge_key not in item))
+    before = _first_places(_key(item, merge_key) for item in live)
+    keyed = [(_hashable(_key(item, merge_key)), item) for item in items]
+    mine = sorted((each for each in keyed if each[0] in wanted), key=lambda each: wanted[each[0]])
+    others = sorted((each for each in keyed if each[0] not in wanted), key=lambda each: before.get(each[0], -1))
     result: list[Any] = []
-    while mine and others:
-        left, right = _index(before, _key(others[0], merge_key)), _index(before, _key(mine[0], merge_key))
-        result.append(others.pop(0) if 0 <= left < right else mine.pop(0))
-    return [*result, *mine, *others]
+    left = right = 0
+    while left < len(others) and right < len(mine):
+        if 0 <= before.get(others[left][0], -1) < before.get(mine[right][0], -1):
+            result.append(others[left][1])
+            left += 1
+        else:
+            result.append(mine[right][1])
+            right += 1
+    return [*result, *(item for _, item in mine[right:]), *(item for _, item in others[left:])]
 
 
-def _index(keys: Sequence[Any], key: Any) -> int:
-    return keys.index(key) if key in keys else -1
+def _first_places(keys: Iterable[Any]) -> dict[Hashable, int]:
+    """At which place each of the keys is first."""
+    places: dict[Hashable, int] = {}
+    for at, key in enumerate(keys):
+        places.setdefault(_hashable(key), at)
+    return places
+
+
+def _hashable(value: Any) -> Hashable:
+    """Equal for equal JSON values."""
+    if isinstance(value, Mapping):
+        return ("map", frozenset((name, _hashable(item)) for name, item in value.items()))
+    if isinstance(value, list | tuple):
+        return ("list", tuple(map(_hashable, value)))
+    return value  # type: ignore[no-any-return]
 
 
 def _key(item: Any, merge_key: str) -> Any:

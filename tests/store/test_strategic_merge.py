@@ -1,5 +1,6 @@
 """Strategic merge patches: what becomes of lists and directives."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -96,6 +97,68 @@ def test_maps(patch: dict[str, Any], wanted: dict[str, str]) -> None:
 def test_lists_that_have_no_key_are_set_as_a_whole() -> None:
     live = {"tolerations": [{"key": "a"}, {"key": "b"}]}
     assert strategic_merge(live, {"tolerations": [{"key": "c"}]}, POD_SPEC) == {"tolerations": [{"key": "c"}]}
+
+
+class Counted(str):
+    """A text that counts how often it is compared."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def _counted(numbers: Iterable[int]) -> list[Counted]:
+    return [Counted(f"x{number}") for number in numbers]
+
+
+def _named(numbers: Iterable[int], **fields: Any) -> list[dict[str, Any]]:
+    return [container(name, **fields) for name in _counted(numbers)]
+
+
+@pytest.mark.parametrize(
+    ("live", "patch", "schema"),
+    [
+        pytest.param(
+            {"containers": _named(range(2_000))},
+            {"$setElementOrder/containers": _named(reversed(range(2_000)))},
+            POD_SPEC,
+            id="order",
+        ),
+        pytest.param(
+            {"containers": _named(range(2_000))}, {"containers": _named(range(2_000), image="i")}, POD_SPEC, id="items"
+        ),
+        pytest.param(
+            {"containers": _named(range(2_000))},
+            {"containers": _named(range(2_000), **{"$patch": "delete"})},
+            POD_SPEC,
+            id="deleted-items",
+        ),
+        pytest.param(
+            {"finalizers": _counted(range(2_000))}, {"finalizers": _counted(range(1_000, 3_000))}, META, id="set"
+        ),
+        pytest.param(
+            {"finalizers": _counted(range(2_000))},
+            {"$deleteFromPrimitiveList/finalizers": _counted(range(2_000))},
+            META,
+            id="deleted-values",
+        ),
+    ],
+)
+def test_the_work_grows_with_the_lists_and_not_with_their_square(
+    live: dict[str, Any], patch: dict[str, Any], schema: Any
+) -> None:
+    Counted.compared = 0
+    strategic_merge(live, patch, schema)
+    assert Counted.compared < 20 * 4_000
+
+
+def test_a_duplicate_is_overwritten_by_the_last_value() -> None:
+    live, patch = {"finalizers": ["a", "b", "a", "c"]}, {"finalizers": ["b", "d", "a"]}
+    assert strategic_merge(live, patch, META)["finalizers"] == ["b", "d", "a", "c"]
 
 
 def test_only_the_retained_keys_stay() -> None:
