@@ -86,15 +86,19 @@ class NamedFork:
     log: ForkLog
     begins_again: str  # the pod whose attempt was stopped where the fork was made of; "" if none was
     busy: threading.Lock = attrs.field(factory=threading.Lock)
+    discarded: bool = False
 
     def use(self, work: Callable[["NamedFork"], T]) -> T:
-        """Run this as the fork's owner, in a thread that may block."""
+        """Run this as the fork's owner, in a thread that may block. Raises ForkNotFoundError if it was discarded."""
         with self.busy:
+            if self.discarded:
+                raise ForkNotFoundError(self.name, ())
             return work(self)
 
     def close(self) -> None:
         """Forget the cluster. Takes long for a large one."""
         with self.busy:
+            self.discarded = True
             self.cluster.engine.close()
 
     def told(self, now: float) -> dict[str, Any]:

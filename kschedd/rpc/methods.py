@@ -52,7 +52,7 @@ from kschedd.rpc.table import Method, method_table
 
 def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
     """The methods, in the order of METHODS.md."""
-    return [*cluster_methods(cluster, daemon), *ForkMethods(cluster, cluster_methods).table()]
+    return [*cluster_methods(cluster, daemon), *ForkMethods(cluster, daemon, cluster_methods).table()]
 
 
 def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:

@@ -1,6 +1,8 @@
 """Methods over the process itself: which daemon this is, and how to stop it."""
 
 import os
+import time
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -8,6 +10,7 @@ import trio
 
 from kschedd.object_faults import as_maps
 from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.rpc.table import Call, Method
@@ -19,7 +22,10 @@ MOST_GRACE_S = 3600
 
 @attrs.define(eq=False)
 class DaemonState:
-    """What the process knows of itself. `stop` is set to end it, `grace_s` is how long clients may take then."""
+    """What the process knows of itself. `stop` is set to end it, `grace_s` is how long clients may take then.
+
+    `pid`: 0 if there is no process of its own, as for a fork. `machine_s`: seconds of a clock that never stands still.
+    """
 
     version: str
     socket: str
@@ -28,6 +34,7 @@ class DaemonState:
     pid: int = attrs.field(factory=os.getpid)
     stop: trio.Event = attrs.field(factory=trio.Event)
     grace_s: float = 2.0
+    machine_s: Callable[[], float] = time.monotonic
 
 
 @attrs.frozen(eq=False)
@@ -96,6 +103,9 @@ class DaemonMethods:
         }
 
     async def stop(self, call: Call) -> Any:
+        if not self._daemon.pid:
+            why = "this cluster in virtual time is no process that could be stopped"
+            raise RpcError("invalid", f"{call.method}: {why} (fork.discard forgets a fork)")
         self._daemon.grace_s = float(call["grace_s"])
         self._daemon.stop.set()
         return {"stopping": True}

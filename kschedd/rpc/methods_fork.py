@@ -14,6 +14,7 @@ from kschedd.printing import documents
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.forks import Forks, NamedFork, fork_of
+from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import MethodsOf
@@ -25,8 +26,9 @@ T = TypeVar("T")
 
 _INFO: Final = (
     "`{name, of, age_s, idle_s, elapsed_s, nodes, pods, pending, writes, begins_again}`: of is the fork that it was "
-    "made of, empty for the cluster itself; idle_s is for how long nobody has used it; elapsed_s the virtual time that "
-    "has passed in it; pods those that have a node; writes how many there were in it; begins_again the pod whose "
+    "made of, empty for the cluster itself; age_s and idle_s, for how long nobody has used it, are of the machine's "
+    "time; elapsed_s the virtual time that has passed in it; pods those that have a node; writes how many there were "
+    "in it; begins_again the pod whose "
     "attempt the debugger had stopped (empty: none), which in the fork begins again, as if nothing of it had been "
     "changed by hand, while nothing is stopped there"
 )
@@ -45,6 +47,7 @@ class ForkMethods:
     """`methods`: those that a fork answers."""
 
     _cluster: ClusterBackend
+    _daemon: DaemonState
     _methods: MethodsOf
     _forks: Forks = attrs.field(factory=Forks)
 
@@ -128,7 +131,7 @@ class ForkMethods:
 
     @property
     def _now(self) -> float:
-        return self._cluster.clock.now()
+        return self._daemon.machine_s()
 
     async def create(self, call: Call) -> Any:
         now, of = self._now, call["of"]

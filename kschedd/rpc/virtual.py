@@ -210,7 +210,7 @@ class VirtualDaemon:
 
     def __init__(self, cluster: VirtualCluster, methods: MethodsOf) -> None:
         self._cluster = cluster
-        own = DaemonState("in virtual time", "(none)", cluster.engine.start_s, pid=0)
+        own = DaemonState("in virtual time", "(none)", cluster.engine.start_s, pid=0, machine_s=cluster.clock.now)
         self.methods: Mapping[str, Method] = method_table(methods(cluster, own))
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.turns, self.workers = Turns(), AtOnce()

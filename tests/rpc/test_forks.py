@@ -13,18 +13,22 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
-from kschedd.rpc.forks import MOST_FORKS
+from kschedd.rpc.forks import MOST_FORKS, ForkNotFoundError, fork_of
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods import cluster_methods, daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
 from tests.actors.clusters import deployment, node, pod, rejected, until
 
 
+class MachineClock:
+    now_s = 0.0
+
+
 class Talk:
-    def __init__(self, client: Client, cluster: LiveCluster) -> None:
-        self.client, self.cluster = client, cluster
+    def __init__(self, client: Client, cluster: LiveCluster, machine: MachineClock) -> None:
+        self.client, self.cluster, self.machine = client, cluster, machine
 
     async def __call__(self, method: str, /, **named: Any) -> Any:
         with trio.fail_after(60):
@@ -40,12 +44,13 @@ async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
     path = tmp_path / "kschedd.sock"
     controllers = embedded_controllers()
     async with cluster_actors(seed=7, controllers=controllers) as cluster, unix_listener(path) as listener:
-        daemon = DaemonState("1.2.3", str(path), cluster.clock.now())
+        machine = MachineClock()
+        daemon = DaemonState("1.2.3", str(path), cluster.clock.now(), machine_s=lambda: machine.now_s)
         server = Server(method_table(daemon_methods(cluster, daemon)))
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve, [listener])
             async with Client.connect(path) as client:
-                talk = Talk(client, cluster)
+                talk = Talk(client, cluster, machine)
                 nodes = [node(name, labels={"topology.kubernetes.io/zone": name}) for name in ("n1", "n2", "n3")]
                 await talk("objects.apply", manifests=[*nodes, deployment(replicas=4, cpu="500m"), pod("big", cpu="9")])
                 await running(talk.cluster, 4)
@@ -187,6 +192,23 @@ async def test_forks_are_listed_and_limited_and_go_when_discarded(talk: Talk) ->
     assert (await talk("fork.create", name="more"))["name"] == "more"
 
 
+async def test_the_fork_not_used_for_the_longest_time_is_known_by_the_machines_clock(talk: Talk) -> None:
+    await talk("fork.create", name="a")
+    talk.machine.now_s = 100.0
+    await talk.within("a", "daemon.info")
+    talk.machine.now_s = 130.0
+    (told,) = await talk("fork.list")
+    assert (told["age_s"], told["idle_s"]) == (130, 30)
+
+
+async def test_what_waited_while_its_fork_was_discarded_is_refused(talk: Talk) -> None:
+    fork = fork_of("a", "", await talk.cluster.snapshot(), cluster_methods, 0.0)
+    assert fork.use(lambda one: one.name) == "a"
+    fork.close()
+    with pytest.raises(ForkNotFoundError, match='there is no fork "a"'):
+        fork.use(lambda one: one.name)
+
+
 @pytest.mark.parametrize(
     ("method", "params", "code", "why"),
     [
@@ -195,6 +217,7 @@ async def test_forks_are_listed_and_limited_and_go_when_discarded(talk: Talk) ->
         ("fork.create", {"of": "b"}, "not_found", 'there is no fork "b"'),
         ("fork.diff", {"fork": "aa"}, "not_found", 'did you mean "a"'),
         ("fork.call", {"fork": "a", "method": "fork.list"}, "unknown_method", "fork.list"),
+        ("fork.call", {"fork": "a", "method": "daemon.stop"}, "invalid", "no process that could be stopped"),
         ("fork.call", {"fork": "a", "method": "objects.get"}, "bad_params", "kind"),
         ("fork.call", {"fork": "a", "method": "objects.watch", "params": {"kind": "Pod"}}, "invalid", "changes"),
     ],
