@@ -9,8 +9,8 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
 `Connection` is one side's view of one byte stream. There are two kinds of fault. If the bytes are not
 MessagePack, exceed a limit, or are not an array of that form, the start of the next message is unknown, and
 the peer may not speak RPC at all: the fault is fatal and the connection reads no more. If only one message is
-invalid (its parameters are not an array, it nests too deep), the fault names its msgid if it has one, and the
-following messages are read as usual.
+invalid (its parameters are not an array, it nests too deep, a request has a string that is no UTF-8 or a map key that
+is none), the fault names its msgid if it has one, and the following messages are read as usual.
 
 For any input, `receive` returns events and raises nothing. Extension types and map keys that are not
 strings do not occur in this protocol and are faults too.
@@ -257,7 +257,7 @@ def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Even
             except msgpack.OutOfData:
                 yield
     except (msgpack.UnpackException, ValueError) as error:
-        return ProtocolFault(_no_messagepack(error), None, True)
+        return _fault_within(frame.data, error)
     event = _event(message, limits, whole=False)
     if isinstance(event, Request | Notification):
         seen: list[list[Any] | dict[str, Any]] = []
@@ -301,8 +301,14 @@ def _unpacked(frame: bytes, limits: Limits) -> Event:
             max_ext_len=0,
         )
     except (msgpack.UnpackException, ValueError) as error:
-        return ProtocolFault(_no_messagepack(error), None, True)
+        return _fault_within(frame, error)
     return _event(message, limits)
+
+
+def _fault_within(frame: bytes, error: Exception) -> ProtocolFault:
+    """Of a message whose end is known, so that a request's fault is its own."""
+    msgid = _msgid_of(frame[:_HEAD])
+    return ProtocolFault(_no_messagepack(error), msgid, msgid is None)
 
 
 def _no_messagepack(error: Exception) -> str:

@@ -111,7 +111,6 @@ def nested(depth: int) -> bytes:
     ("data", "why"),
     [
         pytest.param(b"\xc1", "begins no MessagePack value", id="reserved-byte"),
-        pytest.param(b"\x94\x00\x07\xa2\xff\xfe\x90", "not UTF-8", id="string-that-is-no-utf8"),
         pytest.param(b"\xdb" + struct.pack(">I", 100 << 20), "a string of 104857600 bytes", id="100-mb-string-header"),
         pytest.param(b"\xc6" + struct.pack(">I", 100 << 20), "104857600 bytes of binary", id="100-mb-bytes-header"),
         pytest.param(
@@ -157,6 +156,13 @@ def test_bytes_that_end_a_connection(data: bytes, why: str) -> None:
         pytest.param(nested(70), 7, "deeper than 64 levels", id="nested-too-deep"),
         pytest.param(nested(900), 7, "deeper than 64 levels", id="nested-almost-beyond-the-unpacker"),
         pytest.param(b"\x94\x00\x07\xa3get\x91\x81\xc4\x01a\x01", 7, "a map key is 1 bytes", id="map-key-of-bytes"),
+        pytest.param(b"\x94\x00\x07\xa3get\x91\x81\x05\x01", 7, "int is not allowed for map key", id="number-as-key"),
+        pytest.param(b"\x94\x00\x07\xa3get\x91\x81\xc0\x01", 7, "is not allowed for map key", id="nil-as-key"),
+        pytest.param(b"\x94\x00\x07\xa2\xff\xfe\x90", 7, "not UTF-8", id="string-that-is-no-utf8"),
+        pytest.param(b"\x94\x00\x07\xa3get\x91\xc7\x00\x05", 7, "an extension type (5)", id="extension"),
+        pytest.param(
+            b"\x94\x00\x07\xa3get\x92\xda\xa0\x00" + b"x" * 0xA000 + b"\x81\x05\x01", 7, "map key", id="key-in-slices"
+        ),
     ],
 )
 def test_a_message_that_is_wrong_by_itself_leaves_the_next_one_readable(
