@@ -188,10 +188,10 @@ class ScenarioCluster:
     def seed(self, words: list[str], given: str) -> str:
         self._not_begun()
         (number,) = _exactly(words, "seed N")
-        seed = whole_number(number)
+        seed = whole_number(number.removeprefix("-"))
         if seed is None:
             raise CommandError(f"seed N: {number[:100]!r} is no whole number")
-        self._seed = seed
+        self._seed = -seed if number.startswith("-") else seed
         return ""
 
     def config(self, words: list[str], given: str) -> str:

@@ -54,7 +54,9 @@ def files_of(paths: Iterable[Path]) -> list[Path]:
     for path in paths:
         if not path.exists():
             raise NoScenariosError(str(path), "there is no such file or folder")
-        within = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
+        if not path.is_dir() and not path.is_file():
+            raise NoScenariosError(str(path), "neither a file nor a folder; a pipe may never end")
+        within = sorted(each for each in path.rglob(f"*{SUFFIX}") if each.is_file()) if path.is_dir() else [path]
         if not within:
             raise NoScenariosError(str(path), f"no scenario in this folder: their names end in {SUFFIX}")
         found.update(dict.fromkeys(within))

@@ -166,7 +166,8 @@ def test_what_cannot_be_done_is_part_of_what_is_printed(scenario: ScenarioCluste
 
 
 @pytest.mark.parametrize(
-    "command", ["seed x", "seed", f"seed {'9' * 5_000}", "seed ²", "plugin nowhere.py", "config -f nowhere.yaml"]
+    "command",
+    ["seed x", "seed --3", "seed", f"seed {'9' * 5_000}", "seed ²", "plugin nowhere.py", "config -f nowhere.yaml"],
 )
 def test_what_cannot_be_read_before_the_beginning(tmp_path: Path, command: str) -> None:
     assert ScenarioCluster(tmp_path).do(command, "").startswith("error: ")
@@ -186,6 +187,10 @@ def test_the_same_seed_gives_the_same_answers(tmp_path: Path) -> None:
         return "".join(cluster.do(line, CLUSTER) for line in ("apply", "get pods -o yaml", "queue", "decisions"))
 
     assert printed(1) == printed(1)
+
+
+def test_a_seed_may_be_negative(tmp_path: Path) -> None:
+    assert ScenarioCluster(tmp_path).do("seed -3", "") == ""
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("500ms", 0.5), ("1m30s", 90), ("2h", 7200), ("1d", 86400)])

@@ -1,6 +1,7 @@
 """Scenarios as tests: expectations, reports, exit statuses, rewriting, JUnit XML."""
 
 import io
+import os
 from pathlib import Path
 from xml.etree.ElementTree import fromstring
 
@@ -186,6 +187,11 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_bad_paths_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(tmp_path / "nowhere")]) == BAD_INPUT
     assert "there is no such file or folder" in capsys.readouterr().err
+    assert main(["test", str(tmp_path)]) == BAD_INPUT
+    assert "no scenario in this folder" in capsys.readouterr().err
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert main(["test", str(tmp_path / "pipe.txt")]) == BAD_INPUT
+    assert "neither a file nor a folder" in capsys.readouterr().err
     assert main(["test", str(tmp_path)]) == BAD_INPUT
     assert "no scenario in this folder" in capsys.readouterr().err
     (good,) = written(tmp_path, good=GOOD)
