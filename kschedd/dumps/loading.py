@@ -22,6 +22,7 @@ from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
 from kschedd.dumps.conversion import current
 from kschedd.dumps.dumped_condition import with_condition
+from kschedd.dumps.load_errors import LoadErrors
 from kschedd.dumps.marks import KUBELET, SECRET_FIELDS
 from kschedd.dumps.sources import DumpedObject, Sources, read_sources
 from kschedd.store.cluster_api import ClusterWriter
@@ -57,9 +58,13 @@ class Prepared:
 
     objects: list[Object]  # as they stand, in order
     manifests: list[DumpedObject]  # to be applied
-    errors: list[str]
+    faults: LoadErrors
     assumptions: Assumptions
     taken_at: float | None  # the latest time that is written in it, in seconds since the epoch
+
+    @property
+    def errors(self) -> list[str]:
+        return self.faults.texts()
 
 
 @attrs.frozen
@@ -94,18 +99,21 @@ def take_dump(store: ClusterWriter, prepared: Prepared) -> Generator[None, None,
     """Fill a cluster, step by step; nobody else may write before it is done."""
     in_the_way = yield from store.take_in(prepared.objects)
     refused = apply_manifests(store, prepared)
-    return Taken(in_the_way, len(prepared.manifests) - len(refused), [*prepared.errors, *refused])
+    faults = prepared.faults.copy()
+    for text in refused:
+        faults.add(text)
+    return Taken(in_the_way, len(prepared.manifests) - len(refused), faults.texts())
 
 
 def prepare(
     sources: Sources, is_there: Callable[[Key], bool], now: float | None, options: LoadOptions = LoadOptions()
 ) -> Prepared:
     """`is_there` says which objects the cluster has that will take this; `now` is its time, None: the dump's."""
-    assumptions, errors = sources.assumptions, [*sources.errors]
+    assumptions, faults = sources.assumptions, sources.faults.copy()
     standing: dict[tuple[str, str, str, str], DumpedObject] = {}
     manifests: list[DumpedObject] = []
     for found in sources.found:
-        raw = _usable(found, assumptions, errors, options)
+        raw = _usable(found, assumptions, faults, options)
         if raw is None:
             continue
         meta = raw["metadata"]
@@ -123,7 +131,7 @@ def prepare(
     in_order = sorted(standing.values(), key=_version)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:
-        errors.append(f"{places.get(id(raw), '')}: {raw['kind']} {_name(raw)} was left out: {refusal}")
+        faults.add(f"{places.get(id(raw), '')}: {raw['kind']} {_name(raw)} was left out: {refusal}")
 
     def on_warning(raw: Raw, warning: str) -> None:
         assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
@@ -141,7 +149,7 @@ def prepare(
             objects = [*taker.take(((raw, None) for raw in made), on_refusal, on_warning), *objects]
     _note_clusters(in_order, assumptions)
     _note_objects(objects, options, assumptions)
-    return Prepared(objects, manifests, errors, assumptions, taken_at)
+    return Prepared(objects, manifests, faults, assumptions, taken_at)
 
 
 @contextmanager
@@ -160,15 +168,15 @@ def collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _usable(found: DumpedObject, assumptions: Assumptions, errors: list[str], options: LoadOptions) -> Raw | None:
+def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, options: LoadOptions) -> Raw | None:
     """The object in its present version with what is kept of it; None where it is left out."""
     raw = found.raw
     kind, meta = raw.get("kind"), raw.get("metadata")
     if not isinstance(kind, str) or not isinstance(raw.get("apiVersion"), str) or not isinstance(meta, dict):
-        errors.append(f"{found.place}: an object has apiVersion, kind and metadata")
+        faults.add(f"{found.place}: an object has apiVersion, kind and metadata")
         return None
     if not meta.get("name") and not meta.get("generateName"):
-        errors.append(f"{found.place}: {kind} without a name")
+        faults.add(f"{found.place}: {kind} without a name")
         return None
     if kind in _LEFT_OUT:
         assumptions.note(f"{kind}s are not taken")

@@ -25,6 +25,7 @@ from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.manifests import read_bytes
 from kschedd.dumps import sktrace, snapshotz
 from kschedd.dumps.assumptions import Assumptions
+from kschedd.dumps.load_errors import LoadErrors
 
 if TYPE_CHECKING:
     from kschedd.dumps.json_lists import JsonList
@@ -61,12 +62,17 @@ class DumpedObject:
 
 @attrs.define(eq=False)
 class Sources:
-    """What was read. `errors` are whole sentences that name the file."""
+    """What was read."""
 
     found: list[DumpedObject] = attrs.field(factory=list)
-    errors: list[str] = attrs.field(factory=list)
+    faults: LoadErrors = attrs.field(factory=LoadErrors)
     assumptions: Assumptions = attrs.field(factory=Assumptions)
     files: int = 0
+
+    @property
+    def errors(self) -> list[str]:
+        """Whole sentences that name the file."""
+        return self.faults.texts()
 
 
 def read_sources(
@@ -85,19 +91,19 @@ def read_sources(
         try:
             files = sorted(_files(Path(path))) if Path(path).is_dir() else [Path(path)]
         except OSError as wrong:
-            sources.errors.append(f"{path}: cannot be read: {wrong.strerror or wrong}")
+            sources.faults.add(f"{path}: cannot be read: {wrong.strerror or wrong}")
             continue
         if not files:
-            sources.errors.append(f"{path}: no {', '.join(SUFFIXES)} files here, nor such compressed by gzip")
+            sources.faults.add(f"{path}: no {', '.join(SUFFIXES)} files here, nor such compressed by gzip")
         for file in files:
             check()
             try:
                 data = _read_file(file, pipes=stdin is not None)
             except OSError as wrong:
-                sources.errors.append(f"{file}: cannot be read: {wrong.strerror or wrong}")
+                sources.faults.add(f"{file}: cannot be read: {wrong.strerror or wrong}")
                 continue
             if data is None:
-                sources.errors.append(
+                sources.faults.add(
                     f"{file}: larger than {most_bytes():,} bytes, which memory would not do for: not read"
                 )
                 continue
@@ -142,7 +148,7 @@ def _take(given: bytes, source: str, sources: Sources) -> None:
     if given[:2] == _GZIP:
         data, wrong = unpack(given, most_bytes())
         if wrong:
-            sources.errors.append(f"{source}: {wrong}")
+            sources.faults.add(f"{source}: {wrong}")
     if source.removesuffix(".gz").endswith(".sktrace"):
         _add_trace(bytes(data), source, sources)
     elif _JSON.match(data):
@@ -196,7 +202,8 @@ def _add_json(data: Data, source: str, sources: Sources) -> None:
 def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> None:
     around = found.around
     if around is None:
-        sources.errors += [str(error) for error in read_bytes(bytes(data[:_LONGEST_TOLD]), source).errors[:1]]
+        for error in read_bytes(bytes(data[:_LONGEST_TOLD]), source).errors[:1]:
+            sources.faults.add(str(error))
         sources.assumptions.note("of a file that breaks off what is whole was taken", source)
         around = {"apiVersion": "v1", "kind": "List"}
     if not isinstance(around.get("apiVersion"), str):
@@ -224,7 +231,8 @@ def _add_yaml(data: Data, source: str, sources: Sources) -> None:
 def _add_reading(data: Data, source: str, sources: Sources) -> bool:
     """Add what the reader of manifests finds; whether there was anything, or nothing to complain about."""
     reading = read_bytes(bytes(data), source)
-    sources.errors += [str(error) for error in reading.errors]
+    for error in reading.errors:
+        sources.faults.add(str(error))
     sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
     return bool(reading.manifests) or not reading.errors
 
@@ -245,7 +253,7 @@ def _last_whole(data: Data) -> bytes | None:
 def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:
     """Add the object, or the items of a list."""
     if not isinstance(value, dict):
-        sources.errors.append(f"{place}: an object is a map with apiVersion and kind, not {type(value).__name__}")
+        sources.faults.add(f"{place}: an object is a map with apiVersion and kind, not {type(value).__name__}")
         return
     kind, api_version = value.get("kind"), value.get("apiVersion")
     if not isinstance(kind, str) or not kind or not isinstance(api_version, str) or not api_version:
@@ -256,7 +264,7 @@ def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:
         return
     items = value["items"]
     if not isinstance(items, list | None) or depth > _DEEPEST_LIST:
-        sources.errors.append(f"{place}: items must be a list of objects")
+        sources.faults.add(f"{place}: items must be a list of objects")
         return
     for number, item in enumerate(items or ()):
         _unfold(_with_kind(item, value), f"{place}:items[{number}]", sources, depth + 1)
@@ -274,7 +282,7 @@ def _add_trace(data: bytes, source: str, sources: Sources) -> None:
     try:
         raws = sktrace.objects(data)
     except sktrace.NotATrace as wrong:
-        sources.errors.append(f"{source}: {wrong}")
+        sources.faults.add(f"{source}: {wrong}")
         return
     sources.assumptions.note("the objects of a trace are taken as they are at its end", source)
     sources.found += [DumpedObject(raw, f"{source}[{number}]") for number, raw in enumerate(raws)]

@@ -41,8 +41,8 @@ class LoadMethods:
                 "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
                 "as manifests, afterwards.",
                 returns="`{loaded, applied, in_the_way, errors, assumptions}`: what was taken; how many manifests "
-                "were applied; objects here that have the name of one in the dump, and stayed; faults; "
-                "what was assumed, dropped and made up.",
+                "were applied; objects here that have the name of one in the dump, and stayed; faults "
+                "(a hundred, and how many more there are); what was assumed, dropped and made up.",
             )
         ]
 

@@ -29,6 +29,7 @@ Where devices are claimed (kubectl api-resources shows resourceslices), these as
 Then: kschedd run --from cluster.json.gz, or kschedd load cluster.json.gz on a daemon that runs. Secrets and ConfigMaps
 are not needed. The scheduler's configuration goes beside it: kschedd run --config FILE.
 """
+_NOTHING_IN_IT: Final = 2
 _NOT_SAVED: Final = frozenset(("Event", "Lease"))
 
 
@@ -63,7 +64,12 @@ def load(session: VerbSession, options: argparse.Namespace) -> int:
     )
     if not write_answer(session, options.output, answer):
         _tell(session, answer)
-    return 1 if answer["errors"] else 0
+    if answer["errors"]:
+        return 1
+    if not answer["loaded"] and not answer["applied"]:
+        session.error("there is no object of Kubernetes in what was given")
+        return _NOTHING_IN_IT
+    return 0
 
 
 def _renamed(text: str) -> tuple[str, str]:

@@ -9,7 +9,8 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.loading import LoadOptions, Prepared, prepare
+from kschedd.dumps.load_errors import MOST_TOLD
+from kschedd.dumps.loading import LoadOptions, Prepared, prepare, read_dump
 from kschedd.dumps.sources import DumpedObject, Sources
 from kschedd.framework.registry import Registry
 from kschedd.simulate.simulation import Simulation
@@ -334,6 +335,21 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
     assert "kubectl get -A -o json" in scenario.do("load --how", "")
     again = scenario.do(f"load {tmp_path / name}", "")
     assert "error" not in again
+
+
+@pytest.mark.parametrize("text", ["", "null", "[]", '{"apiVersion": "v1", "kind": "List", "items": []}', '{"a": 1}'])
+def test_what_has_no_object_is_said_to_have_none(text: str, tmp_path: Path, scenario: Any) -> None:
+    source = tmp_path / "dump.json"
+    source.write_text(text)
+    assert "there is no object of Kubernetes in what was given" in scenario.do(f"load {source}", "")
+
+
+def test_of_many_errors_the_first_are_told_and_the_others_counted(tmp_path: Path) -> None:
+    source = tmp_path / "dump.json"
+    source.write_text(json.dumps([1] * (MOST_TOLD + 1_234)))
+    errors = read_dump([str(source)]).errors
+    assert errors[0] == f"{source}[0]: an object is a map with apiVersion and kind, not int"
+    assert errors[MOST_TOLD:] == ["and 1,234 more errors"]
 
 
 def _pending(message: str, reason: str = "Unschedulable", **more: Any) -> Raw:
