@@ -280,15 +280,15 @@ def _object_faults(schema: Raw, value: Raw, path: str) -> Iterator[FieldError]:
 
 
 def _junctor_faults(schema: Raw, value: Any, path: str) -> Iterator[FieldError]:
-    def holding(field: str) -> int:
-        return sum(not value_faults(each, value, path) for each in schema[field])
+    def holds(each: Raw) -> bool:
+        return next(_faults(each, value, path), None) is None
 
     for each in schema.get("allOf") or ():
         yield from _faults(each, value, path)
-    if schema.get("anyOf") and not holding("anyOf"):
+    if schema.get("anyOf") and not any(map(holds, schema["anyOf"])):
         yield invalid(path, "", f'"{path}" must validate at least one schema (anyOf)')
-    if schema.get("oneOf") and (count := holding("oneOf")) != 1:
+    if schema.get("oneOf") and (count := sum(map(holds, schema["oneOf"]))) != 1:
         found = "none" if not count else str(count)
         yield invalid(path, "", f'"{path}" must validate one and only one schema (oneOf). Found {found} valid')
-    if isinstance(schema.get("not"), Mapping) and not value_faults(schema["not"], value, path):
+    if isinstance(schema.get("not"), Mapping) and holds(schema["not"]):
         yield invalid(path, "", f'"{path}" must not validate the schema (not)')

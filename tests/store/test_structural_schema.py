@@ -190,3 +190,20 @@ def test_a_status_of_its_own_is_changed_by_itself_only() -> None:
 def test_a_definition_whose_schema_is_not_structural_is_refused() -> None:
     with pytest.raises(Invalid, match=r"spec.validation.openAPIV3Schema.properties\[a\].type: Required value"):
         store_with({"type": "object", "properties": {"a": {}}})
+
+
+class Unread(dict[str, Any]):
+    """A schema that nobody has to look at."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        raise AssertionError(f"{key} was looked at")
+
+
+def test_any_of_looks_no_further_than_the_first_schema_that_holds() -> None:
+    schema: dict[str, Any] = {"type": "integer", "anyOf": [{"minimum": 5}, Unread()]}
+    assert value_faults(schema, 7) == []
+
+
+def test_a_schema_within_any_of_fails_by_its_first_fault() -> None:
+    schema: dict[str, Any] = {"type": "integer", "anyOf": [{"minimum": 5, "allOf": [Unread()]}, {"maximum": 2}]}
+    assert value_faults(schema, 1) == []
