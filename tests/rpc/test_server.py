@@ -194,7 +194,6 @@ async def test_a_bug_is_logged_with_its_traceback_and_the_daemon_goes_on(serve) 
         pytest.param(b"GET / HTTP/1.1\r\n\r\n", "is no message", id="http"),
         pytest.param(b"\x94\x00\x01\xa4echo\x91\xc6" + struct.pack(">I", 100 << 20), "104857600", id="100-mb-header"),
         pytest.param(b"\x91" * 100_000, "nested far too deep", id="deep-nesting"),
-        pytest.param(b"\x94\x00\x01\xa4echo\x91\xa2\xff\xff", "not UTF-8", id="not-utf8"),
     ],
 )
 async def test_garbage_is_answered_once_and_closes_only_its_client(serve, data: bytes, why: str) -> None:
@@ -208,6 +207,23 @@ async def test_garbage_is_answered_once_and_closes_only_its_client(serve, data: 
     assert await bad.message() is None
     await good.send(msgpack.packb([0, 1, "echo", ["still here"]]))
     assert await good.message() == [1, 1, None, "still here"]
+
+
+@pytest.mark.parametrize(
+    ("params", "why"),
+    [
+        pytest.param(b"\x91\xa2\xff\xff", "not UTF-8", id="not-utf8"),
+        pytest.param(b"\x91\x81\x05\x01", "not allowed for map key", id="a-number-as-key"),
+    ],
+)
+async def test_a_request_that_is_wrong_within_is_answered_and_its_client_stays(serve, params: bytes, why: str) -> None:
+    raw = await (await serve(ECHO)).raw()
+    await raw.send(b"\x94\x00\x01\xa4echo" + params)
+    kind, msgid, error, result = await raw.message()
+    assert (kind, msgid, error["code"], result) == (1, 1, "protocol_error", None)
+    assert why in error["message"]
+    await raw.send(msgpack.packb([0, 2, "echo", ["still here"]]))
+    assert await raw.message() == [1, 2, None, "still here"]
 
 
 async def test_what_was_asked_before_the_garbage_is_answered(serve) -> None:
