@@ -86,7 +86,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.metrics import SchedulingMetrics
 from kschedd.scheduling.scheduler import Choose
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
-from kschedd.store.admission import Admission
+from kschedd.store.admission import Admission, configured_plugins
 from kschedd.store.clock_mark import ClockMark
 from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
@@ -344,7 +344,8 @@ class DaemonOptions:
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # parts of the cluster that others play
     http: HttpSettings | None = None  # Kubernetes' REST API as well
-    admission: Mapping[str, bool] = attrs.field(factory=dict)  # plugins that are not as by default
+    enable_admission: tuple[str, ...] = ()  # admission plugins
+    disable_admission: tuple[str, ...] = ()
     plugin_limit_s: float = PLUGIN_LIMIT_S
     plugin_start_limit_s: float = START_LIMIT_S  # for importing a plugin, and for constructing it
     leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
@@ -399,11 +400,12 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
     tune_gc()
     sys.setswitchinterval(SWITCH_S)
     config, registry = read_options(options)
+    admission = admission_of(options, registry)
     if "scheduler" in options.without:
         config = without_scheduler(config)
     with lock_state_dir(options.state_dir) as state:
         try:
-            await _serve(options, config, registry, state, task_status)
+            await _serve(options, config, registry, admission, state, task_status)
         except Exception as raised:  # the one place where a bug is logged
             error = _only(raised)
             if isinstance(error, KscheddError):
@@ -420,6 +422,7 @@ async def _serve(
     options: DaemonOptions,
     config: Config,
     registry: Registry,
+    admission: Admission,
     state: Path | None,
     task_status: trio.TaskStatus[Path],
 ) -> None:
@@ -453,7 +456,7 @@ async def _serve(
                 seed=seed,
                 plugin_limit_s=options.plugin_limit_s,
                 drop_damaged=options.drop_damaged,
-                admission=Admission({**admission_without(options.without), **options.admission}),
+                admission=admission,
                 leave_out=options.leave_out,
                 max_object_bytes=options.max_object_bytes,
                 service_range=options.service_range,
@@ -653,3 +656,10 @@ def _only(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+def admission_of(options: DaemonOptions, registry: Registry) -> Admission:
+    """The admission chain of the options. Raises UnknownAdmissionPlugin, PluginLoadError."""
+    configured = configured_plugins(options.enable_admission, options.disable_admission, registry.validating)
+    others = registry.validating_plugins()
+    return Admission({**admission_without(options.without), **configured}, others)

@@ -153,6 +153,8 @@ def refusal_of(error: KscheddError) -> StatusError:
             return _too_many(error)
         case store.MultipleBudgets() | store.AdmissionError():
             return StatusError(500, "", str(error))
+        case store.AdmissionPluginFailed():
+            return StatusError(500, "InternalError", str(error))
         case store.Gone():
             return StatusError(410, "Expired", str(error))
         case store.StillToCome(version=version, latest=latest):

@@ -268,7 +268,6 @@ def run(options: argparse.Namespace) -> int:
 
     from kschedd import daemon
     from kschedd.apiserver.access import AccessError, HttpSettings, read_address
-    from kschedd.store.admission import configured_plugins
     from kschedd.store.set_aside import read_ref
 
     level = "debug" if options.verbosity >= _DEBUG_FROM else options.log_level
@@ -308,6 +307,7 @@ def run(options: argparse.Namespace) -> int:
         service_range=options.service_cluster_ip_range,
         without=options.without | ({"kubelets", "controllers"} if options.frozen else frozenset()),
         http=http,
-        admission=configured_plugins(options.enable_admission_plugins, options.disable_admission_plugins),
+        enable_admission=options.enable_admission_plugins,
+        disable_admission=options.disable_admission_plugins,
     )
     return trio.run(daemon.run_daemon, given)

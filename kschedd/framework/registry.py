@@ -13,7 +13,7 @@ from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -26,6 +26,10 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import extension_points, missing_methods, plugin_info
 from kschedd.framework.plugin_file import PluginFile, file_of
 from kschedd.framework.status import fault_text
+from kschedd.framework.validating_admission import fault_of_class, is_validating, validating_plugin
+from kschedd.store.admission import ValidatingPlugin
+
+_ENTRY_POINT: Final = "entry point "
 
 
 @attrs.define(eq=False)
@@ -56,6 +60,8 @@ class Registry:
     sources: dict[str, str] = attrs.field(factory=dict)  # of added plugins: name -> file or entry point
     start_limit_s: float = START_LIMIT_S  # limit on importing a module, or constructing a plugin
     run_async: RunAsync = no_async  # for methods that are `async def`
+    validating: dict[str, type[Any]] = attrs.field(factory=dict, kw_only=True)  # admission plugins, by name
+    validating_sources: dict[str, str] = attrs.field(factory=dict, kw_only=True)
 
     def names(self) -> frozenset[str]:
         return frozenset(IN_TREE) | frozenset(self.added)
@@ -94,14 +100,40 @@ class Registry:
         name = plain_text(name)
         if name in IN_TREE:
             raise PluginLoadError(source, f"the name {name} belongs to an in-tree plugin; choose another one")
-        if self.added.get(name, cls) is not cls:
-            raise PluginLoadError(source, f"the name {name} belongs to a plugin from {self.sources.get(name, source)}")
+        if {**self.added, **self.validating}.get(name, cls) is not cls:
+            where = {**self.sources, **self.validating_sources}.get(name, source)
+            raise PluginLoadError(source, f"the name {name} belongs to a plugin from {where}")
         if missing := missing_methods(cls):
             raise PluginLoadError(source, f"class {cls.__name__} has {missing}; a plugin with one has both")
+        if is_validating(cls):
+            self._add_validating(cls, name, source)
+            return
         if not extension_points(cls):
             raise PluginLoadError(source, f"class {cls.__name__} has none of the methods by which a plugin takes part")
         self.added[name] = cls
         self.sources[name] = source
+
+    def _add_validating(self, cls: type[Any], name: str, source: str) -> None:
+        if points := extension_points(cls):
+            has = ", ".join(("validate", *sorted(points)))
+            why = f"class {cls.__name__} has {has}: an admission plugin is a class of its own"
+            raise PluginLoadError(source, why)
+        if why := fault_of_class(cls, name):
+            raise PluginLoadError(source, why)
+        self.validating[name] = cls
+        self.validating_sources[name] = source
+
+    def validating_plugins(self) -> dict[str, ValidatingPlugin]:
+        """The admission plugins: on, but for those of installed packages. Raises PluginLoadError."""
+        found = {}
+        for name, cls in self.validating.items():
+            source = self.validating_sources[name]
+            on = not source.startswith(_ENTRY_POINT)
+            try:
+                found[name] = validating_plugin(name, cls, self.start_limit_s, on=on)
+            except PluginError as fault:
+                raise PluginLoadError(source, f"admission plugin {name} cannot be made: {fault.why}") from None
+        return found
 
     def add_file(self, path: Path) -> list[str]:
         """Add every plugin class that a Python file defines. Returns their names."""
@@ -109,16 +141,18 @@ class Registry:
             raise PluginLoadError(str(path), "no such file")
         if path.suffix != ".py":
             raise PluginLoadError(str(path), "is not a Python file; its name must end in .py")
-        before = set(self.added)
+        before = {*self.added, *self.validating}
         self._within_limit(str(path), lambda: self._add_file(PluginFile(str(path), path.read_bytes())))
-        names = [name for name in self.added if name not in before]
+        names = [name for name in (*self.added, *self.validating) if name not in before]
         if not names:
-            raise PluginLoadError(str(path), "defines no plugin: a class with a `name` and an extension point's method")
+            raise PluginLoadError(
+                str(path), "defines no plugin: a class with a `name` and an extension point's method, or `validate`"
+            )
         return names
 
     def add_entry_points(self) -> None:
         for entry in entry_points(group="kschedd.plugins"):
-            source = f"entry point {entry.name}"
+            source = f"{_ENTRY_POINT}{entry.name}"
             self._within_limit(source, partial(self._add_entry, entry, source))
 
     def _add_entry(self, entry: EntryPoint, source: str) -> None:

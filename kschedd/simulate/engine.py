@@ -37,6 +37,7 @@ from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Choose, FitError, ScheduleResult
 from kschedd.simulate.fork import reconciled
 from kschedd.simulate.observing import RunObserver, both
+from kschedd.store.admission import Admission
 from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
@@ -98,6 +99,10 @@ class LoggedAttempt:
         return attrs.asdict(self)
 
 
+def _admission(registry: Registry | None) -> Admission | None:
+    return None if registry is None or not registry.validating else Admission(others=registry.validating_plugins())
+
+
 class Engine:
     """See the module. `on_decision` is called with every attempt, `on_event` with every Event a user would see,
     `on_effects` with all effects that the scheduling loop applied, `on_result` with the result of every attempt before
@@ -132,7 +137,9 @@ class Engine:
         if resumed is None:
             self.start_s = self._now_s = start_s
             config = config or default_config()
-            self.store = store or Store(now=lambda: self._now_s, seed=seed, rules=config.rules)
+            self.store = store or Store(
+                now=lambda: self._now_s, seed=seed, admission=_admission(registry), rules=config.rules
+            )
             machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose)
             self.loop = SchedulingLoop(machine, self, recorder=recorder, on_effects=self._applied)
             self._runner = ControllerRunner(self.store, controllers) if controllers else None

@@ -1,16 +1,17 @@
 """Admission: the API server's chain of plugins, each enabled or disabled by configuration.
 
 A plugin may first refuse who asks (`authorize`, each time). Then every plugin may change the object (`admit`), it is
-validated, every plugin may refuse it or warn of it (`validate`), and at last it is counted against the quotas of its
-namespace (`charges`). A plugin is pure: its inputs are the request, the object and what it reads of the cluster. So the
-result for a pod may be cached per spec, until a class changes, and per `scope`: what the plugins look at in the pod's
-namespace, which is nothing in most. NamespaceLifecycle (the namespace must exist) is enforced by the store itself.
+validated, every plugin may refuse it or warn of it (`validate`), plugins from plugin files are asked, and at last it is
+counted against the quotas of its namespace (`charges`). A built-in plugin is pure: its inputs are the request, the
+object and what it reads of the cluster. So the result for a pod may be cached per spec, until a class changes, and per
+`scope`: what the plugins look at in the pod's namespace, which is nothing in most. NamespaceLifecycle (the namespace
+must exist) is enforced by the store itself.
 
 Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, what is on by default).
 Raises: Forbidden and AdmissionError, with the upstream plugin's message.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -49,6 +50,18 @@ class AdmissionPlugin:
     scope: Scope | None = None
     validated_kinds: Collection[str] = ()  # if others than `kinds`
     authorize: Authorize | None = None
+
+
+@attrs.frozen
+class ValidatingPlugin:
+    """A plugin from a plugin file, where upstream has ValidatingAdmissionPolicy and the webhooks.
+
+    It sees the whole object, name and all, so what it says of a pod is not kept for others like it.
+    """
+
+    validate: Callable[[Attributes, Raw | None, Raw | None], None]  # of the (new, old) object; raises ApiError
+    kinds: Collection[str] = ()  # none: all
+    on: bool = True  # by default
 
 
 NAMESPACE_LIFECYCLE: Final = "NamespaceLifecycle"
@@ -114,31 +127,46 @@ NOT_DONE: Final = frozenset(
 @attrs.define(eq=False)
 class UnknownAdmissionPlugin(KscheddError):
     name: str
+    others: Collection[str] = ()  # from plugin files
 
     def __str__(self) -> str:
-        there = f"there are: {', '.join(PLUGINS)}"
+        there = f"there are: {', '.join((*PLUGINS, *self.others))}"
         if self.name in NOT_DONE:
             return f'admission plugin "{self.name}" is not available here; {there}'
         return f'admission plugin "{self.name[:100]}" does not exist; {there}'
 
 
-def configured_plugins(enable: Collection[str], disable: Collection[str]) -> dict[str, bool]:
-    """`--enable-admission-plugins` and `--disable-admission-plugins`. Raises UnknownAdmissionPlugin."""
+def configured_plugins(
+    enable: Collection[str], disable: Collection[str], others: Collection[str] = ()
+) -> dict[str, bool]:
+    """`--enable-admission-plugins` and `--disable-admission-plugins`. Raises UnknownAdmissionPlugin.
+
+    `others` are the names of plugins from plugin files.
+    """
+    there = (*PLUGINS, *others)
     for name in (*enable, *disable):
-        if name not in PLUGINS and not (name in NOT_DONE and name in disable and name not in enable):
-            raise UnknownAdmissionPlugin(name)
-    off = {name: False for name in disable if name in PLUGINS}
+        if name not in there and not (name in NOT_DONE and name in disable and name not in enable):
+            raise UnknownAdmissionPlugin(name, others)
+    off = {name: False for name in disable if name in there}
     return {**off, **dict.fromkeys(enable, True)}
 
 
 class Admission:
-    """The configured plugin chain, e.g. `{"RuntimeClass": False, "ExtendedResourceToleration": True}`."""
+    """The configured plugin chain, e.g. `{"RuntimeClass": False, "ExtendedResourceToleration": True}`.
 
-    def __init__(self, configured: Mapping[str, bool] | None = None) -> None:
+    `others` are plugins from plugin files, by name, in the order in which they are asked.
+    """
+
+    def __init__(
+        self, configured: Mapping[str, bool] | None = None, others: Mapping[str, ValidatingPlugin] | None = None
+    ) -> None:
+        others = others or {}
         for name in configured or ():
-            if name not in PLUGINS:
-                raise UnknownAdmissionPlugin(name)
-        self.enabled: Mapping[str, bool] = {**PLUGINS, **(configured or {})}
+            if name not in PLUGINS and name not in others:
+                raise UnknownAdmissionPlugin(name, others)
+        by_default = {**PLUGINS, **{name: plugin.on for name, plugin in others.items()}}
+        self.enabled: Mapping[str, bool] = {**by_default, **(configured or {})}
+        self.others = [plugin for name, plugin in others.items() if self.enabled[name]]
         chain = [plugin for name, plugin in _CHAIN.items() if self.enabled[name]]
         self._admit: dict[str, list[Admit]] = {}
         self._validate: dict[str, list[Validate]] = {}
@@ -174,6 +202,12 @@ class Admission:
         """Refuse an object that is valid by itself; what to warn of otherwise."""
         plugins = self._validate.get(asked.kind, ())
         return [warning for plugin in plugins for warning in plugin(asked, raw, old, classes) or ()]
+
+    def validate_whole(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
+        """Have the plugins from plugin files refuse what is about to be written. Raises ApiError."""
+        for plugin in self.others:
+            if not plugin.kinds or asked.kind in plugin.kinds:
+                plugin.validate(asked, new, old)
 
     def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
         """What of a namespace the results for its pods depend on; None for most: nothing."""

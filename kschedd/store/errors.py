@@ -261,6 +261,22 @@ class AdmissionError(ApiError):
 
 
 @attrs.define(eq=False)
+class AdmissionPluginFailed(ApiError):
+    """An out-of-tree admission plugin raised, or returned what it must not: nothing is written."""
+
+    plugin: str
+    why: str
+    method: str = "validate"
+
+    rpc_code: ClassVar[str] = "plugin"
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = "InternalError"
+
+    def __str__(self) -> str:
+        return f'Internal error occurred: failed calling admission plugin "{self.plugin}": {self.why}'
+
+
+@attrs.define(eq=False)
 class TooManyRequests(ApiError):
     """An eviction that a disruption budget does not allow now.
 

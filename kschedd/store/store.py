@@ -131,6 +131,7 @@ class Store:
         self._log = EventLog(version, history=history, events=events)
         self._pod_strategy = PodStrategy(self._admission, self)
         self.set_aside: Sequence[SetAside] = ()  # what it started without
+        self._seeding = False  # what is built in is no request: no plugin of a file is asked about it
         self._user: UserInfo | None = None  # in whose name something is done
         self._warnings: builtins.list[str] = []
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
@@ -142,6 +143,13 @@ class Store:
 
     def seed_defaults(self) -> None:
         """Create what every cluster has, as far as it is not there."""
+        self._seeding = True
+        try:
+            self._seed_defaults()
+        finally:
+            self._seeding = False
+
+    def _seed_defaults(self) -> None:
         for name in BUILT_IN_NAMESPACES:
             if self.find("Namespace", "", name) is None:
                 self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -350,6 +358,8 @@ class Store:
         created = make(kind, raw, meta, name, restore, dry_run, managing)
         if (there := self._space(kind, namespace).get(name)) is not None:
             raise AlreadyExists(kind, name, deleting=there.deleting)
+        if self._admission.others and not (restore or self._seeding):
+            self._admission.validate_whole(Attributes("CREATE", kind, namespace, name), created.raw, None)
         if (
             self.present_in(QUOTA, namespace)
             and not restore
@@ -544,6 +554,8 @@ class Store:
         self.authorize("DELETE", kind, namespace, name, None, old.raw)
         if kind == "Namespace" and name in UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
+        if self._admission.others:
+            self._admission.validate_whole(Attributes("DELETE", kind, namespace, name), None, old.raw)
         left = begin_deletion(old, grace_period_s, propagation, self._now())
         if dry_run:
             if left is None and isinstance(old, Pod):
@@ -1018,6 +1030,8 @@ class Store:
                 wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
             self._check_size(old.kind, old.name, len(packed(old.kind, old.name, wanted)))
             asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+            if self._admission.others and not subresource:
+                self._admission.validate_whole(asked, wanted, old.raw)
             self._charge(asked, wanted, old.raw, dry_run)
         wanted = self._managed(old, wanted, requested, subresource, managing)
         if dry_run:

@@ -1,0 +1,69 @@
+"""Validating admission plugins from plugin files: classes with a `validate` that may refuse a write.
+
+`validate(self, operation, new, old)` is called with "CREATE", "UPDATE" or "DELETE" and the manifests (read-only maps;
+`new` is None for a DELETE, `old` for a CREATE). It returns None, or why the write is refused: a text or a list of them.
+`kinds` are the kinds that it is called for; without them, all. It is not called for subresources (status, scale,
+binding).
+
+Errors: Forbidden, with the plugin's reasons; AdmissionPluginFailed where it raises, returns anything else or takes too
+long (as `failurePolicy: Fail`).
+"""
+
+from typing import Any, Final
+
+from kschedd.framework.faults import BadAnswer, PluginError, plain_text, shown
+from kschedd.framework.guard import PluginGuard
+from kschedd.store.admission import NOT_DONE, PLUGINS, ValidatingPlugin
+from kschedd.store.admission_plugins.attributes import Attributes, Raw
+from kschedd.store.errors import AdmissionPluginFailed, Forbidden
+from kschedd.values import frozen
+
+ADMISSION_LIMIT_S: Final = 2.0  # the daemon answers nobody meanwhile
+_ALLOWED: Final = "allowed are None, a text and a list of texts"
+
+
+def is_validating(cls: type[Any]) -> bool:
+    return callable(getattr(cls, "validate", None))
+
+
+def fault_of_class(cls: type[Any], name: str) -> str:
+    """What is wrong with a class as an admission plugin; "" if nothing."""
+    if name in PLUGINS or name in NOT_DONE:
+        return f"the name {name} belongs to an admission plugin of Kubernetes; choose another one"
+    kinds = getattr(cls, "kinds", ())
+    if type(kinds) not in (tuple, list, frozenset, set) or not all(type(kind) is str for kind in kinds):
+        return f"class {cls.__name__} has kinds {shown(kinds)}; allowed is a tuple of kinds: ('Pod',)"
+    return ""
+
+
+def validating_plugin(
+    name: str, cls: type[Any], start_limit_s: float, limit_s: float = ADMISSION_LIMIT_S, *, on: bool
+) -> ValidatingPlugin:
+    """The plugin as a link of the admission chain. Raises PluginError where it cannot be made."""
+    guard = PluginGuard(name, limit_s)
+    plugin = guard.call("__init__", cls, limit_s=start_limit_s)
+
+    def ask(operation: str, new: Raw | None, old: Raw | None) -> tuple[str, ...]:
+        return _reasons(plugin.validate(operation, new, old))
+
+    def validate(asked: Attributes, new: Raw | None, old: Raw | None) -> None:
+        seen = [None if each is None else frozen(each) for each in (new, old)]
+        try:
+            reasons = guard.call("validate", ask, asked.operation, *seen)
+        except PluginError as fault:
+            raise AdmissionPluginFailed(name, fault.why) from None
+        if reasons:
+            why = f'admission plugin "{name}" denied the request: {", ".join(reasons)}'
+            raise Forbidden(asked.kind, asked.name, why)
+
+    return ValidatingPlugin(validate, frozenset(getattr(cls, "kinds", ())), on)
+
+
+def _reasons(said: Any) -> tuple[str, ...]:
+    """Called in the plugin's thread: what it returned may have methods of its own."""
+    if said is None:
+        return ()
+    texts = (said,) if isinstance(said, str) else said
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
+        raise BadAnswer(f"validate returned {shown(said)}; {_ALLOWED}")
+    return tuple(plain_text(text) for text in texts)
