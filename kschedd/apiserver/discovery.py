@@ -3,6 +3,8 @@
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/discovery, staging/src/k8s.io/api/apidiscovery/v2.
 """
 
+import base64
+import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -118,7 +120,8 @@ def resources_document(version: GroupVersion) -> dict[str, Any]:
                 group, _, number = sub.api_version.rpartition("/")
                 entry |= {"group": group, "version": number}
             listed.append({**entry, "kind": sub.kind, "verbs": list(sub.verbs)})
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version.name, "resources": listed}
+    api_version = {"apiVersion": "v1"} if version.group else {}  # the core group's says none, as upstream
+    return {"kind": "APIResourceList", **api_version, "groupVersion": version.name, "resources": listed}
 
 
 def _plain_resource(resource: Resource) -> Mapping[str, Any]:
@@ -133,4 +136,11 @@ def _plain_resource(resource: Resource) -> Mapping[str, Any]:
         shown["shortNames"] = list(resource.short_names)
     if resource.categories:
         shown["categories"] = list(resource.categories)
+    if stored := resource.storage_version:
+        shown["storageVersionHash"] = _version_hash(*stored, resource.kind)
     return shown
+
+
+def _version_hash(group: str, version: str, kind: str) -> str:
+    """Source: apiserver/pkg/endpoints/discovery/storageversionhash.go."""
+    return base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()

@@ -19,6 +19,18 @@ from kschedd.api.objects import Object
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 METRICS_GROUP: Final = "metrics.k8s.io"
 
+# The group and version by which upstream keeps a kind, where it is not the one that is asked for.
+_STORED_AS: Final = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
+    ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),
+    ("events.k8s.io", "Event"): ("", "v1"),
+    ("resource.k8s.io", "DeviceClass"): ("resource.k8s.io", "v1beta2"),
+    ("resource.k8s.io", "ResourceClaim"): ("resource.k8s.io", "v1beta2"),
+    ("resource.k8s.io", "ResourceClaimTemplate"): ("resource.k8s.io", "v1beta2"),
+    ("resource.k8s.io", "ResourceSlice"): ("resource.k8s.io", "v1beta2"),
+    ("storage.k8s.io", "VolumeAttributesClass"): ("storage.k8s.io", "v1beta1"),
+}
+
 
 @attrs.frozen
 class Subresource:
@@ -49,6 +61,17 @@ class Resource:
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def storage_version(self) -> tuple[str, str] | None:
+        """The group and version by which upstream keeps the objects; None where it keeps none."""
+        if "watch" not in self.verbs:
+            return None
+        if self.definition is None:
+            return _STORED_AS.get((self.group, self.kind), (self.group, self.version))
+        versions = self.definition.spec["versions"]
+        stored = [each["name"] for each in versions if each.get("storage") and each.get("served")]
+        return (self.group, str(stored[0])) if stored else None
 
     @property
     def qualified(self) -> str:
