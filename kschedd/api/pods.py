@@ -418,6 +418,16 @@ class Pod(Object):
             return pod_nonzero_requests(self.signature.spec.raw, status)
         return self.signature.spec.nonzero_requests
 
+    @property
+    def has_pod_level_status(self) -> bool:
+        """Whether its status reports pod-level resources, which count by the rule `pod_level_resize`."""
+        return (self.raw.get("status") or _NOTHING).get("resources") is not None
+
+    def without_pod_level_status(self) -> Self:
+        """The pod as a scheduler sees it that does not know of pod-level resources in a status."""
+        status = {field: value for field, value in self.raw["status"].items() if field != "resources"}
+        return attrs.evolve(self, raw={**self.raw, "status": status})
+
     def at_version(self, version: int) -> Self:
         # As `evolve`, which takes several times as long.
         return type(self)(

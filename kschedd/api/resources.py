@@ -1,6 +1,7 @@
 """Resource requests of a pod, summed over containers, init containers, sidecars, pod level and overhead.
 
-Pod-level resources in a status count as those of containers do; an API server of 1.34 has none there and drops them.
+Pod-level resources in a status count as those of containers do; where the rule pod_level_resize does not hold, they are
+left out of the status before (`Pod.without_pod_level_status`).
 
 Source: Kubernetes v1.34 and v1.36, component-helpers/resource/helpers.go (PodRequests) and
 scheduler/framework/types.go.

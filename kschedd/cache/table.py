@@ -165,6 +165,7 @@ class NodeTable:
         self.images: dict[str, ImageState] = {}  # by the names that nodes report, as they report them
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
         self.versions = Versions(np.zeros(capacity, dtype=np.int64))
+        self.pod_level_resize = False  # the rule of this name (`kschedd.config.rules`): see `set_pod_level_resize`
         self.wraps = False  # whether some amount is negative, or so large that sums or products may overflow int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
@@ -402,7 +403,7 @@ class NodeTable:
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
         """A new version of a pod on the same row; with equal requests no column changes."""
-        if old.signature is new.signature and old.requests == new.requests:
+        if old.signature is new.signature and self._counted(old).requests == self._counted(new).requests:
             if self._shared[row]:
                 self._own(row)
             pods = self.pods[row]
@@ -428,13 +429,29 @@ class NodeTable:
                 return place
         raise AssertionError(f"pod {pod.key} is expected on row {row} ({self.names[row]})")
 
+    def set_pod_level_resize(self, holds: bool) -> None:
+        """Whether pod-level resources in a pod's status count, in what is on the rows already, too."""
+        if holds == self.pod_level_resize:
+            return
+        resized = [(row, pod) for row in self for pod in self.pods[row] if pod.has_pod_level_status]
+        for row, pod in resized:
+            self._count(row, pod, -1)
+        self.pod_level_resize = holds
+        for row, pod in resized:
+            self._count(row, pod, 1)
+            self.versions.touch_pods(row)
+
+    def _counted(self, pod: Pod) -> Pod:
+        return pod if self.pod_level_resize or not pod.has_pod_level_status else pod.without_pod_level_status()
+
     def _count(self, row: int, pod: Pod, sign: int) -> None:
-        for name, amount in pod.requests.items():
+        counted = self._counted(pod)
+        for name, amount in counted.requests.items():
             if name != "pods" and amount:
                 number = self.resource(name)
                 total = self.requested.item(number, row) + sign * amount
                 self.requested[number, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
-        cpu, memory = pod.nonzero_requests
+        cpu, memory = counted.nonzero_requests
         total = self.nonzero.item(0, row) + sign * cpu
         self.nonzero[0, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
         total = self.nonzero.item(1, row) + sign * memory
@@ -522,6 +539,7 @@ class TableCopy(NodeTable):
         self.images = whole.images
         self.claims = {}  # users of a claim are looked up in the whole table only
         self.versions = Versions(np.zeros(len(chosen), dtype=np.int64))
+        self.pod_level_resize = whole.pod_level_resize
         self.wraps = whole.wraps
         self._zones = {}
         self._order = np.arange(len(chosen), dtype=np.int64)

@@ -46,6 +46,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     config = attrs.evolve(config_from_raw(record.config, version=version), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
     cluster = SchedulerCache()
+    cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
     cluster.load(map(parse, record.objects))
     scheduler, nominated = _scheduler(config, cluster, pod, record.objects, remember)
     outcome: Actual = {

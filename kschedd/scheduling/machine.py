@@ -141,6 +141,7 @@ class SchedulingMachine:
             raise
         self.extenders = extenders
         self.config = config
+        self.cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
 
     def _scheduler(self, config: Config, profile: Profile, extenders: tuple[HTTPExtender, ...]) -> Scheduler:
         before = self.schedulers.get(profile.scheduler_name)

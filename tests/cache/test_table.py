@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
-from tests.actors.clusters import node
+from tests.actors.clusters import node, pod
 
 
 def made(name: str, **resources: str) -> Node:
@@ -70,3 +71,25 @@ def test_a_copy_gives_a_new_resource_the_number_it_has_in_the_whole() -> None:
     number = copy.resource("gpu")
     assert number == table.resource("gpu")
     assert np.array_equal(copy.allocatable[:, 0], table.allocatable[:, row])
+
+
+def test_pod_level_resources_in_a_status_count_where_the_rule_holds() -> None:
+    table = NodeTable()
+    row = table.put_node(made("n1", memory="8Gi"))
+    raw = pod(nodeName="n1", resources={"requests": {"cpu": "1", "memory": "1Gi"}})
+    resized = {**raw, "status": {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2"}}}
+    grown = {**raw, "status": {"resources": {"requests": {"cpu": "4"}}}}
+    table.add_pod(row, Pod.from_raw(resized))
+    cpu = table.resource("cpu")
+    assert (table.requested[cpu, row], table.nonzero[0, row]) == (1000, 1000)
+    before = table.versions.row_pods_at[row]
+    table.set_pod_level_resize(True)
+    assert (table.requested[cpu, row], table.nonzero[0, row]) == (3000, 3000)
+    assert table.versions.row_pods_at[row] > before, "what is remembered of the node no longer holds"
+    [copied] = table.copy_rows([row])
+    table.replace_pod(row, Pod.from_raw(resized), Pod.from_raw(grown))
+    assert (table.requested[cpu, row], table.nonzero[0, row]) == (4000, 4000)
+    table.set_pod_level_resize(False)
+    assert (table.requested[cpu, row], table.nonzero[0, row]) == (1000, 1000)
+    table.remove_pod(row, Pod.from_raw(grown))
+    assert (table.requested[cpu, row], table.nonzero[0, row], copied) == (0, 0, 0)
