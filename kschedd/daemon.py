@@ -52,6 +52,7 @@ from kschedd.actors.store import StoreActor, StoreClient
 from kschedd.actors.time_control import TimeControl
 from kschedd.apiserver.access import HttpSettings
 from kschedd.apiserver.serving import http_face
+from kschedd.apiserver.version import ServedVersion
 from kschedd.config.feature_gates import without_effect
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
@@ -317,7 +318,7 @@ def _open_store(
     if opened.store is not None:
         if begin is not None:
             log.warning("dump_not_read", why="the journal has a cluster already, which goes on")
-        opened.store.rules = rules
+        opened.store.stand_for(rules)
         return opened.journal, opened.store
     store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
     try:
@@ -469,8 +470,9 @@ async def _serve(
         face = None
         if options.http is not None:
             limit = options.max_request_body_bytes
+            served = ServedVersion.of(config)
             face = await opened.enter_async_context(
-                http_face(options.http, cluster, version(), limit, options.service_range, options.without)
+                http_face(options.http, cluster, version(), limit, options.service_range, options.without, served)
             )
         daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from kschedd.api.fields import FieldError
-from kschedd.api.schema import Fields, ListOf, MapOf, Schema
+from kschedd.api.schema import NO_RULES, Fields, ListOf, MapOf, Schema
 from kschedd.api.schema_check import schema_for
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
@@ -54,13 +54,16 @@ class Decoded:
     faults: tuple[StrictFault, ...] = ()
 
 
-def decode(raw: dict[str, Any]) -> Decoded:
-    """Drop the fields that the kind does not have; the object itself is returned where there are none."""
+def decode(raw: dict[str, Any], rules: frozenset[str] = NO_RULES) -> Decoded:
+    """Drop the fields that the kind does not have; the object itself is returned where there are none.
+
+    `rules`: the names of those that hold, by which there are fields newer than 1.34.
+    """
     schema = schema_for(raw)
     if schema is None:
         return Decoded(raw)
     faults: list[StrictFault] = []
-    pruned = _prune(raw, schema, None, faults)
+    pruned = _prune(raw, schema, None, faults, rules)
     return Decoded(pruned, tuple(faults[:_MOST]))
 
 
@@ -93,7 +96,7 @@ def _path(where: Where) -> str:
     return f"{before}.{step}" if before else str(step)
 
 
-def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault]) -> Any:
+def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], rules: frozenset[str]) -> Any:
     sort = type(schema)
     if sort is Fields and type(value) is dict:
         kept: dict[str, Any] | None = None
@@ -102,22 +105,28 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault]) 
             if type(inner) is str:
                 continue
             here = (where, name)
-            if inner is None:
+            if inner is None or (schema.rules and not schema.has(name, rules)):
                 path = _path(here)
-                faults.append(StrictFault(path, f'unknown field "{path}"', meant(str(name), schema)))
+                faults.append(
+                    StrictFault(
+                        path,
+                        f'unknown field "{path}"',
+                        meant(str(name), [each for each in schema if schema.has(each, rules)]),
+                    )
+                )
                 kept = dict(value) if kept is None else kept
                 del kept[name]
                 continue
-            pruned = _prune(item, inner, here, faults)
+            pruned = _prune(item, inner, here, faults, rules)
             if pruned is not item:
                 kept = dict(value) if kept is None else kept
                 kept[name] = pruned
         return value if kept is None else kept
     if sort is ListOf and type(value) is list and type(schema.item) is not str:
-        items = [_prune(item, schema.item, (where, index), faults) for index, item in enumerate(value)]
+        items = [_prune(item, schema.item, (where, index), faults, rules) for index, item in enumerate(value)]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     if sort is MapOf and type(value) is dict and type(schema.item) is not str:
-        found = {name: _prune(item, schema.item, (where, name), faults) for name, item in value.items()}
+        found = {name: _prune(item, schema.item, (where, name), faults, rules) for name, item in value.items()}
         return found if any(found[name] is not item for name, item in value.items()) else value
     return value
 

@@ -14,6 +14,8 @@ are told apart by these fields), `set` (by their value), `atomic` (a list or map
 (this field is no atomic one, though its type is). `atomic` in the file lists the types that are. `default=TCP` is the
 value of a key field that an item leaves out, `default=` the empty one.
 
+`rule=pod_level_resize` is a field that 1.34 does not have: there where that rule (`kschedd.config.rules`) holds.
+
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
 tags in staging/src/k8s.io/api for pointers and for what is always there.
 """
@@ -92,6 +94,9 @@ class Fields(dict[str, Schema]):
         self.pointers: set[str] = set()  # a zero value is not the same as none
         self.always: dict[str, None] = {}  # never left out, in this order
         self.nested: list[str] = []  # those that are no leaves
+        self.rules: dict[
+            str, str
+        ] = {}  # of fields newer than 1.34, none of them a leaf: the rule by which each is there
         self.atomic = False  # one owner has all of it
         self.key_defaults: dict[str, Any] = {}  # of fields that tell items of a list apart
         self.others: Schema | None = None  # of fields that are not named; None: there are none
@@ -101,12 +106,17 @@ class Fields(dict[str, Schema]):
         """The name of the Go type upstream: PodSpec, DeploymentSpec."""
         return self.name.rpartition(".")[2]
 
+    def has(self, field: str, rules: frozenset[str]) -> bool:
+        """Whether the field is there in a version in which these rules hold."""
+        return field in self and (field not in self.rules or self.rules[field] in rules)
+
     def as_granular(self) -> "Fields":
         """The same type where each field has owners of its own."""
         twin = Fields(self.name)
         twin.update(self)
         twin.strategies, twin.pointers, twin.always = self.strategies, self.pointers, self.always
         twin.nested, twin.key_defaults, twin.others = self.nested, self.key_defaults, self.others
+        twin.rules = self.rules
         return twin
 
 
@@ -123,6 +133,12 @@ class ListOf:
 class MapOf:
     item: Schema
     atomic: bool = False
+
+
+NO_RULES: Final[frozenset[str]] = frozenset()
+"""Fields as 1.34 has them."""
+ALL_RULES: Final = frozenset(("declared_features", "pod_level_resize"))
+"""All by which there are newer fields."""
 
 
 def field_of(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:
@@ -163,6 +179,8 @@ def type_named(name: str) -> Fields:
                 known.pointers.add(field)
                 described = described[1:]
             ownership = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+            if "rule" in ownership:
+                known.rules[field] = ownership["rule"]
             strategy = [word for word in words if word.partition("=")[0] not in _OWNERSHIP]
             if strategy:
                 known.strategies[field] = _strategy(strategy[0])
@@ -176,7 +194,7 @@ def type_named(name: str) -> Fields:
     return known
 
 
-_OWNERSHIP: Final = frozenset(("keys", "set", "atomic", "granular", "default"))
+_OWNERSHIP: Final = frozenset(("keys", "set", "atomic", "granular", "default", "rule"))
 _ZERO_KEYS: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0}
 
 

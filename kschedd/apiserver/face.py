@@ -49,7 +49,6 @@ from kschedd.apiserver.status import (
     too_large_version,
 )
 from kschedd.apiserver.subresources import bind, find, serve_subresource
-from kschedd.apiserver.version import version_document
 from kschedd.apiserver.watching import watch_objects
 from kschedd.apiserver.writing import create, delete, delete_collection, patch, update
 from kschedd.errors import KscheddError
@@ -252,7 +251,7 @@ class ApiFace:
         if start in _HEALTH:
             return await self._health(path, parts)
         if path.rstrip("/") == "/version":
-            return json_response(version_document(self._version))
+            return json_response(self.services.served.document(self._version))
         if start in ("/api", "/apis", "/openapi"):
             await self._look_for_usage()
         if start in ("/api", "/apis"):
@@ -308,27 +307,27 @@ class ApiFace:
         return _no_page()
 
     def _openapi(self, request: HttpRequest, parts: list[str]) -> HttpResponse:
-        catalogue = self._listed
+        catalogue, served = self._listed, self.services.served
         if parts[1:] == ["v2"]:
             wanted = [media for media, _ in clauses(request.headers.get("accept", "") or "*/*")]
             if wanted[:1] and wanted[0] in openapi.V2_PROTOBUF_ASKED:
-                body = openapi.protobuf_v2()
+                body = openapi.protobuf_v2(served)
                 return self._sent(request, _Document(body, openapi.etag_of(body), openapi.V2_PROTOBUF))
-            return self._document(request, "openapi v2", lambda: openapi.document_v2(catalogue))
+            return self._document(request, "openapi v2", lambda: openapi.document_v2(catalogue, served))
         if parts[1:] == ["v3"]:
             return self._document(request, "openapi v3", self._index)
         if parts[1:2] == ["v3"]:
             path = "/".join(parts[2:])
             for version in catalogue.versions:
                 if openapi.path_of(version) == path:
-                    return self._document(request, f"openapi {path}", partial(openapi.document, version))
+                    return self._document(request, f"openapi {path}", partial(openapi.document, version, served))
         return _no_page()
 
     def _index(self) -> dict[str, Any]:
         etags = {}
         for version in self._listed.versions:
             path = openapi.path_of(version)
-            etags[path] = self._made(f"openapi {path}", partial(openapi.document, version)).etag
+            etags[path] = self._made(f"openapi {path}", partial(openapi.document, version, self.services.served)).etag
         return openapi.index(etags)
 
     def _document(

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kschedd.api import schema
 from kschedd.apiserver.resources import Catalogue, GroupVersion, Resource
-from kschedd.apiserver.version import GIT_VERSION
+from kschedd.apiserver.version import ServedVersion
 
 V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 V2_PROTOBUF_ASKED: Final = frozenset((V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))
@@ -59,10 +59,11 @@ def component_name(name: str) -> str:
 
 
 class _Components:
-    """Schemas by name, each made once; `prefix` is how one refers to another."""
+    """Schemas by name, each made once; `prefix` is how one refers to another. `rules`: fields are there by them."""
 
-    def __init__(self, prefix: str) -> None:
+    def __init__(self, prefix: str, rules: frozenset[str]) -> None:
         self._prefix = prefix
+        self._rules = rules
         self.schemas: dict[str, Any] = {}
 
     def ref(self, name: str) -> dict[str, Any]:
@@ -75,6 +76,8 @@ class _Components:
             self.schemas[name] = made
             properties = {}
             for field, typed in sorted(fields.items()):
+                if not fields.has(field, self._rules):
+                    continue
                 shown = self._of(typed)
                 strategy = fields.strategies.get(field)
                 if strategy is not None and strategy.merge:
@@ -101,9 +104,9 @@ class _Components:
         return {"allOf": [self.ref(name)]}
 
 
-def document(version: GroupVersion) -> dict[str, Any]:
+def document(version: GroupVersion, served: ServedVersion) -> dict[str, Any]:
     """OpenAPI v3 of one group version."""
-    components = _Components("#/components/schemas/")
+    components = _Components("#/components/schemas/", served.rules)
     paths: dict[str, Any] = {}
     for resource in version.resources:
         gvk = {"group": resource.group, "version": resource.version, "kind": resource.kind}
@@ -112,7 +115,7 @@ def document(version: GroupVersion) -> dict[str, Any]:
             paths |= _paths(resource, gvk)
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": GIT_VERSION},
+        "info": {"title": "Kubernetes", "version": served.git_version},
         "paths": paths,
         "components": {"schemas": components.schemas},
     }
@@ -209,9 +212,9 @@ def index(etags: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def document_v2(catalogue: Catalogue) -> dict[str, Any]:
+def document_v2(catalogue: Catalogue, served: ServedVersion) -> dict[str, Any]:
     """OpenAPI v2 of all groups."""
-    components = _Components("#/definitions/")
+    components = _Components("#/definitions/", served.rules)
     paths: dict[str, Any] = {}
     for version in catalogue.versions:
         for resource in version.resources:
@@ -221,7 +224,7 @@ def document_v2(catalogue: Catalogue) -> dict[str, Any]:
                 paths |= _paths(resource, gvk)
     return {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": GIT_VERSION},
+        "info": {"title": "Kubernetes", "version": served.git_version},
         "paths": paths,
         "definitions": _without_all_of(components.schemas),
     }
@@ -236,9 +239,9 @@ def _without_all_of(value: Any) -> Any:
     return [_without_all_of(each) for each in value] if isinstance(value, list) else value
 
 
-def protobuf_v2() -> bytes:
+def protobuf_v2(served: ServedVersion) -> bytes:
     """The least OpenAPI v2 document in protobuf: it describes nothing."""
-    info = _field(1, b"Kubernetes") + _field(2, GIT_VERSION.encode())
+    info = _field(1, b"Kubernetes") + _field(2, served.git_version.encode())
     return _field(1, b"2.0") + _field(2, info) + _field(8, b"") + _field(9, b"")
 
 

@@ -8,6 +8,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.apiserver.encoding import Encoder
 from kschedd.apiserver.tokens import Tokens
+from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.methods_events import as_object
@@ -22,6 +23,7 @@ class FaceServices:
     """See the module. As a `ClientServices` it lets requests be worked on aside, as those of the socket are."""
 
     cluster: ClusterBackend
+    served: ServedVersion = OF_DEFAULT
     kubelets: bool = True  # simulated here; else nobody can be asked for what a kubelet knows
     turns: Turns = attrs.field(factory=Turns)
     workers: WorkerPool = attrs.field(factory=WorkerPool)

@@ -15,6 +15,7 @@ import trio
 from kschedd.apiserver.access import AccessError, Address, HttpSettings
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.rpc.cluster import ClusterBackend
@@ -54,6 +55,7 @@ async def http_face(
     most_body: int,
     service_range: str = SERVICE_RANGE,
     without: Collection[Part] = (),
+    served: ServedVersion = OF_DEFAULT,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     access, tls = settings.access(), settings.tls()
@@ -69,7 +71,9 @@ async def http_face(
         port = tcp[0].socket.getsockname()[1]
         url = f"{'https' if tls else 'http'}://{Address(address.host, port)}"
         listeners = [trio.SSLListener(each, tls) for each in tcp] if tls else list(tcp)
-        face = ApiFace(FaceServices(cluster, kubelets="kubelets" not in without), access, version, service_range)
+        face = ApiFace(
+            FaceServices(cluster, served, kubelets="kubelets" not in without), access, version, service_range
+        )
         server = HttpServer(face, explain=face.explain, limits=HttpLimits(_most_connections(), most_body))
         yield HttpFace(url, server, face, listeners)
 

@@ -1,24 +1,46 @@
 """Which release of Kubernetes the face passes for: clients choose what they ask by it."""
 
-from typing import Any, Final
+from typing import Any, Final, Self
 
-GIT_VERSION: Final = "v1.34.9"
+import attrs
+
+from kschedd.config.kube_versions import DEFAULT
+from kschedd.config.model import Config
 
 
-def version_document(own: str) -> dict[str, Any]:
-    """`/version`; `own` is our own version, told where upstream names its commit."""
-    return {
-        "major": "1",
-        "minor": "34",
-        "emulationMajor": "1",
-        "emulationMinor": "34",
-        "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "33",
-        "gitVersion": GIT_VERSION,
-        "gitCommit": f"kschedd-{own}",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "none",
-        "compiler": "none",
-        "platform": "linux/any",
-    }
+@attrs.frozen
+class ServedVersion:
+    """The very release, and the names of those of its rules that hold: some fields are there by them."""
+
+    patch: str = DEFAULT.patch
+    rules: frozenset[str] = frozenset(DEFAULT.rules.names)
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        return cls(config.version.patch, frozenset(config.rules.names))
+
+    @property
+    def git_version(self) -> str:
+        return f"v{self.patch}"
+
+    def document(self, own: str) -> dict[str, Any]:
+        """`/version`; `own` is our own version, told where upstream names its commit."""
+        major, minor, *_ = self.patch.split(".")
+        return {
+            "major": major,
+            "minor": minor,
+            "emulationMajor": major,
+            "emulationMinor": minor,
+            "minCompatibilityMajor": major,
+            "minCompatibilityMinor": str(int(minor) - 1),
+            "gitVersion": self.git_version,
+            "gitCommit": f"kschedd-{own}",
+            "gitTreeState": "clean",
+            "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "none",
+            "compiler": "none",
+            "platform": "linux/any",
+        }
+
+
+OF_DEFAULT: Final = ServedVersion()

@@ -1,6 +1,6 @@
 """Fields of features that are off by default: dropped from new objects, kept where the old object uses them.
 
-Those of devices are off in 1.34 and on in 1.36.
+Those of devices are off in 1.34 and on in 1.36, as are image volumes and restart rules of containers.
 
 Source: Kubernetes v1.34, pkg/api/pod/util.go (dropDisabledFields) and pkg/registry/resource/*/strategy.go; the defaults
 of the feature gates in pkg/features/kube_features.go.
@@ -15,9 +15,18 @@ Old = Mapping[str, Any]
 _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 
-def drop_disabled(spec: Raw, old: Old | None = None) -> Raw:
-    """A pod's spec without ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride and EnvFiles."""
-    used = _used(old or {})
+NO_FEATURES: Final[frozenset[str]] = frozenset()
+
+# What pods use that is on by a rule of a newer version.
+_OF_POD: Final = {"image": "image_volumes_scored", "restartPolicyRules": "declared_features"}
+
+
+def drop_disabled(spec: Raw, old: Old | None = None, features: frozenset[str] = NO_FEATURES) -> Raw:
+    """A pod's spec without ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride and EnvFiles.
+
+    `features`: the rules that hold; by those of `_OF_POD` the fields are kept.
+    """
+    used = _used(old or {}) | {field for field, rule in _OF_POD.items() if rule in features}
     wanted = _used(spec) - used
     if not wanted:
         return spec
@@ -105,8 +114,6 @@ def _without_file_key(variable: Raw) -> Raw:
         return variable
     return {**variable, "valueFrom": {name: value for name, value in source.items() if name != "fileKeyRef"}}
 
-
-NO_FEATURES: Final[frozenset[str]] = frozenset()
 
 # The fields of each feature, by its name.
 _OF_CLASS: Final = {"extended_resources": ("extendedResourceName",)}

@@ -294,7 +294,7 @@ class ObjectMethods:
 
     async def create(self, call: Call) -> Any:
         def made(store: ClusterWriter) -> dict[str, Any]:
-            raw, warnings = known_fields(call["manifest"], call["field_validation"])
+            raw, warnings = known_fields(call["manifest"], call["field_validation"], store.features)
             here = in_namespace(store, raw, call["namespace"])
             obj = store.create(here, dry_run=call["dry_run"], as_client=True)
             return _made(obj, (*warnings, *creation_warnings(obj)))
@@ -303,7 +303,7 @@ class ObjectMethods:
 
     async def replace(self, call: Call) -> Any:
         def made(store: ClusterWriter) -> dict[str, Any]:
-            raw, warnings = known_fields(call["manifest"], call["field_validation"])
+            raw, warnings = known_fields(call["manifest"], call["field_validation"], store.features)
             changed = store.update(raw, dry_run=call["dry_run"], as_client=True, manager="kubectl-replace")
             return _made(changed, warnings)
 

@@ -55,7 +55,8 @@ def apply_all(
             _make_namespace(store, manifest, kind.namespaced, applied)
         try:
             restore = bool((manifest.raw.get("metadata") or {}).get("uid"))
-            raw, warnings = known_fields(manifest.raw, "Warn" if restore and validation == "Strict" else validation)
+            told = "Warn" if restore and validation == "Strict" else validation
+            raw, warnings = known_fields(manifest.raw, told, store.features)
             made, action = store.apply(raw, restore=restore, as_client=not restore)
         except (Invalid, StrictDecodingError) as refusal:
             applied.errors += [str(manifest.error(fault)) for fault in refusal.faults]

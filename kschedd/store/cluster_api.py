@@ -58,6 +58,10 @@ class ClusterReader(Protocol):
         """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
 
     @property
+    def features(self) -> frozenset[str]:
+        """The names of the rules that hold in the version of Kubernetes whose API server it is."""
+
+    @property
     def now(self) -> float:
         """Seconds since the epoch, by the clock that stamps objects."""
 

@@ -6,18 +6,21 @@ Raises: StrictDecodingError, and BadRequest in the words of the API server's dec
 from typing import Any
 
 from kschedd.api.decoding import FieldValidation, StrictFault, decode, decoding_message, strict_message
+from kschedd.api.schema import NO_RULES
 from kschedd.api.schema_check import check_schema, without_nulls
 from kschedd.api.unmarshal_errors import unmarshal_error
 from kschedd.store.errors import BadRequest, StrictDecodingError
 
 
-def known_fields(raw: dict[str, Any], validation: FieldValidation) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The object without unknown fields, and the warnings.
+def known_fields(
+    raw: dict[str, Any], validation: FieldValidation, rules: frozenset[str] = NO_RULES
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The object without unknown fields, and the warnings. `rules`: those of the version that hold.
 
     If values have a wrong type, unknown fields are not reported as an error here: type errors take precedence, and the
     validation that follows reports them.
     """
-    decoded = decode(raw)
+    decoded = decode(raw, rules)
     if not decoded.faults or validation == "Ignore":
         return decoded.raw, ()
     if validation == "Warn" or check_schema(without_nulls(raw)):
@@ -27,7 +30,10 @@ def known_fields(raw: dict[str, Any], validation: FieldValidation) -> tuple[dict
 
 
 def submitted(
-    raw: dict[str, Any], validation: FieldValidation, duplicates: tuple[StrictFault, ...] = ()
+    raw: dict[str, Any],
+    validation: FieldValidation,
+    duplicates: tuple[StrictFault, ...] = (),
+    rules: frozenset[str] = NO_RULES,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The object of a request's body as the API server decodes it, and the warnings of it.
 
@@ -35,7 +41,7 @@ def submitted(
     """
     if check_schema(raw) and (why := unmarshal_error(raw)):
         raise BadRequest(str(raw.get("kind")), "", decoding_message(raw, why))
-    decoded = decode(raw)
+    decoded = decode(raw, rules)
     faults = (*duplicates, *decoded.faults)
     if not faults or validation == "Ignore":
         return decoded.raw, ()

@@ -18,7 +18,7 @@ from kschedd.api.decoding import FieldValidation, StrictFault, decode, duplicate
 from kschedd.api.fields import FieldError
 from kschedd.api.go_order import go_json, in_go_order, sorted_keys
 from kschedd.api.quantity import quoted
-from kschedd.api.schema import schema_of, type_named
+from kschedd.api.schema import ALL_RULES, NO_RULES, schema_of, type_named
 from kschedd.api.schema_check import check_schema, schema_for
 from kschedd.api.unmarshal_errors import json_kind, unmarshal_error
 from kschedd.api.unstructured_errors import conversion_error
@@ -41,14 +41,18 @@ def decode_patched(
     patch_type: PatchType,
     validation: FieldValidation,
     duplicates: Sequence[str] = (),
+    rules: frozenset[str] = NO_RULES,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The patched object without unknown fields, and the warnings. Raises Invalid.
 
     `whole` is `live` after the patch; `duplicates` are the paths of fields that the patch has twice.
+    What `live` has of newer versions it keeps, whatever the `rules` that hold.
     """
+    if decode(dict(live), rules).faults:
+        rules = ALL_RULES
     if patch_type == "strategic":
         twice = tuple(map(duplicate_field, duplicates))
-        return _decoded(whole, twice, validation, lambda: go_text(patch))
+        return _decoded(whole, twice, validation, lambda: go_text(patch), rules)
     begin = "json patch " if patch_type == "json" else ""
     found = [f'{begin}duplicate field "{path}"' for path in duplicates]
     found += unknown_members(patch) if patch_type == "json" else []
@@ -65,7 +69,7 @@ def decode_patched(
             names = [name for name in sorted(whole) if name not in _META and name not in ("kind", "apiVersion")]
             faults += tuple(StrictFault(name, f'unknown field "{name}"') for name in names)
             return whole, _judged(faults, validation, lambda: go_json(document()))
-    return _decoded(whole, faults, validation, lambda: go_json(document()), document)
+    return _decoded(whole, faults, validation, lambda: go_json(document()), rules, document)
 
 
 def _decoded(
@@ -73,14 +77,15 @@ def _decoded(
     faults: tuple[StrictFault, ...],
     validation: FieldValidation,
     shown: Callable[[], str],
+    rules: frozenset[str],
     document: Callable[[], dict[str, Any]] | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     if check_schema(whole) and (why := conversion_error(whole) if document is None else unmarshal_error(document())):
         raise _refused(shown(), why)
-    decoded = decode(whole)
+    decoded = decode(whole, rules)
     unknown = decoded.faults
     if len(unknown) > 1:
-        unknown = decode(document()).faults if document else tuple(sorted(unknown, key=lambda fault: fault.text))
+        unknown = decode(document(), rules).faults if document else tuple(sorted(unknown, key=lambda fault: fault.text))
     return decoded.raw, _judged((*faults, *unknown), validation, shown)
 
 

@@ -35,7 +35,7 @@ from kschedd.api.schema_check import (
 )
 from kschedd.api.validation_names import dns_subdomain
 from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
-from kschedd.registry.disabled_fields import drop_disabled
+from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled
 from kschedd.registry.pod_defaults import with_positive_grace
 from kschedd.registry.validation import (
     default_and_validate_meta,
@@ -113,8 +113,11 @@ def packed(kind: str, name: str, raw: Any) -> bytes:
 
 
 class PodStrategy:
-    def __init__(self, admission: Admission, classes: Classes) -> None:
+    def __init__(
+        self, admission: Admission, classes: Classes, features: Callable[[], frozenset[str]] = lambda: NO_FEATURES
+    ) -> None:
         self._admission = admission
+        self._features = features  # the rules that hold
         self._classes = classes
         self._remembered: dict[bytes, InternedPod] = {}
         self._statuses: dict[bytes, Raw] = {}
@@ -188,7 +191,7 @@ class PodStrategy:
             meta["annotations"] = clean["annotations"]
         asked = Attributes("CREATE", "Pod", meta["namespace"], name)
         pod = self._admission.admit(asked, {"metadata": {"labels": clean.get("labels")}, "spec": done}, self._classes)
-        prepared = with_positive_grace(drop_disabled(dict(pod["spec"])))
+        prepared = with_positive_grace(drop_disabled(dict(pod["spec"]), None, self._features()))
         admitted = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
         faults += validate_pod_spec(admitted)
         validate_new_pod(admitted, faults)
@@ -243,7 +246,7 @@ class PodStrategy:
             raise Undecodable("Pod", name, (*(faults if not mistyped else ()), *mistyped))
         asked = Attributes("UPDATE", "Pod", old.namespace, name, subresource)
         pod = self._admission.admit(asked, {**raw, "metadata": meta, "spec": spec}, self._classes)
-        spec = with_positive_grace(drop_disabled(dict(pod["spec"]), old.raw["spec"]))
+        spec = with_positive_grace(drop_disabled(dict(pod["spec"]), old.raw["spec"], self._features()))
         admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
         if faults := [*updated_faults("Pod", faults, changes, validate_pod_spec(spec)), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))

@@ -118,7 +118,7 @@ class Store:
         service_range: str = SERVICE_RANGE,
         rules: Rules = DEFAULT.rules,
     ) -> None:
-        self.rules = rules  # of the version of Kubernetes that it stands for
+        self.stand_for(rules)
         self.max_object_bytes = max_object_bytes
         self.service_range = service_range
         self._now = now
@@ -129,7 +129,7 @@ class Store:
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
         self._log = EventLog(version, history=history, events=events)
-        self._pod_strategy = PodStrategy(self._admission, self)
+        self._pod_strategy = PodStrategy(self._admission, self, lambda: self.features)
         self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._seeding = False  # what is built in is no request: no plugin of a file is asked about it
         self._user: UserInfo | None = None  # in whose name something is done
@@ -174,6 +174,11 @@ class Store:
     def version(self) -> int:
         """The version of the last write."""
         return self._log.version
+
+    def stand_for(self, rules: Rules) -> None:
+        """Be the API server of the version of Kubernetes in which these rules hold."""
+        self.rules = rules
+        self.features = frozenset(rules.names)
 
     @property
     def now(self) -> float:
@@ -442,7 +447,7 @@ class Store:
         old = self._existing(kind, namespace, name)
         live = with_resolved_entries(old.raw)
         whole = patched(live, patch, patch_type, validation)
-        whole, warnings = decode_patched(live, whole, patch, patch_type, validation, duplicates)
+        whole, warnings = decode_patched(live, whole, patch, patch_type, validation, duplicates, self.features)
         try:
             whole = same_object(old, whole)
             updates.check_resource_version(old, whole["metadata"])
@@ -900,7 +905,7 @@ class Store:
                 write = self._field_write(managing.manager, defaulted, "", kind)
                 entries = entries_of_new(encoded_object(as_stated(defaulted, raw)), write)
             admitted = self._admission.admit(asked, defaulted, self)
-            prepared = prepare_create(kind, admitted, stamp(self._now()), self._features)
+            prepared = prepare_create(kind, admitted, stamp(self._now()), self.features)
             if restore and defaulted.get("status"):
                 prepared["status"] = defaulted["status"]
             meta = dict(prepared["metadata"])
@@ -959,10 +964,6 @@ class Store:
     def _check_size(self, kind: str, name: str, size: int) -> None:
         if size > self.max_object_bytes:
             raise TooLarge(kind, name, size, self.max_object_bytes)
-
-    @property
-    def _features(self) -> frozenset[str]:
-        return frozenset(self.rules.names)
 
     def _device_faults(self, kind: str, raw: Raw) -> tuple[builtins.list[FieldError], builtins.list[FieldError]]:
         """Device selectors that do not compile, and admin access where the namespace does not allow it."""
@@ -1088,7 +1089,7 @@ class Store:
             requested.append(new)
             if subresource == "finalize":
                 return prepare_finalize(new, before)
-            prepared = prepare_update(old.kind, new, before, self._features)
+            prepared = prepare_update(old.kind, new, before, self.features)
             return self._with_addresses(prepared, old, dry_run) if old.kind == "Service" else prepared
 
         def check(new: Raw) -> builtins.list[FieldError]:

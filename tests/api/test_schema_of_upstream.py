@@ -94,7 +94,7 @@ def differences(upstream: Upstream, ours: Any, theirs: Mapping[str, Any], path: 
         if (ours.name, name) in seen:
             return []
         seen.add((ours.name, name))
-        found = [f"{path}.{field}: not upstream's" for field in ours if field not in fields]
+        found = [f"{path}.{field}: not upstream's" for field in ours if field not in fields and field not in ours.rules]
         found += [f"{path}.{field}: upstream has it, we do not" for field in fields if field not in ours]
         for field in ours.keys() & fields.keys():
             found += differences(upstream, ours[field], fields[field], f"{path}.{field}", seen)

@@ -12,6 +12,8 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.access import Access
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.version import ServedVersion
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.parts import Part
@@ -168,14 +170,15 @@ async def asking(
     service_range: str = SERVICE_RANGE,
     admission: Admission | None = None,
     without: Collection[Part] = (),
+    version: KubernetesVersion = DEFAULT,
 ) -> AsyncIterator[Asker]:
     """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
-    config = default_config() if scheduler else without_scheduler(default_config())
+    config = default_config(version=version)
+    config = config if scheduler else without_scheduler(config)
     actors = cluster_actors(config, controllers=controllers, service_range=service_range, admission=admission)
     async with actors as cluster, trio.open_nursery() as nursery:
-        face = ApiFace(
-            FaceServices(cluster, kubelets="kubelets" not in without), access or Access(), "test", service_range
-        )
+        services = FaceServices(cluster, ServedVersion.of(config), kubelets="kubelets" not in without)
+        face = ApiFace(services, access or Access(), "test", service_range)
         await face.register()
         await nursery.start(face.follow)
         yield Asker(face, cluster, nursery)

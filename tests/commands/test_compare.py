@@ -73,6 +73,23 @@ def test_a_workload_for_the_cluster_of_a_dump(dump: str, tmp_path: Path, capsys:
     assert [pod["pod"] for pod in found["different"]] in ([], ["default/more"])
 
 
+def test_a_pod_being_resized_takes_more_room_by_one_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    there = pod("resized", "n1", "100m", "1Gi")
+    there["spec"]["resources"] = {"requests": {"cpu": "1"}}
+    there["status"]["resources"] = {"requests": {"cpu": "3"}}
+    wanted = pod("more", "", "2", "1Gi")
+    del wanted["spec"]["nodeName"], wanted["status"], wanted["metadata"]["uid"]
+    (tmp_path / "dump.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n1", 4), there]})
+    )
+    (tmp_path / "more.json").write_text(json.dumps(wanted))
+    words = ("--from", str(tmp_path / "dump.json"), "-f", str(tmp_path / "more.json"), "-o", "json")
+    assert main([*VERSIONS, *words]) == 1
+    [different] = json.loads(capsys.readouterr().out)["different"]
+    assert (different["pod"], different["change"]) == ("default/more", "pending")
+    assert different["rules"] == ["pod_level_resize"]
+
+
 def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scenario = tmp_path / "small.txt"
     objects = [node("even", 4), {**node("tainted", 4), "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}]

@@ -1,0 +1,115 @@
+"""Fields of pods and nodes that 1.36 has and 1.34 has not, or drops: what the scheduler's rules of 1.36 look at."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.decoding import decode
+from kschedd.api.schema import ALL_RULES, type_named
+from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.rules import RULES
+from kschedd.store.errors import Invalid, StrictDecodingError
+from kschedd.store.field_validation import known_fields
+from kschedd.store.standing import Standing
+from kschedd.store.store import Store
+
+RESTARTS = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
+NODE_STATUS = {"declaredFeatures": ["RestartAllContainersOnContainerExits"]}
+POD_STATUS = {"resources": {"requests": {"cpu": "3"}}, "allocatedResources": {"cpu": "2"}}
+
+
+def store(version: KubernetesVersion) -> Store:
+    return Store(now=lambda: 0.0, rules=version.rules)
+
+
+def node(**status: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": status}
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    container = {
+        "name": "c",
+        "image": "i",
+        "restartPolicy": "Never",
+        "restartPolicyRules": [RESTARTS],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    spec = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": [{"name": "data", "image": {"reference": "r", "pullPolicy": "Never"}}],
+    }
+    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"}, "spec": spec}
+    return {**raw, "status": status} if status else raw
+
+
+def test_a_pods_image_volumes_and_restart_rules_are_kept_by_1_36_and_dropped_by_1_34() -> None:
+    kept, dropped = (store(version).create(pod()).raw["spec"] for version in (V1_36, V1_34))
+    [container] = kept["containers"]
+    assert container["restartPolicyRules"] == [RESTARTS]
+    assert container["restartPolicy"] == "Never"
+    assert container["volumeMounts"] == [{"name": "data", "mountPath": "/data"}]
+    assert kept["volumes"] == [{"name": "data", "image": {"reference": "r", "pullPolicy": "Never"}}]
+    [container] = dropped["containers"]
+    assert not container.keys() & {"restartPolicyRules", "restartPolicy", "volumeMounts"}
+    assert "volumes" not in dropped
+
+
+def test_each_field_is_kept_by_its_rule_alone() -> None:
+    one = V1_34.with_rule("image_volumes_scored", V1_36)
+    spec = store(one).create(pod()).raw["spec"]
+    assert "volumes" in spec
+    assert "restartPolicyRules" not in spec["containers"][0]
+
+
+@pytest.mark.parametrize(("raw", "status"), [(node(**NODE_STATUS), NODE_STATUS), (pod(**POD_STATUS), POD_STATUS)])
+def test_a_status_has_fields_in_1_36_that_1_34_does_not_know(raw: dict[str, Any], status: dict[str, Any]) -> None:
+    known, warnings = known_fields(raw, "Strict", store(V1_36).features)
+    assert (known, warnings) == (raw, ())
+    known, warnings = known_fields(raw, "Warn", store(V1_34).features)
+    assert known["status"] == {}
+    assert [warning.partition(";")[0] for warning in warnings] == [f'unknown field "status.{name}"' for name in status]
+    with pytest.raises(StrictDecodingError):
+        known_fields(raw, "Strict", store(V1_34).features)
+
+
+def test_what_1_34_does_not_know_is_not_proposed_by_it() -> None:
+    [fault] = decode(node(declaredFeature=["X"])).faults
+    assert "declaredFeatures" not in str(fault)
+    [fault] = decode(node(declaredFeature=["X"]), ALL_RULES).faults
+    assert "declaredFeatures" in str(fault)
+
+
+def test_a_patch_of_the_status_sets_them_in_1_36_alone() -> None:
+    change = {"status": NODE_STATUS}
+    new, old = store(V1_36), store(V1_34)
+    for made in (new, old):
+        made.create(node())
+    found, _ = new.patch("Node", "", "n1", change, subresource="status")
+    assert found.status["declaredFeatures"] == NODE_STATUS["declaredFeatures"]
+    with pytest.raises(Invalid, match="unknown field"):
+        old.patch("Node", "", "n1", change, subresource="status")
+
+
+def test_objects_of_a_dump_keep_them_under_any_version() -> None:
+    refused: list[Any] = []
+    given = [node(**NODE_STATUS), pod(**POD_STATUS)]
+    for raw in given:
+        raw["metadata"]["uid"] = f"u-{raw['kind']}"
+    note = lambda *each: refused.append(each)  # noqa: E731
+    objects = Standing(lambda: 0.0).take([(raw, None) for raw in given], note, note)
+    assert refused == []
+    assert objects[0].status["declaredFeatures"] == NODE_STATUS["declaredFeatures"]
+    assert {field: objects[1].status[field] for field in POD_STATUS} == POD_STATUS
+    assert objects[1].raw["spec"]["volumes"] == pod()["spec"]["volumes"]
+    made = Store(now=lambda: 0.0, objects=objects, rules=V1_34.rules)
+    found, warnings = made.patch("Node", "", "n1", {"metadata": {"labels": {"a": "b"}}})
+    assert (found.status["declaredFeatures"], warnings) == (NODE_STATUS["declaredFeatures"], ())
+
+
+def test_the_schema_names_rules_that_there_are() -> None:
+    types = [type_named(name) for name in ("NodeStatus", "PodStatus")]
+    assert {rule for fields in types for rule in fields.rules.values()} == ALL_RULES
+    assert set(RULES) >= ALL_RULES
+    for fields in types:
+        assert fields.rules.keys() <= set(fields.nested), "leaves are not looked at"
