@@ -132,6 +132,9 @@ class Rules:
         "the node is written to the pod's status before PreBind or Permit has work to do",
         gate="NominatedNodeNameForExpectation",
     )
+    nomination_cleared_without_post_filter: bool = rule(
+        "scheduler", "1.36", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
+    )
 
     def under(self, gates: Mapping[str, bool]) -> Rules:
         """These rules without those whose feature gate is off."""

@@ -478,7 +478,10 @@ class Scheduler:
             self.times.ended("PostFilter", began, result.status.code.label)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
-        nominated_node = None if result is None else result.nominated_node
+        if result is not None:
+            nominated_node = result.nominated_node
+        else:
+            nominated_node = "" if self.profile.rules.nomination_cleared_without_post_filter else None
         return FitError(pod, status, diagnosis, state, result, nominated_node)
 
     def reconsider(self, failed: FitError, nominated: Nominated) -> FitError:

@@ -1,9 +1,14 @@
-"""What a change of the version changes in the cache: what pods count with that are being resized."""
+"""What the version changes in the cache and in an attempt: pods being resized, nominations after a failure."""
+
+import pytest
 
 from kschedd.api.objects import parse
-from kschedd.config.kube_versions import V1_34, V1_36
-from kschedd.config.load import default_config
+from kschedd.api.pods import Pod
+from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.load import config_from_raw, default_config
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.scheduler import FitError
+from kschedd.scheduling.work import drive
 from tests.actors.clusters import node, pod
 
 
@@ -17,3 +22,27 @@ def test_a_change_of_version_changes_how_pods_being_resized_count() -> None:
     assert table.requested[cpu, 0] == 3000
     machine.reconfigure(default_config(version=V1_34))
     assert table.requested[cpu, 0] == 1000
+
+
+@pytest.mark.parametrize(
+    ("version", "post_filters", "nominated"),
+    [
+        pytest.param(V1_34, False, None, id="1.34-leaves-it-without-PostFilter"),
+        pytest.param(V1_36, False, "", id="1.36-clears-it-without-PostFilter"),
+        pytest.param(V1_34, True, "", id="1.34-clears-it-where-PostFilter-finds-nothing"),
+        pytest.param(V1_36, True, "", id="1.36-clears-it-where-PostFilter-finds-nothing"),
+    ],
+)
+def test_the_nomination_after_an_attempt_that_fails(
+    version: KubernetesVersion, post_filters: bool, nominated: str | None
+) -> None:
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{} if post_filters else {"plugins": {"postFilter": {"disabled": [{"name": "*"}]}}}],
+    }
+    machine = SchedulingMachine(config_from_raw(raw, version=version))
+    machine.cluster.load([parse(node())])
+    failed = drive(machine.begin(Pod.from_raw({**pod(cpu="9"), "status": {"nominatedNodeName": "n1"}}), {}))
+    assert isinstance(failed, FitError)
+    assert failed.nominated_node == nominated
