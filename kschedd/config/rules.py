@@ -136,6 +136,18 @@ class Rules:
         "scheduler", "1.36", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
     )
 
+    # -- queueing hints
+    nominated_pods_wake: bool = rule(
+        "queueing hints",
+        "1.36",
+        "of InterPodAffinity and PodTopologySpread, pods that are nominated to a node count as pods on it do",
+    )
+    affinity_wakes_more: bool = rule(
+        "InterPodAffinity",
+        "1.36",
+        "a pod is tried again when its own labels change, and when a pod goes whose anti-affinity was against it",
+    )
+
     def under(self, gates: Mapping[str, bool]) -> Rules:
         """These rules without those whose feature gate is off."""
         off = [one.name for one in RULES.values() if one.gate and not gates.get(one.gate, True)]

@@ -8,7 +8,8 @@ existing pods, add their weights, as do required affinity terms of existing pods
 How many pods match a term, or have one, in which domain is read from the cache's counters, so an attempt costs a few
 vector steps per term over the given rows, and nothing per existing pod.
 
-Source: Kubernetes v1.34, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
+Rules: nominated_pods_wake and affinity_wakes_more, in the hint after a pod has changed.
+Source: Kubernetes v1.34 and v1.36, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
 Shapes: counts have an int64 for each value id of the key's column, and a last one, 0, for rows without the key.
 Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
@@ -131,6 +132,34 @@ class InterPodAffinityArgs:
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
+@attrs.frozen
+class _HintRules:
+    """The rules by which the hint after a pod has changed differs."""
+
+    nominated_pods_wake: bool = False
+    affinity_wakes_more: bool = False
+
+    def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
+        if self.affinity_wakes_more and new is not None and new.uid == pod.uid:
+            return QUEUE
+        if not all(version is None or self._counts(version) for version in (old, new)):
+            return QUEUE_SKIP
+        if self.affinity_wakes_more and new is None and old is not None and _shuns(old, pod):
+            return QUEUE
+        return _after_pod_on_node(pod, old, new)
+
+    def _counts(self, other: Pod) -> bool:
+        return bool(other.node_name or (self.nominated_pods_wake and other.nominated_node_name))
+
+
+def _shuns(other: Pod, pod: Pod) -> bool:
+    """Whether the required anti-affinity of the other pod is against this one; one that cannot be read never was."""
+    try:
+        return any(_speak_of([term], pod) for term in other.signature.required_anti_affinity)
+    except SelectorError:
+        return False
+
+
 @attrs.define(eq=False)
 class InterPodAffinity:
     name: ClassVar = "InterPodAffinity"
@@ -141,11 +170,12 @@ class InterPodAffinity:
 
     _args: InterPodAffinityArgs
     _cluster: SchedulerCache
+    _hint_rules: _HintRules = _HintRules()
     _terms: dict[int, _Terms] = attrs.field(factory=dict)  # by signature id
 
     @classmethod
     def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
-        return cls(args, handle.cluster)
+        return cls(args, handle.cluster, _HintRules(handle.rules.nominated_pods_wake, handle.rules.affinity_wakes_more))
 
     # -- filter -----------------------------------------------------------------------------------------------
 
@@ -305,7 +335,7 @@ class InterPodAffinity:
         pods = action.ADD | action.UPDATE_POD_LABEL | action.DELETE
         nodes = action.ADD | action.UPDATE_NODE_LABEL
         return (
-            on(EventResource.POD, pods, _after_pod_change, by_signature=True),
+            on(EventResource.POD, pods, self._hint_rules.after_pod_change, by_signature=True),
             on(EventResource.NODE, nodes, _after_node_change, by_signature=True),
         )
 
@@ -337,9 +367,7 @@ def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
     return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
 
 
-def _after_pod_change(pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
-    if any(version is not None and not version.node_name for version in (old, new)):
-        return QUEUE_SKIP
+def _after_pod_on_node(pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
     try:
         near, away = pod.signature.required_affinity, pod.signature.required_anti_affinity
     except SelectorError:

@@ -7,7 +7,8 @@ the constraint's policies say), make up the domains.
 What depends on labels alone (which rows count, which domains there are) is cached until labels change; how many
 pods there are is read from the cache's counters. So an attempt costs a few vector steps over domains and rows.
 
-Source: Kubernetes v1.34, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
+Rules: nominated_pods_wake, in the hint after a pod has changed.
+Source: Kubernetes v1.34 and v1.36, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
 Shapes: counts have an int64 for each value id of the key's column, and a last one for rows without the key.
 Errors: none.
 """
@@ -121,10 +122,11 @@ class PodTopologySpread:
     depends_on: ClassVar = None
 
     _constraints: SpreadConstraints
+    _nominated_pods_wake: bool = False
 
     @classmethod
     def from_args(cls, args: PodTopologySpreadArgs, handle: Handle) -> Self:
-        return cls(SpreadConstraints(args, handle.cluster))
+        return cls(SpreadConstraints(args, handle.cluster), handle.rules.nominated_pods_wake)
 
     # -- filter -----------------------------------------------------------------------------------------------
 
@@ -245,7 +247,7 @@ class PodTopologySpread:
 
     def _after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
         for version in (old, new):
-            if version is not None and not _involved(version, pod):
+            if version is not None and not self._involved(version, pod):
                 return QUEUE_SKIP
         constraints = self._constraints.hard(pod)
         if old is not None and new is not None:
@@ -257,6 +259,10 @@ class PodTopologySpread:
         there = new if new is not None else old
         assert there is not None, "an event has an old or a new pod"
         return QUEUE if any(c.selector.matches(there.labels) for c in constraints) else QUEUE_SKIP
+
+    def _involved(self, other: Pod, pod: Pod) -> bool:
+        node = other.node_name or (self._nominated_pods_wake and other.nominated_node_name)
+        return other.uid == pod.uid or (bool(node) and other.namespace == pod.namespace)
 
     def _after_node_change(self, pod: Pod, old: Node | None, new: Node | None) -> QueueingHint:
         keys = [constraint.topology_key for constraint in self._constraints.hard(pod)]
@@ -323,10 +329,6 @@ def _emptiest(context: RemedyContext, tally: _Tally) -> str:
         if value is not None:
             by_value[value] = int(tally.counts[context.label_number(row, key)])
     return min(by_value, key=by_value.__getitem__, default="new")
-
-
-def _involved(other: Pod, pod: Pod) -> bool:
-    return other.uid == pod.uid or (other.node_name != "" and other.namespace == pod.namespace)
 
 
 def _raw_taints(node: Node) -> Sequence[Any]:

@@ -14,6 +14,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
@@ -131,8 +132,10 @@ def plain_normalized(scores: list[int]) -> list[int]:
     return [int(100.0 * ((score - least) / (most - least))) if most > least else 0 for score in scores]
 
 
-def plugin_for(cluster: SchedulerCache, args: InterPodAffinityArgs | None = None) -> InterPodAffinity:
-    return InterPodAffinity.from_args(args or InterPodAffinityArgs(), Handle(cluster))
+def plugin_for(
+    cluster: SchedulerCache, args: InterPodAffinityArgs | None = None, version: KubernetesVersion = V1_34
+) -> InterPodAffinity:
+    return InterPodAffinity.from_args(args or InterPodAffinityArgs(), Handle(cluster, rules=version.rules))
 
 
 def shuffled(world: ScenarioCluster, random: Any) -> tuple[list[Node], np.ndarray[Any, np.dtype[np.int64]]]:
@@ -278,8 +281,10 @@ def test_each_rule_has_its_own_words(
     assert verdicts(two_zones(*there), incoming) == expected
 
 
-def hint(incoming: Pod, resource: EventResource, old: Any, new: Any) -> QueueingHint:
-    for registered in plugin_for(SchedulerCache()).events_to_register():
+def hint(
+    incoming: Pod, resource: EventResource, old: Any, new: Any, version: KubernetesVersion = V1_34
+) -> QueueingHint:
+    for registered in plugin_for(SchedulerCache(), version=version).events_to_register():
         if registered.event.resource is resource:
             assert registered.hint is not None
             return registered.hint(incoming, old, new)
@@ -314,6 +319,30 @@ hates_db = pod("p", spec=required("podAntiAffinity", ZONE, "db"))
 )
 def test_hint_after_a_pod_changed(incoming: Pod, old: Pod | None, new: Pod | None, expected: QueueingHint) -> None:
     assert hint(incoming, EventResource.POD, old, new) is expected
+    assert hint(incoming, EventResource.POD, old, new, V1_36) is expected
+
+
+nominated_db = attrs.evolve(pod("x", labels={"app": "db"}), nominated_node_name="a")
+db, web = pod("p", labels={"app": "db"}), pod("p", labels={"app": "web"})
+hater = pod("x", spec=required("podAntiAffinity", ZONE, "db"), on="a")
+
+
+@pytest.mark.parametrize(
+    ("incoming", "old", "new", "rule"),
+    [
+        pytest.param(wants_db, None, nominated_db, "nominated_pods_wake", id="the-pod-it-wants-is-nominated"),
+        pytest.param(hates_db, nominated_db, None, "nominated_pods_wake", id="the-nominated-pod-it-shuns-went"),
+        pytest.param(db, hater, None, "affinity_wakes_more", id="a-pod-that-shuns-it-went"),
+        pytest.param(db, web, db, "affinity_wakes_more", id="its-own-labels-changed"),
+        pytest.param(web, hater, None, "", id="a-pod-that-shuns-others-went"),
+    ],
+)
+def test_hints_of_1_36_after_a_pod_changed(incoming: Pod, old: Pod | None, new: Pod | None, rule: str) -> None:
+    asked = incoming, EventResource.POD, old, new
+    assert hint(*asked, V1_34) is QueueingHint.QUEUE_SKIP
+    assert hint(*asked, V1_36) is (QueueingHint.QUEUE if rule else QueueingHint.QUEUE_SKIP)
+    if rule:
+        assert hint(*asked, V1_34.with_rule(rule, V1_36)) is QueueingHint.QUEUE
 
 
 east, west, nowhere = node("a", {ZONE: "east"}), node("a", {ZONE: "west"}), node("a", {})

@@ -16,6 +16,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selectors import EVERYTHING, parse_label_selector
 from kschedd.api.terms import SpreadConstraint
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
@@ -564,3 +565,14 @@ def test_hints_do_not_go_by_shape_where_default_constraints_are_hard() -> None:
     listed = PodTopologySpreadArgs((DefaultConstraint(1, ZONE, HARD),), "List")
     assert not any(entry.by_signature for entry in plugin_for(SchedulerCache(), listed).events_to_register())
     assert all(entry.by_signature for entry in plugin_for(SchedulerCache()).events_to_register())
+
+
+@pytest.mark.parametrize("version", [V1_34, V1_36, V1_34.with_rule("nominated_pods_wake", V1_36)], ids=lambda v: v.name)
+def test_a_nominated_pod_that_is_counted_wakes_others_by_a_rule(version: KubernetesVersion) -> None:
+    made = PodTopologySpread.from_args(PodTopologySpreadArgs(), Handle(SchedulerCache(), rules=version.rules))
+    [after_pod] = [each.hint for each in made.events_to_register() if each.event.resource is EventResource.POD]
+    nominated = attrs.evolve(pod("x", labels={"app": "web"}), nominated_node_name="a")
+    assert after_pod is not None
+    expected = QueueingHint.QUEUE if version.rules.nominated_pods_wake else QueueingHint.QUEUE_SKIP
+    assert after_pod(waiting, None, nominated) is expected
+    assert after_pod(waiting, nominated, None) is expected
