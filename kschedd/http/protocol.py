@@ -155,7 +155,7 @@ class RequestReader(_FieldReader):
         self._in_head = False
         headers = self._building.headers
         if self._parser.get_http_version() not in ("1.1", "1.0"):
-            raise HttpFault(505, f"HTTP/{self._parser.get_http_version()} is not spoken here")
+            raise HttpFault(505, f"HTTP/{self._parser.get_http_version()} is not supported")
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > self._most_body:
             raise HttpFault(413, _too_large(self._most_body))

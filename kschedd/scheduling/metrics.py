@@ -178,11 +178,11 @@ class SchedulingMetrics:
         for one, value in zip(series, (attempt_s, attempts, waited_s), strict=True):
             one.observe(value)
 
-    def families(self, sizes: Mapping[str, int], under_way: Mapping[str, int]) -> list[MetricFamily]:
-        """All of them. `sizes`: of the scheduler cache; `under_way`: what is done at once."""
+    def families(self, sizes: Mapping[str, int], running: Mapping[str, int]) -> list[MetricFamily]:
+        """All of them. `sizes`: of the scheduler cache; `running`: how much of what is done at once."""
         instruments = [each for each in vars(self).values() if isinstance(each, Counter | Histogram)]
         return [
             *(each.family() for each in instruments),
             MetricFamily(_CACHE, {(of,): size for of, size in sizes.items()}),
-            MetricFamily(_GOROUTINES, {(of,): count for of, count in under_way.items()}),
+            MetricFamily(_GOROUTINES, {(of,): count for of, count in running.items()}),
         ]
