@@ -89,6 +89,7 @@ from kschedd.scheduling.scheduler import Choose
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.store.admission import Admission, configured_plugins
 from kschedd.store.clock_mark import ClockMark
+from kschedd.store.disk import REAL_DISK, Disk
 from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
 from kschedd.store.service_addresses import SERVICE_RANGE
@@ -124,6 +125,7 @@ async def cluster_actors(
     begin: Callable[[Store], None] | None = None,
     mark_time: Callable[[float], None] = lambda now_s: None,
     verbosity: int = 0,
+    disk: Disk = REAL_DISK,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
@@ -151,7 +153,7 @@ async def cluster_actors(
     )
     kept = None
     if store is None:
-        kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin, config.rules)
+        kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin, config.rules, disk)
         store.max_object_bytes = max_object_bytes
         store.service_range = service_range
 
@@ -298,6 +300,7 @@ def _open_store(
     leave_out: Collection[ObjectRef],
     begin: Callable[[Store], None] | None,
     rules: Rules,
+    disk: Disk,
 ) -> tuple[Journal | None, Store]:
     """The journal, and the store restored from it, or a new store. Raises JournalError."""
     if file is None:
@@ -306,7 +309,13 @@ def _open_store(
             begin(store)
         return None, store
     opened = open_journal(
-        file, now=clock.now, seed=seed, admission=admission, drop_damaged=drop_damaged, leave_out=leave_out
+        file,
+        now=clock.now,
+        seed=seed,
+        admission=admission,
+        drop_damaged=drop_damaged,
+        leave_out=leave_out,
+        disk=disk,
     )
     for what in opened.lost:
         log.warning("journal_damaged", what=what)

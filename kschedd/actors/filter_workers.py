@@ -9,6 +9,7 @@ Vectorised plugins never run here: numpy on a few thousand rows takes less time 
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -18,6 +19,7 @@ from kschedd.actors.mailbox import Reply
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.guard import GuardedCall
 from kschedd.scheduling.filters import PluginBatch
+from kschedd.threads import in_thread
 
 Shard = Callable[[], Any]
 
@@ -66,9 +68,7 @@ class FilterWorker:
             call, limit_s = GuardedCall(scheduler=self._lock), self._limit_s
         with trio.move_on_after(limit_s) as limit:
             try:
-                answer = await trio.to_thread.run_sync(
-                    call.run, job.shard, abandon_on_cancel=True, limiter=self._limiter
-                )
+                answer = await in_thread(partial(call.run, job.shard), abandon_on_cancel=True, limiter=self._limiter)
             except Exception as fault:  # raised again where the result is awaited
                 job.refuse(fault)
                 return

@@ -11,6 +11,7 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne: one goroutine 
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -25,6 +26,7 @@ from kschedd.framework.guard import GuardedCall
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
 from kschedd.scheduling.binding_cycle import CallExtender, CallPlugin
+from kschedd.threads import in_thread
 
 log = structlog.get_logger("kschedd.plugins")
 
@@ -66,9 +68,7 @@ class PluginThreads:
         call = GuardedCall(calling=wanted.guard, method=wanted.method, args=(wanted.pod,), scheduler=self.lock)
         async with self.at_a_time:
             with trio.move_on_after(wanted.limit_s):
-                return await trio.to_thread.run_sync(
-                    call.run, wanted.run, abandon_on_cancel=True, limiter=self._unlimited
-                )
+                return await in_thread(partial(call.run, wanted.run), abandon_on_cancel=True, limiter=self._unlimited)
         call.give_up(wanted.limit_s)
         why = f"{wanted.method} did not return within {wanted.limit_s:g}s"
         log.warning("plugin_fault", plugin=wanted.plugin, method=wanted.method, why=why)

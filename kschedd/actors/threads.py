@@ -8,6 +8,8 @@ from typing import Final, TypeVar
 
 import trio
 
+from kschedd.threads import in_thread
+
 T = TypeVar("T")
 
 _MOST: Final = 40  # as Trio's default
@@ -26,4 +28,4 @@ def actor_threads() -> trio.CapacityLimiter:
 
 async def in_actor_thread(work: Callable[[], T], *, abandon_on_cancel: bool = False) -> T:
     """Do this in a thread that counts as an actor's work."""
-    return await trio.to_thread.run_sync(work, abandon_on_cancel=abandon_on_cancel, limiter=actor_threads())
+    return await in_thread(work, abandon_on_cancel=abandon_on_cancel, limiter=actor_threads())

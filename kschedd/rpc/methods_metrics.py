@@ -1,15 +1,16 @@
 """Method over metrics, gathered from the actors that count."""
 
+from functools import partial
 from typing import Any
 
 import attrs
-import trio
 
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.threads import in_thread
 
 
 @attrs.frozen(eq=False)
@@ -41,7 +42,7 @@ async def text_of(families: list[MetricFamily]) -> str:
     """The families in Prometheus' text format, written in a thread: with a series for each pod they are many lines."""
     from kschedd.metrics import exposition  # not before somebody asks
 
-    return await trio.to_thread.run_sync(exposition.text_of, families)
+    return await in_thread(partial(exposition.text_of, families))
 
 
 def _of_driver(driver: SchedulingDriver) -> list[MetricFamily]:

@@ -15,6 +15,7 @@ import attrs
 import trio
 
 from kschedd.rpc.turns import FairLimiter
+from kschedd.threads import in_thread
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ class WorkerPool:
         slot = _Slot(self.slots, client)
         loop = trio.lowlevel.current_trio_token()
 
-        def in_thread() -> T:
+        def work_and_release() -> T:
             slot.threads_own = True
             try:
                 return work(given_up)
@@ -73,7 +74,7 @@ class WorkerPool:
                     pass  # the daemon has ended since
 
         try:
-            return await trio.to_thread.run_sync(in_thread, abandon_on_cancel=True, limiter=self._threads)
+            return await in_thread(work_and_release, abandon_on_cancel=True, limiter=self._threads)
         finally:
             given_up.is_so = True
             if not slot.threads_own:

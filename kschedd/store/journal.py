@@ -14,7 +14,6 @@ Not thread-safe: one owner, which may call it from a worker thread, one call at 
 Raises: JournalError, never sqlite3's exceptions.
 """
 
-import os
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -28,6 +27,7 @@ import structlog
 
 from kschedd.object_faults import ObjectRef
 from kschedd.store.admission import Admission
+from kschedd.store.disk import REAL_DISK, Disk
 from kschedd.store.journal_compaction import move_events, vacuum
 from kschedd.store.journal_files import OpenFiles, connect, refuse_remains
 from kschedd.store.journal_format import (
@@ -42,7 +42,7 @@ from kschedd.store.journal_format import (
     read_state,
     row_sum,
 )
-from kschedd.store.journal_head import Disk, Head, HeadFile, head_path, read_head
+from kschedd.store.journal_head import Head, HeadFile, head_path, read_head
 from kschedd.store.journal_reading import Reading, read_object
 from kschedd.store.log import WatchEvent
 from kschedd.store.set_aside import FOLDER, take_over
@@ -60,11 +60,12 @@ _pack = msgpack.Packer(autoreset=True).pack
 class Journal:
     """One journal file, created if it does not exist."""
 
-    def __init__(self, path: str | Path, *, disk: Disk = os) -> None:
+    def __init__(self, path: str | Path, *, disk: Disk = REAL_DISK) -> None:
         self._path = Path(path)
         self._file = str(path)
-        refuse_remains(self._path)
-        self._db = connect(self._path)
+        self._disk = disk
+        refuse_remains(self._path, disk)
+        self._db = connect(self._path, disk)
         try:
             new = self._open()
             self._head = HeadFile(head_path(self._path), disk)
@@ -74,12 +75,12 @@ class Journal:
         except BaseException:
             self._db.close()
             raise
-        self._files = OpenFiles(self._path)
+        self._files = OpenFiles(self._path, disk)
         self._failure: JournalError | None = None  # of the last append, until it is repaired
 
     def _open(self) -> bool:
         """Open or create the tables. Returns whether the head is yet to be written: nothing ever was."""
-        written = head_path(self._path).exists()
+        written = self._disk.status(head_path(self._path)) is not None
         with ours(self._file, "cannot be opened"):
             if not written:
                 self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # takes effect only before any table exists
@@ -107,10 +108,11 @@ class Journal:
 
         Raises JournalDamaged if the journal ends before the version in its head, or has another chain there.
         """
-        head = read_head(head_path(self._path))
+        head = read_head(head_path(self._path), self._disk)
         if head is None:
             # The process may have been killed between the creation of the files and the first record of the head.
-            begun = written and head_path(self._path).stat().st_size == 0
+            there = self._disk.status(head_path(self._path))
+            begun = there is not None and there.size == 0
             if self._version or (written and not begun):
                 name = head_path(self._path).name
                 what = "is damaged" if written else "is missing"

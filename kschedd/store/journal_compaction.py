@@ -6,17 +6,16 @@ step is, and when it runs.
 Called inside the journal's own transaction or pragma; raises sqlite3's errors, which the journal converts.
 """
 
-import sqlite3
-
 import attrs
 
+from kschedd.store.disk import Database
 from kschedd.store.journal_format import CODES, State
 from kschedd.store.log import DELETED
 
 _TOUCHED = "(kind, namespace, name) IN (SELECT kind, namespace, name FROM events WHERE version <= ?)"
 
 
-def move_events(db: sqlite3.Connection, state: State, up_to: int) -> tuple[State, int]:
+def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
     """Merge the events up to this version into the snapshot; returns the new State and the number of events."""
     moved, chain = state.base, state.chain
     last = db.execute("SELECT version, chain FROM events WHERE version = ?", (up_to,)).fetchone()
@@ -38,7 +37,7 @@ def move_events(db: sqlite3.Connection, state: State, up_to: int) -> tuple[State
     return attrs.evolve(state, base=moved, chain=chain, count=state.count - lost + new, total=total), moved - state.base
 
 
-def vacuum(db: sqlite3.Connection, pages: int) -> bool:
+def vacuum(db: Database, pages: int) -> bool:
     """Return at most so many free pages to the file system; whether any are left."""
     # The pragma frees one page per (empty) result row; `execute` would step it only once.
     db.executescript(f"PRAGMA incremental_vacuum({pages})")

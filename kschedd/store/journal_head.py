@@ -12,15 +12,15 @@ a second, but the head is never ahead of the journal, which is on disk first.
 Owns the file's descriptor, until `close`. Raises: JournalError.
 """
 
-import os
 import struct
 import time
 import zlib
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import attrs
 
+from kschedd.store.disk import REAL_DISK, Disk
 from kschedd.store.journal_format import JournalError
 
 _RECORD: Final = struct.Struct(">8sQQI32s")  # magic, number of the record, version, chain, epoch
@@ -39,21 +39,14 @@ class Head:
     epoch: str
 
 
-class Disk(Protocol):
-    """The disk operations the journal uses directly, without SQLite. They raise OSError."""
-
-    def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int: ...
-    def fdatasync(self, descriptor: int, /) -> None: ...
-
-
 def head_path(journal: Path) -> Path:
     return journal.with_name(journal.name + "-head")
 
 
-def read_head(path: Path) -> Head | None:
+def read_head(path: Path, disk: Disk = REAL_DISK) -> Head | None:
     """The head; None if the file is missing or both slots are damaged. Raises JournalError if it cannot be read."""
     try:
-        data = path.read_bytes()
+        data = disk.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -71,18 +64,18 @@ def _slot(data: bytes) -> "tuple[int, Head] | None":
 
 
 class HeadFile:
-    def __init__(self, path: Path, disk: Disk = os) -> None:
+    def __init__(self, path: Path, disk: Disk = REAL_DISK) -> None:
         """Opens the file, creating it if it does not exist."""
         self._path = path
         self._disk = disk
         self._number = 0
         self._synced_at = time.monotonic()
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.fchmod(self._file, 0o600)
+            self._file = disk.open(path)
+            disk.make_private(path)
+            slots = [_slot(disk.pread(self._file, _SLOT, at)) for at in (0, _SLOT)]
         except OSError as error:
             raise self._failure(error) from error
-        slots = (_slot(os.pread(self._file, _SLOT, at)) for at in (0, _SLOT))
         self._number = max((slot[0] for slot in slots if slot), default=0)
 
     def write(self, head: Head) -> None:
@@ -111,20 +104,21 @@ class HeadFile:
         """Raises JournalError if free space is short; checked by writing `_PROBE_BYTES` to a temporary file."""
         scratch = self._path.with_name(self._path.name + "-probe")
         try:
-            file = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            self._disk.unlink(scratch)
+            file = self._disk.open(scratch)
             try:
                 block = bytes(_PROBE_BYTES)
                 if self._disk.pwrite(file, block, 0) != len(block):
                     raise JournalError(str(self._path), "there is not enough room on the disk")
                 self._disk.fdatasync(file)
             finally:
-                os.close(file)
-                scratch.unlink(missing_ok=True)
+                self._disk.close(file)
+                self._disk.unlink(scratch)
         except OSError as error:
             raise self._failure(error) from error
 
     def close(self) -> None:
-        os.close(self._file)
+        self._disk.close(self._file)
 
     def _failure(self, error: OSError) -> JournalError:
         return JournalError(str(self._path), f"cannot be written: {error.strerror or error}")

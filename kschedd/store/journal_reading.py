@@ -3,7 +3,6 @@
 Raises JournalDamaged at the first mismatch.
 """
 
-import sqlite3
 from collections.abc import Iterator
 
 import attrs
@@ -14,6 +13,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
 from kschedd.object_faults import ObjectRef
+from kschedd.store.disk import Database
 from kschedd.store.journal_format import CODES as _CODES
 from kschedd.store.journal_format import Event, JournalDamaged, State, link, ours, read_event, whole
 from kschedd.store.log import DELETED, EventType
@@ -23,7 +23,7 @@ from kschedd.store.set_aside import Row
 
 @attrs.frozen
 class Reading:
-    _db: sqlite3.Connection
+    _db: Database
     _file: str
     _state: State
 

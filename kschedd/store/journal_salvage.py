@@ -7,8 +7,6 @@ The recovered history has a new epoch, and its versions begin at a round number 
 have seen: a client that resumes a watch from an old version gets 410 Gone, never wrong events.
 """
 
-import os
-import shutil
 import sqlite3
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -19,6 +17,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.object_faults import ObjectRef
 from kschedd.store.admission import Admission
+from kschedd.store.disk import REAL_DISK, Database, Disk
 from kschedd.store.journal import Journal
 from kschedd.store.journal_files import beside, connect, refuse_remains
 from kschedd.store.journal_format import (
@@ -70,13 +69,14 @@ def open_journal(
     admission: Admission | None,
     drop_damaged: bool,
     leave_out: Collection[ObjectRef] = (),
+    disk: Disk = REAL_DISK,
 ) -> Opened:
     """The opened journal and its restored store.
 
     Raises JournalError; with `drop_damaged`, for a damaged journal only if nothing can be recovered.
     """
     try:
-        journal = Journal(path)
+        journal = Journal(path, disk=disk)
         try:
             return Opened(journal, journal.load(now=now, seed=seed, admission=admission, leave_out=leave_out))
         except BaseException:
@@ -86,19 +86,19 @@ def open_journal(
         if not drop_damaged:
             raise
         why = damage.why
-    found = salvage(path)
+    found = salvage(path, disk)
     store = Store(now=now, seed=seed, admission=admission, objects=found.objects.values(), version=found.version)
     store.seed_defaults()
-    aside = _put_in_place(path, store)
-    return Opened(Journal(path), store, (why, *found.lost, f"the damaged files are kept as {aside.name}*"))
+    aside = _put_in_place(path, store, disk)
+    return Opened(Journal(path, disk=disk), store, (why, *found.lost, f"the damaged files are kept as {aside.name}*"))
 
 
-def salvage(path: Path) -> Salvaged:
+def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
     """Read everything that is intact. Raises JournalError if nothing can be read at all."""
-    refuse_remains(path)
-    head = read_head(head_path(path))
+    refuse_remains(path, disk)
+    head = read_head(head_path(path), disk)
     found = Salvaged()
-    db = connect(path)
+    db = connect(path, disk)
     try:
         state = _state(db, str(path))
         _snapshot(db, state, found)
@@ -111,7 +111,7 @@ def salvage(path: Path) -> Salvaged:
     return found
 
 
-def _state(db: sqlite3.Connection, file: str) -> State | None:
+def _state(db: Database, file: str) -> State | None:
     with ours(file, "nothing can be read from it"):
         try:
             db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -125,7 +125,7 @@ def _state(db: sqlite3.Connection, file: str) -> State | None:
     return None if row is None else read_state(row[0])
 
 
-def _snapshot(db: sqlite3.Connection, state: State | None, found: Salvaged) -> None:
+def _snapshot(db: Database, state: State | None, found: Salvaged) -> None:
     named: list[str] = []
     try:
         for row in db.execute("SELECT kind, namespace, name, raw, sum FROM objects"):
@@ -148,7 +148,7 @@ def _snapshot(db: sqlite3.Connection, state: State | None, found: Salvaged) -> N
         found.lost.append(f"lost from the snapshot: {missing} objects that are not there at all")
 
 
-def _events(db: sqlite3.Connection, state: State | None, found: Salvaged, known_end: int | None) -> int:
+def _events(db: Database, state: State | None, found: Salvaged, known_end: int | None) -> int:
     """Apply the events up to the first damaged one; returns the highest version seen."""
     version, chain = (None, None) if state is None else (state.base, state.chain)
     highest = 0
@@ -181,36 +181,36 @@ def _events(db: sqlite3.Connection, state: State | None, found: Salvaged, known_
     return end
 
 
-def _highest(db: sqlite3.Connection) -> int:
+def _highest(db: Database) -> int:
     found = db.execute("SELECT max(version) FROM events").fetchone()[0]
     return found if isinstance(found, int) and 0 < found < 1 << 48 else 0
 
 
-def _put_in_place(path: Path, store: Store) -> Path:
+def _put_in_place(path: Path, store: Store, disk: Disk) -> Path:
     """Replace the damaged journal by a new one with the state of this store; returns the damaged one's new path.
 
     There is a journal at every moment: if the process dies in between, the damaged one is still in place, or the new
     one with a head of another epoch, and running the same command again recovers from either.
     """
     number = 1
-    while (aside := beside(path, f".damaged-{number}")).exists():
+    while disk.status(aside := beside(path, f".damaged-{number}")) is not None:
         number += 1
     fresh = beside(path, ".new")
     try:
         for suffix in ("", "-journal", "-wal", "-shm", "-head"):
-            beside(fresh, suffix).unlink(missing_ok=True)
-        journal = Journal(fresh)
+            disk.unlink(beside(fresh, suffix))
+        journal = Journal(fresh, disk=disk)
         journal.snapshot(store)
         journal.compact()
         journal.close()
         for suffix in ("-wal", "-head"):
-            if beside(path, suffix).exists():
-                shutil.copy2(beside(path, suffix), beside(aside, suffix))
-        os.link(path, aside)
+            if disk.status(beside(path, suffix)) is not None:
+                disk.copy(beside(path, suffix), beside(aside, suffix))
+        disk.link(path, aside)
         for suffix in ("-wal", "-shm"):
-            beside(path, suffix).unlink(missing_ok=True)
-        fresh.replace(path)
-        head_path(fresh).replace(head_path(path))
+            disk.unlink(beside(path, suffix))
+        disk.replace(fresh, path)
+        disk.replace(head_path(fresh), head_path(path))
     except OSError as error:
         raise JournalError(str(path), f"the damaged files cannot be set aside: {error.strerror}") from error
     return aside

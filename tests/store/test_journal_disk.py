@@ -17,13 +17,14 @@ from pathlib import Path
 import attrs
 import pytest
 
+from kschedd.store.disk import RealDisk
 from kschedd.store.journal import Journal, JournalError
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map
 
 
 @attrs.define
-class FakeDisk:
+class FailingDisk(RealDisk):
     """The real one, until a fault is set: an errno, or how many bytes it takes of what it is given."""
 
     error: int = 0
@@ -47,7 +48,7 @@ class Kept:
     """A store and its journal; `write` is what the daemon does, in one step."""
 
     path: Path
-    disk: FakeDisk
+    disk: FailingDisk
     journal: Journal
     store: Store
 
@@ -74,7 +75,7 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
-    path, disk, store = tmp_path / "state" / "journal.db", FakeDisk(), Store(now=Clock(), seed=1)
+    path, disk, store = tmp_path / "state" / "journal.db", FailingDisk(), Store(now=Clock(), seed=1)
     path.parent.mkdir()
     store.show(0)
     journal = Journal(path, disk=disk)
@@ -224,6 +225,7 @@ def test_no_file_of_the_journal_is_for_others_to_read_whatever_the_folder_and_th
 ON_A_FULL_DISK = """
 import sys
 from pathlib import Path
+from kschedd.store.disk import RealDisk
 from kschedd.store.journal import Journal, JournalError
 from kschedd.store.store import Store
 folder = Path(sys.argv[1])

@@ -1,0 +1,121 @@
+"""The disk as the journal uses it: a narrow Protocol, and the thin implementation over the operating system and SQLite.
+
+Whatever the journal does to files goes through a `Disk`, so that tests can replace it by one that fails, loses what
+was not flushed, or ends the process between two calls. All calls block. File operations raise OSError, those of a
+`Database` raise sqlite3.Error.
+"""
+
+import os
+import shutil
+import sqlite3
+import stat as modes
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+import attrs
+
+
+class Rows(Protocol):
+    def fetchone(self) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Database(Protocol):
+    """The part of sqlite3.Connection that the journal uses, in autocommit mode."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+    def execute(self, sql: str, parameters: Sequence[Any] = ..., /) -> Rows: ...
+    def executemany(self, sql: str, parameters: Iterable[Sequence[Any]], /) -> object: ...
+    def executescript(self, sql: str, /) -> object: ...
+    def close(self) -> None: ...
+
+
+@attrs.frozen
+class FileStatus:
+    inode: tuple[int, int]  # device and number: another file at the same path has another one
+    size: int  # bytes
+    is_regular: bool
+
+
+class Disk(Protocol):
+    def connect(self, path: Path, /) -> Database:
+        """The database, created if it does not exist."""
+
+    def status(self, path: Path, /) -> FileStatus | None:
+        """None if there is no such file."""
+
+    def make_private(self, path: Path, /) -> None:
+        """Let only the owner read and write the file."""
+
+    def open(self, path: Path, /) -> int:
+        """A descriptor for reading and writing; the file is created, for its owner only, if it does not exist."""
+
+    def close(self, descriptor: int, /) -> None: ...
+    def pread(self, descriptor: int, length: int, offset: int, /) -> bytes: ...
+
+    def pwrite(self, descriptor: int, data: bytes, offset: int, /) -> int:
+        """The number of bytes written, which may be fewer than given."""
+
+    def fdatasync(self, descriptor: int, /) -> None: ...
+    def read(self, path: Path, /) -> bytes: ...
+    def copy(self, source: Path, target: Path, /) -> None: ...
+    def link(self, source: Path, target: Path, /) -> None: ...
+    def replace(self, source: Path, target: Path, /) -> None: ...
+
+    def unlink(self, path: Path, /) -> None:
+        """Remove the file; nothing happens if there is none."""
+
+
+class RealDisk:
+    def connect(self, path: Path) -> Database:
+        # SQLite gives its other files the mode of the database file.
+        os.close(self.open(path))
+        db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        # Invalid UTF-8 is detected by the row's checksum, so decoding it must not raise.
+        db.text_factory = lambda text: text.decode("utf-8", "replace")
+        return cast(Database, db)
+
+    def status(self, path: Path) -> FileStatus | None:
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return FileStatus((found.st_dev, found.st_ino), found.st_size, modes.S_ISREG(found.st_mode))
+
+    def make_private(self, path: Path) -> None:
+        path.chmod(0o600)
+
+    def open(self, path: Path) -> int:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def close(self, descriptor: int) -> None:
+        os.close(descriptor)
+
+    def pread(self, descriptor: int, length: int, offset: int) -> bytes:
+        return os.pread(descriptor, length, offset)
+
+    def pwrite(self, descriptor: int, data: bytes, offset: int) -> int:
+        return os.pwrite(descriptor, data, offset)
+
+    def fdatasync(self, descriptor: int) -> None:
+        os.fdatasync(descriptor)
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def copy(self, source: Path, target: Path) -> None:
+        shutil.copy2(source, target)
+
+    def link(self, source: Path, target: Path) -> None:
+        os.link(source, target)
+
+    def replace(self, source: Path, target: Path) -> None:
+        source.replace(target)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+
+REAL_DISK: Disk = RealDisk()

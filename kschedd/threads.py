@@ -1,0 +1,38 @@
+"""Threads behind a narrow Protocol: whoever waits for work in a thread uses `in_thread`.
+
+A Trio run has one `Threads`: Trio's own, unless `use_threads` has named another. A simulation runs the work on the
+event loop, after a delay of virtual time, so that the order of everything follows from its seed.
+"""
+
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class Threads(Protocol):
+    async def run(
+        self, work: Callable[[], T], /, *, abandon_on_cancel: bool, limiter: trio.CapacityLimiter | None
+    ) -> T:
+        """What `work` returns or raises. See trio.to_thread.run_sync."""
+
+
+class TrioThreads:
+    async def run(self, work: Callable[[], T], *, abandon_on_cancel: bool, limiter: trio.CapacityLimiter | None) -> T:
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=abandon_on_cancel, limiter=limiter)
+
+
+_THREADS: Final = trio.lowlevel.RunVar[Threads]("threads", TrioThreads())
+
+
+def use_threads(threads: Threads) -> None:
+    """For the rest of this Trio run."""
+    _THREADS.set(threads)
+
+
+async def in_thread(
+    work: Callable[[], T], *, abandon_on_cancel: bool = False, limiter: trio.CapacityLimiter | None = None
+) -> T:
+    return await _THREADS.get().run(work, abandon_on_cancel=abandon_on_cancel, limiter=limiter)
