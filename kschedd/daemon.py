@@ -522,13 +522,16 @@ def _load(options: LoadOptions, origin: Collection[str], store: Store) -> None:
     log.info("dump", reading=", ".join(origin))
     with collection_paused():
         prepared = read_dump(origin, options, stdin=sys.stdin.buffer, now=store.now)
-        log.info("dump", read=f"{len(prepared.objects):,} objects, which are taken in now")
+        log.info("dump", read=f"{prepared.count:,} objects, which are taken in now")
         taken = run_steps(take_dump(store, prepared))
     for error in taken.errors:
         log.error("dump", what=error)
     for text in prepared.assumptions.texts():
         log.warning("dump", assumed=text)
-    log.info("dump", loaded=told(prepared.objects), applied=taken.applied)
+    if prepared.count:
+        log.info("dump", loaded=told(prepared.objects) or "nothing", applied=taken.applied)
+    else:
+        log.warning("dump", what="there is no object of Kubernetes in what was given: the cluster is empty")
     cursor.close()
 
 

@@ -109,3 +109,14 @@ def test_the_same_check_says_the_same(cluster: Path, capsys: pytest.CaptureFixtu
         assert _check(cluster, _deployment("2", replicas=3), form="json") == 1
         said.append(capsys.readouterr().out)
     assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(
+    "text", ["", '{"apiVersion": "v1", "kind": "List", "items": null}', "\x00\x01 nothing of that kind"]
+)
+def test_a_dump_with_nothing_in_it_is_refused(text: str, cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cluster.write_text(text)
+    assert _check(cluster, _deployment("1")) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"error: {cluster}: there is no object of Kubernetes in it\n" in err

@@ -81,6 +81,12 @@ def main(options: argparse.Namespace) -> int:
     taken = run_steps(take_dump(cluster.engine.store, dump))
     for text in dump.assumptions.texts():
         print(safe(f"assumed: {text}"), file=sys.stderr)
+    if options.origin and not dump.count:
+        for text in taken.errors:
+            print(safe(f"warning: {text}"), file=sys.stderr)
+        given = ", ".join(options.origin)
+        print(safe(f"error: {given}: there is no object of Kubernetes in it"), file=sys.stderr)
+        return BAD_INPUT
     readings = [
         read_bytes(sys.stdin.buffer.read(), "<stdin>") if path == STDIN else read_paths([path])
         for path in options.filename
@@ -102,6 +108,6 @@ def main(options: argparse.Namespace) -> int:
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
-    if report.errors or (options.origin and not dump.objects and not dump.manifests):
+    if report.errors:
         return BAD_INPUT
     return FITS if report.fits else DOES_NOT_FIT

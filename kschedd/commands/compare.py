@@ -38,7 +38,7 @@ def answer(named: Mapping[str, Any]) -> Any:
     config = default_config(version=kube_version(versions[0]))
     with collection_paused():
         dump = read_dump(named["origin"], LoadOptions(profiles=config.scheduler_names), stdin=sys.stdin.buffer)
-    if not dump.objects and not dump.manifests:
+    if not dump.count:
         raise EmptyDumpError("; ".join(dump.errors) or "there are no objects in it")
     cluster = VirtualCluster(config, start_s=dump.taken_at, controlled=True)
     taken = run_steps(take_dump(cluster.engine.store, dump))

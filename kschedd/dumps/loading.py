@@ -63,6 +63,11 @@ class Prepared:
     taken_at: float | None  # the latest time that is written in it, in seconds since the epoch
 
     @property
+    def count(self) -> int:
+        """Of objects and manifests together; 0 where there was none."""
+        return len(self.objects) + len(self.manifests)
+
+    @property
     def errors(self) -> list[str]:
         return self.faults.texts()
 
