@@ -30,6 +30,8 @@ import attrs
 import structlog
 import trio
 
+from kschedd.access.credentials import Credentials, ListenSettings
+from kschedd.access.listening import open_listeners, raise_file_limit
 from kschedd.actors.binding import Answered, BindingActor, BindingBatch
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import REAL, VIRTUAL, Clock
@@ -50,7 +52,6 @@ from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
 from kschedd.actors.time_control import TimeControl
-from kschedd.apiserver.access import HttpSettings
 from kschedd.apiserver.serving import http_face
 from kschedd.apiserver.version import ServedVersion
 from kschedd.config.feature_gates import without_effect
@@ -79,6 +80,7 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES, Limits
+from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.server import Server
 from kschedd.rpc.session import SessionLimits
 from kschedd.rpc.table import method_table
@@ -353,7 +355,8 @@ class DaemonOptions:
     verbosity: int = 0  # kube-scheduler's; of what is logged at level debug, which parts
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # parts of the cluster that others play
-    http: HttpSettings | None = None  # Kubernetes' REST API as well
+    listen: ListenSettings | None = None  # the socket on TCP as well
+    http: ListenSettings | None = None  # Kubernetes' REST API as well
     enable_admission: tuple[str, ...] = ()  # admission plugins
     disable_admission: tuple[str, ...] = ()
     plugin_limit_s: float = PLUGIN_LIMIT_S
@@ -452,8 +455,9 @@ async def _serve(
 
     async with AsyncExitStack() as opened:
         opened.enter_context(heeded(told))  # first, so that signals are handled until the journal is closed
-        if options.http is not None:
-            options.http.access()  # refused before anything else is begun
+        # Refused before anything else is begun.
+        http = None if options.http is None else options.http.load()
+        remote = None if options.listen is None else await _remote_door(options.listen.load(), opened)
         listener = await opened.enter_async_context(unix_listener(path))
         taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
         mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
@@ -477,11 +481,11 @@ async def _serve(
             )
         )
         face = None
-        if options.http is not None:
+        if http is not None:
             limit = options.max_request_body_bytes
             served = ServedVersion.of(config)
             face = await opened.enter_async_context(
-                http_face(options.http, cluster, version(), limit, options.service_range, options.without, served)
+                http_face(http, cluster, version(), limit, options.service_range, options.without, served)
             )
         daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {
@@ -498,7 +502,9 @@ async def _serve(
             serving = nursery
             if signals:
                 daemon.stop.set()  # signals that arrived during start-up
-            await nursery.start(server.serve, [listener])
+            await nursery.start(server.serve, [listener], remote)
+            if remote is not None:
+                _tell_of(remote)
             if face is not None:
                 await nursery.start(face.run)
                 log.info("http", url=face.url)
@@ -514,6 +520,28 @@ async def _serve(
             while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
+
+
+async def _remote_door(credentials: Credentials, opened: AsyncExitStack) -> RemoteDoor:
+    """Raises AccessError where the address cannot be used."""
+    raise_file_limit()
+    listeners = await open_listeners(credentials.settings)
+    for listener in listeners:
+        await opened.enter_async_context(listener)
+    return RemoteDoor(listeners, credentials)
+
+
+def _tell_of(remote: RemoteDoor) -> None:
+    users = remote.credentials.tokens.users
+    log.info(
+        "listening",
+        address=remote.url,
+        tls=remote.credentials.tls is not None,
+        tokens=len(users),
+        read_only=sum(user.read_only for user in users),
+    )
+    if remote.credentials.tls is None:
+        log.warning("listening", what=f"{remote.url} has no TLS: it is for this machine only, and for tunnels to it")
 
 
 def _load(options: LoadOptions, origin: Collection[str], store: Store) -> None:

@@ -2,101 +2,48 @@
 
 On loopback without TLS the request's Host must be a loopback name, and its Origin, if there is one, too: so that a web
 page in a browser of this machine cannot ask in its user's name.
-Raises: StatusError (401, 403); AccessError for settings that would let in anybody.
+Raises: StatusError (401, 403).
 """
 
-import hmac
-import ipaddress
-import ssl
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
-from kschedd.api.numbers import whole_number
-from kschedd.apiserver.reviews import ANYBODY, User
+from kschedd.access.addresses import Address, is_loopback
+from kschedd.access.credentials import Credentials, ListenSettings, certified
+from kschedd.access.users import ANYBODY, AUTHENTICATED, READ_VERBS, User
 from kschedd.apiserver.status import StatusError
-from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
 _OPEN_PATHS: Final = frozenset(("healthz", "livez", "readyz", "version", "openapi"))
 _FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"))
-_LOCAL_NAMES: Final = frozenset(("localhost", "ip6-localhost"))
-
-
-@attrs.define(eq=False)
-class AccessError(KscheddError):
-    """Settings of the face that cannot be used."""
-
-    why: str
-
-    def __str__(self) -> str:
-        return f"--http: {self.why}"
-
-
-@attrs.frozen
-class Address:
-    """Where to listen."""
-
-    host: str
-    port: int
-
-    @property
-    def loopback(self) -> bool:
-        return is_loopback(self.host)
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-
-def is_loopback(host: str) -> bool:
-    if host.lower() in _LOCAL_NAMES:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def read_address(text: str) -> Address:
-    """`127.0.0.1:8001`, `[::1]:8001`, `:8001` and `8001` (loopback), `0` for a free port. Raises AccessError."""
-    host, colon, port = text.rpartition(":")
-    if not colon:
-        host = ""
-    host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
-    number = whole_number(port)
-    if number is None or number > 65535:
-        raise AccessError(f'"{text}": an address is HOST:PORT, such as 127.0.0.1:8001')
-    return Address(host, number)
 
 
 @attrs.frozen(eq=False)
 class Access:
-    """The rule. `tokens` are who has them, by token; none, and no `certificates`: whoever is on this machine."""
+    """The rule. Without credentials: whoever is on this machine."""
 
-    tokens: Mapping[str, User] = attrs.field(factory=dict, repr=False)
-    certificates: bool = False
-    local: bool = True  # plain HTTP on loopback
+    credentials: Credentials = attrs.field(factory=lambda: ListenSettings(Address("127.0.0.1", 0)).load())
 
     def user_of(self, request: HttpRequest, peer: Peer) -> User:
-        if self.local:
+        if self.credentials.settings.local:
             self._check_local(request)
         return _impersonated(request, self._authenticated(request, peer))
 
     def _authenticated(self, request: HttpRequest, peer: Peer) -> User:
-        if not self.tokens and not self.certificates:
+        known, certificates = self.credentials.tokens, self.credentials.settings.client_ca is not None
+        if not known and not certificates:
             return ANYBODY
-        named = _certified(peer.certificate) if self.certificates else None
+        named = certified(peer.certificate) if certificates else None
         if named is not None:
             return named
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer" and token:
-            for known, user in self.tokens.items():
-                if hmac.compare_digest(known.encode(), token.strip().encode()):
-                    return user
+            user = known.user_of(token.strip())
+            if user is not None:
+                return user
         raise StatusError(401, "Unauthorized", "Unauthorized")
 
     def _check_local(self, request: HttpRequest) -> None:
@@ -113,13 +60,19 @@ def _impersonated(request: HttpRequest, user: User) -> User:
     name = request.headers.get("impersonate-user", "")
     if not name:
         return user
+    if user.read_only:
+        why = f'User "{user.name}" cannot impersonate resource "users" in API group "" at the cluster scope'
+        raise StatusError(
+            403, "Forbidden", f'users "{name[:100]}" is forbidden: {why}', {"name": name, "kind": "users"}
+        )
     groups = [group.strip() for group in request.headers.get("impersonate-group", "").split(",") if group.strip()]
-    return User(name, (*groups, "system:authenticated"), impersonated=True)
+    return User(name, (*groups, AUTHENTICATED), impersonated=True)
 
 
 def check_allowed(user: User, verb: str, path: str) -> None:
-    """Raise StatusError (403) for what a user in whose name somebody asks may not do: all but to see what there is."""
-    if user.may_do_everything:
+    """Raise StatusError (403) for what a user may not do: one who is read-only, to write; one in whose name somebody
+    asks, all but to see what there is."""
+    if user.may_do_everything or (user.read_only and verb in READ_VERBS):
         return
     parts = [part for part in path.split("/") if part]
     if parts[:1] in (["api"], ["apis"]):
@@ -148,84 +101,3 @@ def _host_of(text: str) -> str:
     if text.startswith("["):
         return text[1:].partition("]")[0]
     return text.partition(":")[0]
-
-
-def _certified(certificate: Any) -> User | None:
-    """The user that a verified client certificate names: CN is the name, each O a group."""
-    if not certificate:
-        return None
-    name, groups = "", []
-    for part in certificate.get("subject") or ():
-        for field, value in part:
-            if field == "commonName":
-                name = value
-            elif field == "organizationName":
-                groups.append(value)
-    return User(name, (*groups, "system:authenticated")) if name else None
-
-
-def read_tokens(file: Path) -> dict[str, User]:
-    """kube-apiserver's token file: `token,user,uid,"group1,group2"` a line. Raises AccessError."""
-    import csv
-
-    found: dict[str, User] = {}
-    try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            for number, row in enumerate(csv.reader(lines), 1):
-                if not row or row[0].startswith("#"):
-                    continue
-                if len(row) < 3 or not row[0].strip() or not row[1].strip():
-                    raise AccessError(f"{file}:{number}: a line is TOKEN,USER,UID and perhaps GROUPS")
-                groups = tuple(group for group in (row[3] if len(row) > 3 else "").split(",") if group)
-                found[row[0].strip()] = User(row[1].strip(), (*groups, "system:authenticated"))
-    except (OSError, UnicodeDecodeError, csv.Error) as wrong:
-        raise AccessError(f"{file}: cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from wrong
-    if not found:
-        raise AccessError(f"{file}: there is no token in it")
-    return found
-
-
-@attrs.frozen
-class HttpSettings:
-    """Where the face is and who may come in, as the command line says it."""
-
-    address: Address
-    certificate: Path | None = None
-    key: Path | None = None
-    client_ca: Path | None = None
-    token_file: Path | None = None
-
-    def access(self) -> Access:
-        """Raises AccessError where anybody could come in from beyond this machine."""
-        tls = self.certificate is not None
-        if tls != (self.key is not None):
-            raise AccessError("--http-cert and --http-key belong together")
-        if self.client_ca is not None and not tls:
-            raise AccessError("--http-client-ca needs TLS: give --http-cert and --http-key as well")
-        tokens = {} if self.token_file is None else read_tokens(self.token_file)
-        if not self.address.loopback:
-            if not tls:
-                why = "can be reached from other machines, and without TLS everything sent could be read and changed"
-                raise AccessError(f"{self.address} {why}: give --http-cert and --http-key, or a loopback address")
-            if not tokens and self.client_ca is None:
-                why = "can be reached from other machines, and anybody could do anything"
-                raise AccessError(
-                    f"{self.address} {why}: give --http-tokens or --http-client-ca, or a loopback address"
-                )
-        return Access(tokens, self.client_ca is not None, self.address.loopback and not tls)
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Raises AccessError."""
-        if self.certificate is None:
-            return None
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
-        try:
-            context.load_cert_chain(self.certificate, self.key)
-            if self.client_ca is not None:
-                context.load_verify_locations(self.client_ca)
-                context.verify_mode = ssl.CERT_OPTIONAL
-        except (OSError, ssl.SSLError) as wrong:
-            raise AccessError(f"the certificate, its key or the client CA cannot be used: {wrong}") from wrong
-        return context

@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from kschedd.access.users import User
 from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery, openapi
@@ -34,7 +35,7 @@ from kschedd.apiserver.negotiation import (
 from kschedd.apiserver.reading import get_object, list_objects
 from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
 from kschedd.apiserver.resources import Catalogue, built_in, defined_versions, metrics_version
-from kschedd.apiserver.reviews import REVIEWS, User, review
+from kschedd.apiserver.reviews import REVIEWS, review
 from kschedd.apiserver.scheduler_metrics import metrics_page, pod_resources_page
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import (

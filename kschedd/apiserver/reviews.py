@@ -7,8 +7,7 @@ Raises: StatusError.
 from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
-
+from kschedd.access.users import READ_VERBS, User
 from kschedd.apiserver.bodies import checked_kind, read_body
 from kschedd.apiserver.negotiation import json_response
 from kschedd.apiserver.requests import Asked
@@ -29,27 +28,6 @@ REVIEWS: Final = frozenset(
 )
 
 
-_TRUSTED: Final = frozenset(("system:masters", "system:nodes"))
-
-
-@attrs.frozen
-class User:
-    name: str = "system:admin"
-    groups: tuple[str, ...] = ("system:masters", "system:authenticated")
-    impersonated: bool = False  # somebody else asks in this user's name
-
-    @property
-    def may_do_everything(self) -> bool:
-        """Whoever is let in may; one in whose name somebody asks, as a system:masters, or as a kubelet: no roles.
-
-        What a kubelet may not do of this is for the admission plugin NodeRestriction to say.
-        """
-        return not self.impersonated or not _TRUSTED.isdisjoint(self.groups)
-
-
-ANYBODY: Final = User("system:admin")
-
-
 async def review(face: FaceServices, asked: Asked) -> HttpResponse:
     resource = asked.target.resource
     body = read_body(asked.http.body, asked.headers.get("content-type", ""), resource.kind)
@@ -67,7 +45,7 @@ async def review(face: FaceServices, asked: Asked) -> HttpResponse:
             if not spec.get("namespace"):
                 raise StatusError(400, "BadRequest", "no namespace on request")
             answer["spec"] = {}
-            answer["status"] = _rules()
+            answer["status"] = _rules(user)
         case "tokenreviews":
             answer["spec"] = spec
             found = face.tokens.user_of(str(spec.get("token") or ""))
@@ -84,17 +62,21 @@ async def review(face: FaceServices, asked: Asked) -> HttpResponse:
 
 def _allowed(spec: Mapping[str, Any], review: str, user: User) -> dict[str, Any]:
     if review == "selfsubjectaccessreviews":
-        if user.may_do_everything:
+        attributes = spec.get("resourceAttributes") or spec.get("nonResourceAttributes") or {}
+        if user.may_do_everything or (user.read_only and attributes.get("verb") in READ_VERBS):
             return {"allowed": True}
+        if user.read_only:
+            return {"allowed": False, "reason": f"{user.name} is read-only here"}
     elif "system:masters" in (spec.get("groups") or ()):
         return {"allowed": True}
     return {"allowed": False, "reason": "kschedd knows no roles: whoever is let in may do everything"}
 
 
-def _rules() -> dict[str, Any]:
+def _rules(user: User) -> dict[str, Any]:
     everything = ["*"]
+    verbs = sorted(READ_VERBS) if user.read_only else everything
     return {
-        "resourceRules": [{"verbs": everything, "apiGroups": everything, "resources": everything}],
-        "nonResourceRules": [{"verbs": everything, "nonResourceURLs": everything}],
+        "resourceRules": [{"verbs": verbs, "apiGroups": everything, "resources": everything}],
+        "nonResourceRules": [{"verbs": verbs, "nonResourceURLs": everything}],
         "incomplete": False,
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.access.users import Caller
 from kschedd.api.objects import Object
 from kschedd.apiserver.encoding import Encoder
 from kschedd.apiserver.tokens import Tokens
@@ -33,6 +34,7 @@ class FaceServices:
     tokens: Tokens = attrs.field(init=False)
     methods: Mapping[str, Method] = attrs.field(factory=dict)
     identity: Mapping[str, Any] = attrs.field(factory=dict)
+    caller: Caller = attrs.field(factory=Caller)
 
     def __attrs_post_init__(self) -> None:
         self.tokens = Tokens(self.now)

@@ -12,7 +12,10 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.apiserver.access import AccessError, Address, HttpSettings
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import Credentials
+from kschedd.access.listening import TlsListener, open_listeners, raise_file_limit
+from kschedd.apiserver.access import Access
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
@@ -20,8 +23,6 @@ from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.store.service_addresses import SERVICE_RANGE
-
-_FILES = 4096  # descriptors: each watch of a client is a connection
 
 
 @attrs.frozen(eq=False)
@@ -49,7 +50,7 @@ class HttpFace:
 
 @contextlib.asynccontextmanager
 async def http_face(
-    settings: HttpSettings,
+    credentials: Credentials,
     cluster: ClusterBackend,
     version: str,
     most_body: int,
@@ -58,32 +59,23 @@ async def http_face(
     served: ServedVersion = OF_DEFAULT,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
-    access, tls = settings.access(), settings.tls()
-    _raise_file_limit()
-    address = settings.address
-    try:
-        tcp = await trio.open_tcp_listeners(address.port, host=address.host, backlog=1024)
-    except OSError as error:
-        raise AccessError(f"cannot listen on {address}: {error.strerror or error}") from error
+    raise_file_limit()
+    address, secured = credentials.settings.address, credentials.tls is not None
+    tcp = await open_listeners(credentials.settings)
     async with contextlib.AsyncExitStack() as opened:
         for listener in tcp:
             await opened.enter_async_context(listener)
         port = tcp[0].socket.getsockname()[1]
-        url = f"{'https' if tls else 'http'}://{Address(address.host, port)}"
-        listeners = [trio.SSLListener(each, tls) for each in tcp] if tls else list(tcp)
+        url = f"{'https' if secured else 'http'}://{Address(address.host, port)}"
+        listeners = [TlsListener(each, credentials) for each in tcp] if secured else list(tcp)
         face = ApiFace(
-            FaceServices(cluster, served, kubelets="kubelets" not in without), access, version, service_range
+            FaceServices(cluster, served, kubelets="kubelets" not in without),
+            Access(credentials),
+            version,
+            service_range,
         )
         server = HttpServer(face, explain=face.explain, limits=HttpLimits(_most_connections(), most_body))
         yield HttpFace(url, server, face, listeners)
-
-
-def _raise_file_limit() -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _most_connections() -> int:

@@ -30,6 +30,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"
     )
+    _add_listen_flags(parser)
     add_scheduler_flags(parser)
     parser.add_argument(
         "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="a Python file with plugins"
@@ -128,6 +129,45 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_controller_flags(parser)
     parser.set_defaults(run=run)
+
+
+def _add_listen_flags(parser: Any) -> None:
+    group = parser.add_argument_group("the socket on TCP")
+    group.add_argument(
+        "--listen",
+        metavar="tcp://HOST:PORT",
+        help="serve the socket's methods on TCP as well; beyond loopback only with TLS, anywhere only with tokens or "
+        "client certificates",
+    )
+    group.add_argument("--tls-cert", type=path_value, metavar="FILE", help="the server's certificate (PEM)")
+    group.add_argument("--tls-key", type=path_value, metavar="FILE", help="its private key (PEM)")
+    group.add_argument(
+        "--tokens",
+        type=path_value,
+        metavar="FILE",
+        help='who may come in: lines of TOKEN,USER,UID,"GROUPS", mode 0600; users of the group kschedd:read-only '
+        "change nothing",
+    )
+    group.add_argument(
+        "--client-ca", type=path_value, metavar="FILE", help="who has a certificate of this CA may come in (PEM)"
+    )
+
+
+def _listen_settings(options: argparse.Namespace) -> Any:
+    """Raises AccessError."""
+    from kschedd.access.addresses import SCHEME, read_address
+    from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
+    from kschedd.access.errors import AccessError
+
+    files = (options.tls_cert, options.tls_key, options.client_ca, options.tokens)
+    if options.listen is None:
+        if any(files):
+            raise AccessError("--tls-cert, --tls-key, --client-ca and --tokens say how it is served", "--listen")
+        return None
+    if not options.listen.startswith(SCHEME):
+        raise AccessError(f'"{options.listen}": allowed is tcp://HOST:PORT', "--listen")
+    address = read_address(options.listen.removeprefix(SCHEME), "--listen", "tcp://127.0.0.1:7443")
+    return ListenSettings(address, *files, flags=SOCKET_FLAGS, open_locally=False, protocols=())
 
 
 def add_scheduler_flags(parser: Any) -> None:
@@ -267,7 +307,9 @@ def run(options: argparse.Namespace) -> int:
     import trio
 
     from kschedd import daemon
-    from kschedd.apiserver.access import AccessError, HttpSettings, read_address
+    from kschedd.access.addresses import read_address
+    from kschedd.access.credentials import ListenSettings
+    from kschedd.access.errors import AccessError
     from kschedd.store.set_aside import read_ref
 
     level = "debug" if options.verbosity >= _DEBUG_FROM else options.log_level
@@ -280,7 +322,7 @@ def run(options: argparse.Namespace) -> int:
     http = None
     if options.http is not None:
         cert, key, tokens, client_ca = files
-        http = HttpSettings(read_address(options.http), cert, key, client_ca, tokens)
+        http = ListenSettings(read_address(options.http), cert, key, client_ca, tokens)
     given = daemon.DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
         config_file=options.config,
@@ -306,6 +348,7 @@ def run(options: argparse.Namespace) -> int:
         ),
         service_range=options.service_cluster_ip_range,
         without=options.without | ({"kubelets", "controllers"} if options.frozen else frozenset()),
+        listen=_listen_settings(options),
         http=http,
         enable_admission=options.enable_admission_plugins,
         disable_admission=options.disable_admission_plugins,

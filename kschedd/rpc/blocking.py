@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import os
 import select
-import socket
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -23,9 +22,10 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
-from kschedd.rpc.paths import path_to_connect
+from kschedd.rpc.endpoints import TcpEndpoint, connect, endpoint_of, lost_before_admission
+from kschedd.rpc.errors import ConnectionLostError, RpcError, read_wire_error
 from kschedd.rpc.protocol import (
+    AUTHENTICATE,
     FROM_DAEMON,
     NO_MSGID,
     Connection,
@@ -102,7 +102,7 @@ class BlockingSubscription:
 
 
 class BlockingClient:
-    """A connection to the daemon at `path` (default: `default_socket_path()`), open until `close`.
+    """A connection to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), open until `close`.
 
     `timeout` is the time limit of a call in seconds, None for no limit. `output` is the file descriptor of the pipe to
     which the caller writes stream items: waiting for a stream's next item raises BrokenPipeError once that pipe has no
@@ -112,8 +112,8 @@ class BlockingClient:
     def __init__(
         self, path: str | os.PathLike[str] | None = None, *, timeout: float | None = None, output: int | None = None
     ) -> None:
-        where = path_to_connect(path)
-        self.path = str(where)
+        endpoint = endpoint_of(path)
+        self.path = str(endpoint)
         self.timeout = timeout
         self._output = output
         self._connection = Connection(FROM_DAEMON)
@@ -124,15 +124,20 @@ class BlockingClient:
         self._early: deque[Event] = deque()
         self._opening = False
         self._lost: Exception | None = None
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket = connect(endpoint)
+        if isinstance(endpoint, TcpEndpoint):
+            self._authenticate(endpoint)
+
+    def _authenticate(self, endpoint: TcpEndpoint) -> None:
+        if not endpoint.token:
+            return  # the certificate has done it
         try:
-            self._socket.connect(self.path)
-        except (FileNotFoundError, ConnectionRefusedError):
+            self.call(AUTHENTICATE, token=endpoint.token)
+        except ConnectionLostError:
+            raise lost_before_admission(endpoint) from None
+        except BaseException:
             self._socket.close()
-            raise NoDaemonError(self.path) from None
-        except OSError as error:
-            self._socket.close()
-            raise SocketPathError(self.path, f"cannot connect: {error.strerror or error}") from error
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -221,11 +226,18 @@ class BlockingClient:
         """Waits until the socket is readable. Raises BrokenPipeError if the output pipe has no reader."""
         if self._output is None or self._lost is not None:
             return
+        if self._decrypted() > 0:
+            return
         poll = select.poll()
         poll.register(self._socket.fileno(), select.POLLIN)
         poll.register(self._output, 0)  # poll reports POLLERR without it being requested
         if any(descriptor == self._output for descriptor, _ in poll.poll()):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+    def _decrypted(self) -> int:
+        """Bytes that TLS has taken off the socket already, of which polling knows nothing."""
+        pending = getattr(self._socket, "pending", None)
+        return 0 if pending is None else int(pending())
 
     def _read_more(self, deadline: float | None) -> None:
         """Waits for the next bytes and processes their messages. Raises TimeoutError past the deadline."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Self
 
 import attrs
@@ -25,10 +26,19 @@ import trio
 
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError, read_wire_error
+from kschedd.rpc.endpoints import (
+    CONNECT_S,
+    TcpEndpoint,
+    connection_error,
+    endpoint_of,
+    lost_before_admission,
+    tls_context,
+)
+from kschedd.rpc.errors import ConnectionLostError, RpcError, SocketPathError, read_wire_error
 from kschedd.rpc.outbox import pump
-from kschedd.rpc.paths import default_socket_path, path_to_connect
+from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import (
+    AUTHENTICATE,
     FROM_DAEMON,
     NO_MSGID,
     Connection,
@@ -121,18 +131,18 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def connect(cls, path: str | os.PathLike[str] | None = None) -> AsyncIterator[Self]:
-        """A client of the daemon at `path` (default: `default_socket_path()`), closed with the block.
+        """A client of the daemon at `path` (see `endpoints`; default: `default_socket_path()`), closed with the block.
 
         Raises NoDaemonError if no daemon answers, SocketPathError if the path cannot be used.
         """
-        where = path_to_connect(path)
-        try:
-            stream: trio.abc.Stream = await trio.open_unix_socket(where)
-        except (FileNotFoundError, ConnectionRefusedError):
-            raise NoDaemonError(str(where)) from None
-        except OSError as error:
-            raise SocketPathError(str(where), f"cannot connect: {error.strerror or error}") from error
-        async with cls.over(stream, str(where)) as client:
+        endpoint = endpoint_of(path)
+        stream = await _open(endpoint)
+        async with cls.over(stream, str(endpoint)) as client:
+            if isinstance(endpoint, TcpEndpoint) and endpoint.token:
+                try:
+                    await client.call(AUTHENTICATE, token=endpoint.token)
+                except ConnectionLostError:
+                    raise lost_before_admission(endpoint) from None
             yield client
 
     @classmethod
@@ -290,3 +300,28 @@ class Client:
         for subscription in self._subscriptions.values():
             subscription._end(failure)
         self._subscriptions.clear()
+
+
+async def _open(endpoint: Path | TcpEndpoint) -> trio.abc.Stream:
+    """Raises NoDaemonError, SocketPathError."""
+    try:
+        if isinstance(endpoint, Path):
+            return await trio.open_unix_socket(endpoint)
+        host, port = endpoint.address.host, endpoint.address.port
+        with trio.fail_after(CONNECT_S):
+            if not endpoint.tls:
+                return await trio.open_tcp_stream(host, port)
+            plain, name = await trio.open_tcp_stream(host, port), endpoint.server_name or host
+            secured = trio.SSLStream(plain, tls_context(endpoint), server_hostname=name, https_compatible=True)
+            try:
+                await secured.do_handshake()
+            except BaseException:
+                await trio.aclose_forcefully(plain)
+                raise
+            return secured
+    except trio.TooSlowError:
+        raise SocketPathError(str(endpoint), f"cannot connect: no answer within {CONNECT_S:g} s") from None
+    except trio.BrokenResourceError as broken:
+        raise SocketPathError(str(endpoint), f"cannot connect: {broken.__cause__ or broken}") from broken
+    except OSError as error:
+        raise connection_error(endpoint, error) from error

@@ -44,6 +44,7 @@ CODES: dict[str, str] = {
     "too_many_requests": "a disruption budget does not allow the eviction now: try again later; `data` has the "
     "budget's name as `budget`, what it lacks as `why`, the seconds to wait as `retry_after_s` (0: none said)",
     "too_slow": "items came faster than they were read, or answers: resume from the last one read",
+    "unauthenticated": "nobody knows who asks: the first message has to be `rpc.authenticate` with a valid token",
     "unknown_method": "there is no such method; `data.did_you_mean` has near names",
 }
 
@@ -122,6 +123,18 @@ class UnknownMethodError(KscheddError):
         similar_names = " or ".join(f'"{name}"' for name in self.did_you_mean)
         hint = f"did you mean {similar_names}?" if similar_names else "`rpc.methods` lists them all"
         return f'no method "{self.method}"; {hint}'
+
+
+@attrs.define(eq=False)
+class ReadOnlyError(KscheddError):
+    """A method that changes something, called by a user who may only read."""
+
+    method: str
+    user: str
+    rpc_code: ClassVar[str] = "forbidden"
+
+    def __str__(self) -> str:
+        return f"{self.method} changes something, and {self.user} may only read here: another token is needed"
 
 
 @attrs.frozen

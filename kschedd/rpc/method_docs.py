@@ -32,6 +32,12 @@ with BlockingClient() as daemon:
 
 `kschedd.rpc.client.Client` is the same for Trio programs.
 
+With `kschedd run --listen tcp://HOST:PORT` it speaks the same on TCP: with TLS, or in plaintext on loopback only. There
+the first message has to be the request `[0, 1, "rpc.authenticate", [{"token": TOKEN}]]`, unless the client shows a
+certificate of `--client-ca`; the answer says who one is, and others may follow before it. The clients above take
+`tcp://HOST:PORT` for a path, as do `--socket` and `$KSCHEDD_SOCKET`; the token is in `$KSCHEDD_TOKEN_FILE` or
+`$KSCHEDD_TOKEN`, the CA in `$KSCHEDD_CA_FILE`. Users of the group `kschedd:read-only` may call what does not write.
+
 ## Messages
 
 | message | bytes are the MessagePack of |
@@ -72,6 +78,10 @@ column; where there is none, whoever asks for more waits.
 | events that a stream may be behind | 200000 | `too_slow` |
 | clients | 128, and 16 more for short visits without streams | `too_many` |
 | clients of one process | 96 | `too_many` |
+| clients on TCP | 64, so that the Unix socket always has places | `too_many` |
+| connections by TCP that have not said who they are | 64; then the one that took longest is closed | |
+| time to say so, the TLS handshake included | 10 s, then it is closed | |
+| bytes of the message that says so | 16384 | `unauthenticated` |
 | faults told of one text of manifests | 1000, then the rest is not read | |
 
 When 128 are connected, a client that has no stream and no request, and has sent nothing for a second, gives its
@@ -109,6 +119,8 @@ def methods_page(table: Mapping[str, Method]) -> str:
 
 def _section(method: Method) -> str:
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
+    if not method.reads:
+        parts.append("\nIt writes: read-only users are refused.\n")
     if method.params:
         rows = "".join(_row(param) for param in method.params)
         parts.append(f"\n| parameter | type | default | meaning |\n|---|---|---|---|\n{rows}")

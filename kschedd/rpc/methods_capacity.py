@@ -47,6 +47,7 @@ class CapacityMethods:
                     Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
                     Param("shapes", "map[]", False, [], "kinds of nodes to try one of: `{manifest, name?, price?}`"),
                 ),
+                reads=True,
                 doc="How many more pods of each spec the cluster takes as it is now, each spec by itself or all "
                 "together: found by scheduling one after the other on a copy, without preemption. Nothing is changed.",
                 returns="An array of `{specs: [{kind, namespace, name}], fits, nodes, limited, why, lacking, shapes: "
@@ -62,6 +63,7 @@ class CapacityMethods:
                     Param("shapes", "map[]", doc="kinds of nodes: `{manifest, name?, price?}`"),
                     Param("limit", "integer", False, 512, "nodes of each shape at most", (), 1, MOST_NODES),
                 ),
+                reads=True,
                 doc="How many more nodes of these shapes it takes until all in the manifests has a place: found "
                 "on forks with all controllers. Of one shape it is the smallest number; of several, "
                 "a cheap set of which no node can be left out. Nothing is changed.",
@@ -76,6 +78,7 @@ class CapacityMethods:
                     Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
                     Param("versions", "string[]", False, [], "instead: two versions of Kubernetes, such as 1.36"),
                 ),
+                reads=True,
                 doc="Runs one workload under two configurations, or by the decisions of two versions of Kubernetes, "
                 "each on a fork of the cluster with the same random numbers. Nothing is changed. For versions without "
                 "a workload, each pod of the cluster is decided about by itself, as if it were to be scheduled now.",

@@ -55,6 +55,7 @@ class ConfigMethods:
             Method(
                 "config.values",
                 self.values,
+                reads=True,
                 doc="Every value in force, and where it was said: file and line, a flag, a change while the daemon "
                 "runs, or the release whose default it is.",
                 returns="An array of `{path, value, origin}`; profiles and plugins stand in a path by name.",
@@ -63,6 +64,7 @@ class ConfigMethods:
                 "config.check",
                 self.check,
                 (_TEXT, _SOURCE),
+                reads=True,
                 doc="What is wrong with a configuration file, all of it. Files that it names are not read.",
                 returns=f"`{{release, errors: [], warnings: []}}`, each {_FAULT}; release is that whose defaults hold, "
                 "null where there are errors.",
@@ -71,6 +73,7 @@ class ConfigMethods:
                 "config.show",
                 self.show,
                 (_TEXT, _SOURCE),
+                reads=True,
                 doc="As `config.values`, of a file.",
                 returns="An array of `{path, value, origin}`.",
             ),
@@ -78,10 +81,16 @@ class ConfigMethods:
                 "config.convert",
                 self.convert,
                 (
-                    Param("text", "string", False, doc="the file's text; the configuration in force if there is none"),
+                    Param(
+                        "text",
+                        "string",
+                        False,
+                        doc="the file's text; the configuration in force if there is none",
+                    ),
                     _SOURCE,
                     Param("upstream", "boolean", False, False, "leave out what kube-scheduler does not have"),
                 ),
+                reads=True,
                 doc="A configuration as KubeSchedulerConfiguration v1, with a comment for what has no counterpart.",
                 returns="`{text}`.",
             ),
@@ -116,6 +125,7 @@ class ConfigMethods:
             Method(
                 "config.changes",
                 self.changes,
+                reads=True,
                 doc="The changes that can be undone, the newest last.",
                 returns=f"An array of {_CHANGE}.",
             ),

@@ -47,6 +47,7 @@ class DaemonMethods:
             Method(
                 "daemon.info",
                 self.info,
+                reads=True,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
                 "resource_version, epoch, journal, read_only, faults, plugins, limits: {max_request_body_bytes, "

@@ -52,10 +52,17 @@ class DebugMethods:
         names = ", ".join(VARIABLES)
         number = Param("id", "integer", doc="of the breakpoint", minimum=1)
         return [
-            Method("debug.state", self.state, doc="Whether scheduling is stopped, and where.", returns=f"{STATE}."),
+            Method(
+                "debug.state",
+                self.state,
+                reads=True,
+                doc="Whether scheduling is stopped, and where.",
+                returns=f"{STATE}.",
+            ),
             Method(
                 "debug.watch",
                 self.watch,
+                reads=True,
                 doc="That state now, and whenever it changes.",
                 returns="`{stream}`.",
                 items=f"{STATE}.",
@@ -134,6 +141,7 @@ class DebugMethods:
                 "debug.where",
                 self.where,
                 (Param("nodes", "integer", False, 20, "at most so many of each list", (), 0, _MOST_NODES),),
+                reads=True,
                 doc="All that is known of the attempt that is stopped.",
                 returns="The state, and `attempt`: null if none is stopped, else `{number, nodes, narrowed_to, "
                 "pre_filter, left: {count, nodes}, rejected: {count, nodes: [{node, plugin, reasons}]}, scores: "
@@ -167,6 +175,7 @@ class DebugMethods:
             Method(
                 "debug.break_list",
                 self.break_list,
+                reads=True,
                 doc="The breakpoints.",
                 returns=f"An array of {_BREAKPOINT}.",
             ),

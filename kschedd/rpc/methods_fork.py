@@ -67,7 +67,11 @@ class ForkMethods:
                 returns=f"{_INFO}.",
             ),
             Method(
-                "fork.list", self.list, doc="The forks there are, the oldest first.", returns=f"An array of {_INFO}."
+                "fork.list",
+                self.list,
+                reads=True,
+                doc="The forks there are, the oldest first.",
+                returns=f"An array of {_INFO}.",
             ),
             Method(
                 "fork.discard",
@@ -111,6 +115,7 @@ class ForkMethods:
                 "fork.diff",
                 self.diff,
                 (_FORK,),
+                reads=True,
                 doc="What is different in a fork from when it was made.",
                 returns=f"`{{pods, nodes, objects, config, usage, budgets, elapsed_s}}`: pods are {_POD}; nodes are "
                 "`{sign, name, what}`; objects `{sign, kind, namespace, name, what}`, without those that controllers "
@@ -122,6 +127,7 @@ class ForkMethods:
                 "fork.export",
                 self.export,
                 (_FORK,),
+                reads=True,
                 doc="What calls changed in a fork, as manifests to be applied.",
                 returns="`{manifests, deleted, config}`: manifests is YAML, empty if nothing was written; deleted are "
                 "the objects that were deleted or evicted, `{kind, namespace, name}`; config the changes of the "

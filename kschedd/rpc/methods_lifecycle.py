@@ -50,6 +50,7 @@ class LifecycleMethods:
             Method(
                 "nodes.zones",
                 self.zones,
+                reads=True,
                 doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast "
                 "their nodes get NoExecute taints; and which nodes something is about to happen to.",
                 returns="`{zones, nodes}`: zones as `{zone, region, state, ready, not_ready, rate, waiting}`, rate in "
@@ -59,6 +60,7 @@ class LifecycleMethods:
             Method(
                 "nodes.leaving",
                 self.leaving,
+                reads=True,
                 doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
                 returns="`{pods: [...]}`, each `{namespace, name, node, taints, since, at}`, times in RFC 3339, the "
                 "next first.",

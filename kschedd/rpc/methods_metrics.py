@@ -23,6 +23,7 @@ class MetricsMethods:
                 "metrics.get",
                 self.get,
                 (Param("prefix", "string", False, "", "those whose names begin so"),),
+                reads=True,
                 doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
                 returns="`{text}`, in Prometheus' text format.",
             ),

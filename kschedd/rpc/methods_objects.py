@@ -126,7 +126,14 @@ class ObjectMethods:
                 doc="Replaces one object that is there. Its status stays as it is.",
                 returns=WARNED,
             ),
-            Method("objects.get", self.get, (KIND, NAME, NAMESPACE, MANAGERS), doc="Reads one object.", returns=OBJECT),
+            Method(
+                "objects.get",
+                self.get,
+                (KIND, NAME, NAMESPACE, MANAGERS),
+                reads=True,
+                doc="Reads one object.",
+                returns=OBJECT,
+            ),
             Method(
                 "objects.list",
                 self.list,
@@ -139,6 +146,7 @@ class ObjectMethods:
                     FIELDS,
                     MANAGERS,
                 ),
+                reads=True,
                 doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
                 "scheduler's, which are kept in memory only.",
                 large=True,
@@ -199,6 +207,7 @@ class ObjectMethods:
             Method(
                 "objects.kinds",
                 self.kinds,
+                reads=True,
                 doc="Every kind there is, those of which there are only objects among them.",
                 returns="An array of `{name, plural, singular, short_names, api_version, namespaced, known, count}`.",
             ),
@@ -223,6 +232,7 @@ class ObjectMethods:
                         _LONGEST_PAUSE_S,
                     ),
                 ),
+                reads=True,
                 doc="Follows changes; of the kind Event, those of the scheduler's events too. To resume after a break, "
                 "give the last resource_version seen, and the epoch; `gone` is answered where that is too long ago, or "
                 "of another history than this daemon's: list again. A stream that falls too "

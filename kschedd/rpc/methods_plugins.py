@@ -24,6 +24,7 @@ class PluginMethods:
             Method(
                 "plugins.list",
                 self.list,
+                reads=True,
                 doc="Plugins that are not built in: those of `--plugin` files and of installed packages.",
                 returns="An array of `{name, source, points, profiles}`.",
             ),

@@ -47,6 +47,7 @@ class QueueMethods:
                     Param("place", "string", False, doc="null: everywhere", choices=PLACES),
                     Param("limit", "integer", False, doc="at most so many pods", minimum=0),
                 ),
+                reads=True,
                 doc="The pods that have no node yet and where in the queue they are, those next in line first.",
                 large=True,
                 returns=f"`{{counts: {{PLACE: number}}, pods: [{{{_FIELDS}}}]}}`: {_MEANING}.",
@@ -55,6 +56,7 @@ class QueueMethods:
                 "queue.pod",
                 self.pod,
                 (_POD,),
+                reads=True,
                 doc="One pod of the queue and its way through it, as far as it is still recorded.",
                 returns=f"`{{{_OPTIONAL}, first_attempt, held_s, history: "
                 f"[{{time_s, time, from, to, event, plugin, seen}}]}}`: {_MEANING}. Of a pod that has left the queue "
@@ -87,6 +89,7 @@ class QueueMethods:
             Method(
                 "waiting.list",
                 self.waiting,
+                reads=True,
                 doc="The pods that have a node reserved and wait at Permit.",
                 returns="An array of `{pod, node, plugins: {NAME: seconds left}}`.",
             ),

@@ -28,7 +28,16 @@ class ReportMethods:
             Method(
                 "report.page",
                 self.page,
-                (Param("redact", "boolean", False, False, doc="made-up names in place of those of the cluster"),),
+                (
+                    Param(
+                        "redact",
+                        "boolean",
+                        False,
+                        False,
+                        doc="made-up names in place of those of the cluster",
+                    ),
+                ),
+                reads=True,
                 doc="A report of what is kept: utilisation and pending pods over time, how nodes were filtered, zones, "
                 "the slowest attempts. Made in a thread, on a fork.",
                 returns="`{page}`: HTML that loads nothing.",

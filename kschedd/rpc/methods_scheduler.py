@@ -50,11 +50,14 @@ class SchedulerMethods:
 
     def table(self) -> list[Method]:
         return [
-            Method("scheduler.status", self.status, doc="How the scheduler is doing.", returns=f"{_STATUS}."),
+            Method(
+                "scheduler.status", self.status, reads=True, doc="How the scheduler is doing.", returns=f"{_STATUS}."
+            ),
             Method(
                 "scheduler.watch",
                 self.watch,
                 (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least", (), 0, _LONGEST_S),),
+                reads=True,
                 doc="The status again and again, when it has changed.",
                 returns="`{stream}`.",
                 items=f"{_STATUS}.",
@@ -62,6 +65,7 @@ class SchedulerMethods:
             Method(
                 "scheduler.config",
                 self.config,
+                reads=True,
                 doc="The configuration in force.",
                 returns="`{profiles: [{schedulerName, percentageOfNodesToScore, plugins: {POINT: [{name, weight?}]}, "
                 "pluginConfig: {NAME: args}}], percentageOfNodesToScore, podInitialBackoffSeconds, "
@@ -85,6 +89,7 @@ class SchedulerMethods:
                     Param("pod", "string", False, doc="only those about `namespace/name`"),
                     Param("limit", "integer", False, 100, "only the latest so many", minimum=0, maximum=100_000),
                 ),
+                reads=True,
                 doc="The latest attempts, the newest last.",
                 returns=f"An array of {_DECISION}.",
             ),
@@ -93,11 +98,14 @@ class SchedulerMethods:
                 self.explain,
                 (
                     Param(
-                        "pod", "string|map", doc="`namespace/name` of a pod that is or was there, or a pod's manifest"
+                        "pod",
+                        "string|map",
+                        doc="`namespace/name` of a pod that is or was there, or a pod's manifest",
                     ),
                     Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
                     Param("node", "string", False, doc="suggest what would have this node pass"),
                 ),
+                reads=True,
                 doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or "
                 "as they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
                 "judged as if it had just been created, beside a pod of its name if there is one.",

@@ -26,7 +26,7 @@ class TimeMethods:
 
     def table(self) -> list[Method]:
         return [
-            Method("time.get", self.get, doc="The cluster's time.", returns=f"{_TIME}."),
+            Method("time.get", self.get, reads=True, doc="The cluster's time.", returns=f"{_TIME}."),
             Method(
                 "time.set_speed",
                 self.set_speed,

@@ -19,6 +19,7 @@ class UsageMethods:
             Method(
                 "nodes.usage",
                 self.usage,
+                reads=True,
                 doc="What is requested of every node, as the scheduler counts it: pods that are about to be bound are "
                 "counted. One array for each column, the same node at the same place in all of them.",
                 returns="`{nodes: [string], zones: [string], cordoned: [boolean], pods: [integer], "

@@ -14,6 +14,7 @@ import stat
 import tempfile
 from pathlib import Path
 
+from kschedd.access.addresses import SCHEME
 from kschedd.rpc.errors import SocketPathError
 
 SOCKET_NAME = "kschedd.sock"
@@ -21,8 +22,10 @@ VARIABLE = "KSCHEDD_SOCKET"
 
 
 def default_socket_path() -> Path:
-    """The socket path of daemon and clients if none is given. Does not access the disk."""
+    """The socket path of daemon and clients if none is given. Does not access the disk. Raises SocketPathError."""
     if given := os.environ.get(VARIABLE):
+        if given.startswith(SCHEME):
+            raise SocketPathError(given, f"${VARIABLE} is an address for clients; a daemon listens there with --listen")
         return Path(given)
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
         return Path(runtime) / "kschedd" / SOCKET_NAME

@@ -37,6 +37,8 @@ from kschedd.values import run_steps
 T = TypeVar("T")
 
 REQUEST, RESPONSE, NOTIFICATION = 0, 1, 2
+#: The method by which a client on the network says who it is.
+AUTHENTICATE = "rpc.authenticate"
 MAX_MSGID = 2**32 - 1
 #: The msgid of an error that responds to no particular request. Clients should count from 1.
 NO_MSGID = 0
@@ -243,6 +245,23 @@ class Connection:
         except (msgpack.UnpackException, ValueError) as error:
             found.append(ProtocolFault(_no_messagepack(error), None, True))
         self.closed = True
+
+
+def first_message(data: bytes, limits: Limits) -> tuple[Event, bytes] | None:
+    """The first message of a stream that has begun with these bytes, and what follows it; None as long as it is not
+    complete."""
+    framing = _unpacker(limits)
+    try:
+        framing.feed(data[: limits.message + 1])
+        framing.skip()
+        end = framing.tell()
+    except msgpack.OutOfData:
+        return (_too_large(limits, None), b"") if len(data) > limits.message else None
+    except (msgpack.UnpackException, ValueError) as error:
+        return ProtocolFault(_no_messagepack(error), None, True), b""
+    if end > limits.message:
+        return _too_large(limits, None), b""
+    return _unpacked(data[:end], limits), data[end:]
 
 
 def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Event]:

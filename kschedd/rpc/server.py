@@ -8,16 +8,20 @@ has ended; or by cancellation, which disconnects all clients.
 from __future__ import annotations
 
 import itertools
+import pwd
 import socket
 import struct
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import attrs
 import structlog
 import trio
 
+from kschedd.access.users import Caller, User
 from kschedd.rpc.protocol import NO_MSGID, encode_error
+from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.session import ClientSession, SessionLimits, Shared
 from kschedd.rpc.table import Method
 
@@ -32,6 +36,7 @@ class Places:
     clients: int = 128
     reserve: int = 16
     of_one_process: int = 96
+    remote: int = 64  # by TCP, so that there is always a place left on the Unix socket
     idle_s: float = 1.0  # a client without streams and requests that has sent nothing for so long is idle
 
 
@@ -58,7 +63,7 @@ class Server:
         self._places = places or Places()
         self._shared = shared or Shared()
         self._log = log or structlog.get_logger("kschedd.rpc")
-        self._sessions: dict[ClientSession, int] = {}  # value: the client's process id, 0 if unknown
+        self._sessions: dict[ClientSession, Caller] = {}
         self._numbers = itertools.count(1)
         self._grace_s = 0.0
         self._stop = trio.Event()
@@ -69,12 +74,18 @@ class Server:
         return len(self._sessions)
 
     async def serve(
-        self, listeners: Sequence[Listener], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+        self,
+        listeners: Sequence[Listener],
+        remote: RemoteDoor | None = None,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Serves until `shut_down`; closes the listeners. Reports started once it accepts."""
         async with trio.open_nursery() as clients:
             async with trio.open_nursery() as accepting:
                 accepting.start_soon(self._accept, listeners, clients)
+                if remote is not None:
+                    accepting.start_soon(self._accept_remote, remote, clients)
                 task_status.started()
                 await self._stop.wait()
                 accepting.cancel_scope.cancel()
@@ -89,18 +100,31 @@ class Server:
     async def _accept(self, listeners: Sequence[Listener], clients: trio.Nursery) -> None:
         await trio.serve_listeners(self._serve_client, list(listeners), handler_nursery=clients)
 
+    async def _accept_remote(self, door: RemoteDoor, clients: trio.Nursery) -> None:
+        async def serve(stream: trio.SocketStream) -> None:
+            admitted = await door.admit(stream)
+            if admitted is not None:
+                await self._serve_caller(admitted.stream, admitted.caller, admitted.early)
+
+        await trio.serve_listeners(serve, door.listeners, handler_nursery=clients)
+
     async def _serve_client(self, stream: trio.abc.Stream) -> None:
-        process, user = _who(stream)
-        name = f"{next(self._numbers)}{f' (pid {process}, uid {user})' if process else ''}"
+        await self._serve_caller(stream, peer_of(stream))
+
+    async def _serve_caller(self, stream: trio.abc.Stream, caller: Caller, early: bytes = b"") -> None:
+        shown = caller.shown
+        name = f"{next(self._numbers)}{f' ({shown})' if shown else ''}"
         if self._stop.is_set():
             await self._turn_away(stream, name, "shutting_down", "the daemon is ending")
             return
-        refusal, terms = self._place_for(process)
+        refusal, terms = self._place_for(caller)
         if refusal:
             await self._turn_away(stream, name, "too_many", refusal)
             return
-        session = ClientSession(stream, name, self._methods, self._identity, terms, self._shared, self._log)
-        self._sessions[session] = process
+        session = ClientSession(
+            stream, name, self._methods, self._identity, terms, self._shared, self._log, caller, early
+        )
+        self._sessions[session] = caller
         self._log.debug("rpc.client_came", client=name)
         try:
             await session.run()
@@ -108,14 +132,20 @@ class Server:
             del self._sessions[session]
             self._log.debug("rpc.client_ended", client=name)
 
-    def _place_for(self, process: int) -> tuple[str, SessionLimits]:
-        """Why there is no place for another client of this process, "" if there is one; and the client's limits."""
-        places = self._places
+    def _place_for(self, caller: Caller) -> tuple[str, SessionLimits]:
+        """Why there is no place for another client of this caller, "" if there is one; and the client's limits."""
+        places, process = self._places, caller.process
         there = [session for session in self._sessions if not session.ending]
-        own = [session for session in there if process and self._sessions[session] == process]
-        if len(own) >= places.of_one_process:
-            why = f"process {process} has {len(own)} connections, the most one may have"
-            return ("" if self._end_idle(own, why) else why), self._terms
+        if process:
+            own = [session for session in there if self._sessions[session].process == process]
+            if len(own) >= places.of_one_process:
+                why = f"process {process} has {len(own)} connections, the most one may have"
+                return ("" if self._end_idle(own, why) else why), self._terms
+        if caller.address:
+            remote = [session for session in there if self._sessions[session].address]
+            if len(remote) >= places.remote:
+                why = f"{len(remote)} clients are connected by TCP, the most there may be"
+                return ("" if self._end_idle(remote, why) else why), self._terms
         if len(there) < places.clients:
             return "", self._terms
         why = f"{len(there)} clients are connected, the most there may be"
@@ -145,11 +175,19 @@ class Server:
                 pass
 
 
-def _who(stream: trio.abc.Stream) -> tuple[int, int]:
-    """Process id and user id of the peer if the system provides them, else 0."""
+def peer_of(stream: trio.abc.Stream) -> Caller:
+    """Who is at the other end of a Unix socket, as far as the system tells."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
-        return 0, 0
+        return Caller()
     if not hasattr(socket, "SO_PEERCRED"):
-        return 0, 0
+        return Caller()
     pid, uid, _gid = struct.unpack("3i", stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return pid, uid
+    return Caller(User(_login_name(uid), uid=str(uid)), pid, uid)
+
+
+@cache
+def _login_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

@@ -24,6 +24,7 @@ import attrs
 import structlog
 import trio
 
+from kschedd.access.users import Caller
 from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError, wire_error
 from kschedd.rpc.params import bind
@@ -43,7 +44,7 @@ from kschedd.rpc.protocol import (
     unpack_in_slices,
 )
 from kschedd.rpc.sending import Outbox, Pieces, Total
-from kschedd.rpc.table import Call, Large, Method, StreamProducer, find_method
+from kschedd.rpc.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.rpc.turns import FairLimiter, Turns
 from kschedd.rpc.workers import WorkerPool
 
@@ -92,7 +93,11 @@ class ClientSession:
         terms: SessionLimits,
         shared: Shared,
         log: structlog.typing.FilteringBoundLogger,
+        caller: Caller | None = None,
+        early: bytes = b"",
     ) -> None:
+        self.caller = caller or Caller()
+        self._early = early  # what came before the session began
         self.methods = methods
         self.identity = identity
         self.turns = shared.turns
@@ -193,10 +198,14 @@ class ClientSession:
 
     async def _read(self) -> None:
         while True:
-            try:
-                data = await self._stream.receive_some(_CHUNK)
-            except trio.BrokenResourceError:
-                data = b""
+            data: bytes | bytearray
+            if self._early:
+                data, self._early = self._early, b""
+            else:
+                try:
+                    data = await self._stream.receive_some(_CHUNK)
+                except trio.BrokenResourceError:
+                    data = b""
             self._active_at = trio.current_time()
             await self._take(data)
             while self._unstarted:
@@ -303,6 +312,7 @@ class ClientSession:
 
         try:
             method = find_method(self.methods, message.method)
+            check_may_call(self.caller, method)
             args = bind(method.name, method.params, message.params)
             call = Call(method.name, args, self._name, self, open_stream, message.size)
             await self._outbox.room()

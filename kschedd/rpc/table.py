@@ -26,9 +26,10 @@ from typing import Any, Protocol
 
 import attrs
 
-from kschedd.rpc.errors import UnknownMethodError
+from kschedd.access.users import Caller
+from kschedd.rpc.errors import ReadOnlyError, UnknownMethodError
 from kschedd.rpc.params import Param, similar_names
-from kschedd.rpc.protocol import encode_pieces
+from kschedd.rpc.protocol import AUTHENTICATE, encode_pieces
 from kschedd.rpc.turns import Turns
 from kschedd.rpc.workers import Workers
 
@@ -85,6 +86,9 @@ class ClientServices(Protocol):
     @property
     def identity(self) -> Mapping[str, Any]: ...
 
+    @property
+    def caller(self) -> Caller: ...
+
     def cancel_stream(self, stream_id: int) -> bool: ...
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
@@ -97,7 +101,7 @@ class Call:
 
     method: str
     args: dict[str, Any]
-    client: str  # for logs: "client 3 (pid 4711, uid 1000)"
+    client: str  # for logs: "3 (pid 4711, uid 1000)", "4 (ann from 10.0.0.1)"
     services: ClientServices
     _open: Callable[[StreamProducer], int]
     size: int = 0  # of the request in bytes if it is large, else 0
@@ -119,7 +123,11 @@ def _documented(_instance: Any, _attribute: Any, value: str) -> None:
 
 @attrs.frozen
 class Method:
-    """A method of the table. `doc`, `returns` and `items` (what a stream's items are) are Markdown."""
+    """A method of the table. `doc`, `returns` and `items` (what a stream's items are) are Markdown.
+
+    `reads`: it changes nothing in the daemon, so users who are read-only may call it. All others are writes, which they
+    are refused and which the audit log has.
+    """
 
     name: str
     handler: Callable[[Call], Awaitable[Any]] = attrs.field(repr=False)
@@ -128,6 +136,7 @@ class Method:
     returns: str = ""
     items: str = ""
     large: bool = False  # its result grows with the cluster
+    reads: bool = False
 
     def __attrs_post_init__(self) -> None:
         names = [param.name for param in self.params]
@@ -151,6 +160,12 @@ def find_method(table: Mapping[str, Method], name: str) -> Method:
     return method
 
 
+def check_may_call(caller: Caller, method: Method) -> None:
+    """Raises ReadOnlyError where the caller may only read and the method writes."""
+    if caller.user.read_only and not method.reads:
+        raise ReadOnlyError(method.name, caller.user.name)
+
+
 def describe(method: Method) -> dict[str, Any]:
     """The description of a method in the result of `rpc.methods`."""
     params = []
@@ -170,7 +185,13 @@ def describe(method: Method) -> dict[str, Any]:
         if param.maximum is not None:
             entry["maximum"] = param.maximum
         params.append(entry)
-    entry = {"name": method.name, "doc": method.doc, "params": params, "returns": method.returns}
+    entry = {
+        "name": method.name,
+        "doc": method.doc,
+        "params": params,
+        "returns": method.returns,
+        "writes": not method.reads,
+    }
     if method.items:
         entry["items"] = method.items
     return entry
@@ -184,6 +205,15 @@ async def _ping(call: Call) -> dict[str, Any]:
     return {"pong": True, **call.services.identity}
 
 
+async def _authenticate(call: Call) -> dict[str, Any]:
+    return who_is(call.services.caller)
+
+
+def who_is(caller: Caller) -> dict[str, Any]:
+    user = caller.user
+    return {"user": user.name, "groups": list(user.groups), "read_only": user.read_only}
+
+
 async def _cancel(call: Call) -> dict[str, Any]:
     return {"cancelled": call.services.cancel_stream(call["stream"])}
 
@@ -192,21 +222,33 @@ BUILT_IN: tuple[Method, ...] = (
     Method(
         "rpc.methods",
         _methods,
+        reads=True,
         doc="Every method of this daemon, for programs that write clients or complete names.",
         returns="An array of maps `{name, doc, params: [{name, type, required, doc, default?, choices?, minimum?, "
-        "maximum?}], returns, items?}`.",
+        "maximum?}], returns, writes, items?}`: writes is what read-only users are refused.",
     ),
     Method(
         "rpc.ping",
         _ping,
+        reads=True,
         doc="Answers at once: shows that the daemon lives and which one it is.",
         returns="`{pong, server?, version?, pid?, epoch?, max_request_body_bytes?}`: pong is true, the rest what the "
         "daemon says of itself.",
     ),
     Method(
+        AUTHENTICATE,
+        _authenticate,
+        (Param("token", "string", False, doc="one of the daemon's token file"),),
+        reads=True,
+        doc="Says who one is. On TCP it has to be the first message, with a token, unless a client certificate tells; "
+        "later, and on the Unix socket, where whoever may open it is let in, it only tells.",
+        returns="`{user, groups, read_only}`.",
+    ),
+    Method(
         "stream.cancel",
         _cancel,
         (Param("stream", "integer", doc="the id that the opening call returned", minimum=0),),
+        reads=True,
         doc="Ends a stream of this connection. Its `stream.end` follows with code `cancelled`; items "
         "that were on their way may come before it. May be sent as a notification.",
         returns="A map with `cancelled`: false if there is no such stream (any more).",

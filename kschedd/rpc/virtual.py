@@ -18,6 +18,7 @@ from typing import Any, Generic, Never, TypeVar
 import attrs
 import trio
 
+from kschedd.access.users import Caller
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
@@ -213,6 +214,7 @@ class VirtualDaemon:
         own = DaemonState("in virtual time", "(none)", cluster.engine.start_s, pid=0, machine_s=cluster.clock.now)
         self.methods: Mapping[str, Method] = method_table(methods(cluster, own))
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
+        self.caller = Caller()
         self.turns, self.workers = Turns(), AtOnce()
         self.written: list[tuple[int, int]] = []  # after which version, up to which: what calls themselves wrote
 

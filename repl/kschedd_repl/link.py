@@ -16,7 +16,8 @@ from typing import Any
 import trio
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.client import Client, Subscription, default_socket_path
+from kschedd.rpc.client import Client, Subscription
+from kschedd.rpc.endpoints import endpoint_of
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
 
 _RETRY_S = 0.3
@@ -83,7 +84,7 @@ class DaemonConnection:
             with trio.move_on_after(2 * _RETRY_S):
                 await self._up.wait()
         if self.client is None:
-            raise NoDaemonError(str(self.path or default_socket_path()))
+            raise NoDaemonError(str(endpoint_of(self.path)))
         return self.client
 
 

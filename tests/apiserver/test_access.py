@@ -5,16 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.apiserver.access import (
-    Access,
-    AccessError,
-    Address,
-    HttpSettings,
-    check_allowed,
-    read_address,
-    read_tokens,
-)
-from kschedd.apiserver.reviews import User
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import Credentials, ListenSettings
+from kschedd.access.tokens import StaticTokens
+from kschedd.access.users import READ_ONLY, User
+from kschedd.apiserver.access import Access, check_allowed
 from kschedd.apiserver.status import StatusError
 from kschedd.commands.run import add_parser
 from kschedd.http.protocol import HttpRequest
@@ -22,73 +17,17 @@ from kschedd.http.server import Peer
 from kschedd.store.service_addresses import SERVICE_RANGE
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("127.0.0.1:8001", Address("127.0.0.1", 8001)),
-        ("8001", Address("127.0.0.1", 8001)),
-        (":0", Address("127.0.0.1", 0)),
-        ("[::1]:8001", Address("::1", 8001)),
-        ("0.0.0.0:6443", Address("0.0.0.0", 6443)),
-    ],
-)
-def test_addresses(text: str, address: Address) -> None:
-    assert read_address(text) == address
-
-
-@pytest.mark.parametrize("text", ["", "localhost", "localhost:http", "a:70000", "1.2.3.4:-1"])
-def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(AccessError, match="HOST:PORT"):
-        read_address(text)
-
-
-ANYWHERE = Address("0.0.0.0", 6443)
-HERE = Address("127.0.0.1", 8001)
-FILE = Path("x.pem")
-
-
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        pytest.param(HttpSettings(ANYWHERE), "without TLS", id="plain-beyond-loopback"),
-        pytest.param(HttpSettings(ANYWHERE, FILE, FILE), "anybody could do anything", id="nobody-is-asked-who-it-is"),
-        pytest.param(HttpSettings(HERE, FILE), "belong together", id="a-certificate-without-its-key"),
-        pytest.param(HttpSettings(HERE, client_ca=FILE), "needs TLS", id="client-certificates-without-tls"),
-        pytest.param(HttpSettings(HERE, token_file=Path("/nowhere")), "cannot be read", id="tokens-that-are-not-there"),
-    ],
-)
-def test_settings_that_are_refused(settings: HttpSettings, why: str) -> None:
-    with pytest.raises(AccessError, match=why):
-        settings.access()
-
-
-def test_loopback_needs_nothing() -> None:
-    assert HttpSettings(HERE).access().local
-
-
-def test_a_file_of_tokens(tmp_path: Path) -> None:
-    file = tmp_path / "tokens.csv"
-    file.write_text('# who\nabc,ann,1,"dev,ops"\nxyz,bob,2\n')
-    assert read_tokens(file) == {
-        "abc": User("ann", ("dev", "ops", "system:authenticated")),
-        "xyz": User("bob", ("system:authenticated",)),
-    }
-
-
-@pytest.mark.parametrize("text", ["", "abc\n", ",ann,1\n"])
-def test_a_file_without_tokens_is_refused(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "tokens.csv"
-    file.write_text(text)
-    with pytest.raises(AccessError):
-        read_tokens(file)
-
-
 def request(**headers: str) -> HttpRequest:
     return HttpRequest("GET", b"/", headers, b"", True)
 
 
+def letting_in(tokens: StaticTokens, client_ca: Path | None = None) -> Access:
+    """The rule beyond loopback."""
+    return Access(Credentials(ListenSettings(Address("0.0.0.0", 6443), client_ca=client_ca), tokens, None))
+
+
 def test_a_token_opens_and_a_wrong_one_does_not() -> None:
-    access = Access({"abc": User("ann")}, local=False)
+    access = letting_in(StaticTokens.of({"abc": User("ann")}))
     assert access.user_of(request(authorization="Bearer abc"), Peer(1, "10.0.0.1")).name == "ann"
     for headers in ({}, {"authorization": "Bearer abd"}, {"authorization": "Basic abc"}):
         with pytest.raises(StatusError, match="Unauthorized"):
@@ -96,7 +35,7 @@ def test_a_token_opens_and_a_wrong_one_does_not() -> None:
 
 
 def test_a_client_certificate_names_user_and_groups() -> None:
-    access = Access(certificates=True, local=False)
+    access = letting_in(StaticTokens(), client_ca=Path("ca.pem"))
     certificate = {"subject": ((("organizationName", "dev"),), (("commonName", "ann"),))}
     user = access.user_of(request(), Peer(1, "10.0.0.1", certificate))
     assert user == User("ann", ("dev", "system:authenticated"))
@@ -143,6 +82,30 @@ def test_what_there_is_everybody_may_see() -> None:
     eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
     for path in ("/api", "/apis/apps/v1", "/version", "/readyz", "/openapi/v3"):
         check_allowed(eve, "get", path)
+
+
+READER = User("ann", (READ_ONLY,))
+
+
+@pytest.mark.parametrize("verb", ["get", "list", "watch"])
+@pytest.mark.parametrize("path", ["/api/v1/namespaces/default/pods/p", "/apis/apps/v1/deployments", "/metrics"])
+def test_a_read_only_user_reads_everything(verb: str, path: str) -> None:
+    check_allowed(READER, verb, path)
+
+
+@pytest.mark.parametrize("verb", ["create", "update", "patch", "delete", "deletecollection"])
+def test_a_read_only_user_writes_nothing(verb: str) -> None:
+    with pytest.raises(StatusError, match=f'User "ann" cannot {verb} resource "pods"') as refused:
+        check_allowed(READER, verb, "/api/v1/namespaces/default/pods/p")
+    assert refused.value.code == 403
+
+
+def test_a_read_only_user_cannot_take_the_name_of_one_who_writes() -> None:
+    access = letting_in(StaticTokens.of({"abc": READER}))
+    headers = {"authorization": "Bearer abc", "impersonate-user": "root", "impersonate-group": "system:masters"}
+    with pytest.raises(StatusError, match='User "ann" cannot impersonate') as refused:
+        access.user_of(request(**headers), Peer(1, "10.0.0.1"))
+    assert refused.value.code == 403
 
 
 def test_the_command_line_gives_services_the_addresses_that_the_store_does() -> None:

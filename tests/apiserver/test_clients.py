@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 import pytest
 import trio
 
-from kschedd.apiserver.access import Address, HttpSettings
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import ListenSettings
 from kschedd.apiserver.serving import http_face
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
@@ -28,10 +29,10 @@ T = TypeVar("T")
 async def serving() -> AsyncIterator[str]:
     """A cluster with a scheduler and kubelets, a node, and the address of its face."""
     controllers = without_parts(embedded_controllers(), {"controllers"})
-    settings = HttpSettings(Address("127.0.0.1", 0))
+    settings = ListenSettings(Address("127.0.0.1", 0))
     async with (
         cluster_actors(controllers=controllers) as cluster,
-        http_face(settings, cluster, "test", 3 << 20) as face,
+        http_face(settings.load(), cluster, "test", 3 << 20) as face,
         trio.open_nursery() as nursery,
     ):
         await nursery.start(face.run)

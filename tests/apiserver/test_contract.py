@@ -19,7 +19,8 @@ import attrs
 import pytest
 import trio
 
-from kschedd.apiserver.access import Address, HttpSettings
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import ListenSettings
 from kschedd.apiserver.serving import http_face
 from kschedd.config.load import default_config
 from kschedd.controllers.parts import PARTS, admission_without
@@ -51,10 +52,10 @@ async def ours(folder: Path) -> AsyncIterator[Target]:
         service_range=_RANGE,
         admission=Admission(admission_without(PARTS)),
     )
-    settings = HttpSettings(Address("127.0.0.1", 0))
+    settings = ListenSettings(Address("127.0.0.1", 0))
     async with (
         actors as cluster,
-        http_face(settings, cluster, "test", 3 << 20, _RANGE, PARTS) as face,
+        http_face(settings.load(), cluster, "test", 3 << 20, _RANGE, PARTS) as face,
         trio.open_nursery() as nursery,
     ):
         await nursery.start(face.run)

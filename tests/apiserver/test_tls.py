@@ -12,7 +12,8 @@ import pytest
 import trio
 import trustme
 
-from kschedd.apiserver.access import Address, HttpSettings
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import ListenSettings
 from kschedd.apiserver.serving import http_face
 from kschedd.http.protocol import BodyPart, ResponseEnd, ResponseHead, ResponseReader
 from tests.apiserver.asking import asking
@@ -71,7 +72,8 @@ async def secured(folder: Path, authority: trustme.CA, *, tokens: bool, certific
     issued.private_key_pem.write_to_path(str(folder / "key"))
     authority.cert_pem.write_to_path(str(folder / "ca"))
     (folder / "tokens").write_text('sesame,ali,1,"robbers,system:masters"\n')
-    settings = HttpSettings(
+    (folder / "tokens").chmod(0o600)
+    settings = ListenSettings(
         Address("127.0.0.1", 0),
         folder / "cert",
         folder / "key",
@@ -80,7 +82,7 @@ async def secured(folder: Path, authority: trustme.CA, *, tokens: bool, certific
     )
     async with (
         asking() as api,
-        http_face(settings, api.cluster, "test", 1 << 20) as face,
+        http_face(settings.load(), api.cluster, "test", 1 << 20) as face,
         trio.open_nursery() as nursery,
     ):
         await nursery.start(face.run)

@@ -1,5 +1,6 @@
 from typing import Any
 
+import attrs
 import pytest
 
 from kschedd.rpc.errors import CODES
@@ -20,9 +21,15 @@ GET = Method(
         Param("output", "string", False, "json", "the form", choices=("json", "yaml")),
     ),
     doc="Gets objects.",
+    reads=True,
     returns="an array",
     items="changes",
 )
+
+
+def test_a_method_that_writes_says_so_on_the_page() -> None:
+    page = methods_page(method_table([attrs.evolve(GET, reads=False)]))
+    assert "### `pod.get`\n\nGets objects.\n\nIt writes: read-only users are refused.\n" in page
 
 
 def test_a_method_on_the_page() -> None:

@@ -387,12 +387,19 @@ async def test_the_built_in_methods(serve) -> None:
     assert await raw.message() == [1, 1, None, {"pong": True, "version": "9"}]
     await raw.send(msgpack.packb([0, 2, "rpc.methods", []]))
     methods = (await raw.message())[3]
-    assert [method["name"] for method in methods] == ["echo", "rpc.methods", "rpc.ping", "stream.cancel"]
+    assert [method["name"] for method in methods] == [
+        "echo",
+        "rpc.methods",
+        "rpc.ping",
+        "rpc.authenticate",
+        "stream.cancel",
+    ]
     assert methods[0] == {
         "name": "echo",
         "doc": "Gives back its parameter.",
         "params": [{"name": "value", "type": "any", "required": True, "doc": ""}],
         "returns": "",
+        "writes": True,
     }
 
 

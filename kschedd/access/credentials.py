@@ -1,0 +1,113 @@
+"""What a door on the network lets in: tokens and certificates, read from files, and again when these have changed.
+
+`ListenSettings` is what the command line says, `Credentials` what came of its files. Reading them again either succeeds
+as a whole or leaves things as they were; connections there are stay.
+Raises: AccessError.
+"""
+
+import ssl
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.access.addresses import Address
+from kschedd.access.errors import AccessError
+from kschedd.access.tls import server_context
+from kschedd.access.tokens import StaticTokens, read_tokens
+from kschedd.access.users import AUTHENTICATED, User
+
+
+@attrs.frozen
+class ListenFlags:
+    """What the flags are called that say it."""
+
+    listen: str
+    certificate: str
+    key: str
+    tokens: str
+    client_ca: str
+
+
+HTTP_FLAGS = ListenFlags("--http", "--http-cert", "--http-key", "--http-tokens", "--http-client-ca")
+SOCKET_FLAGS = ListenFlags("--listen", "--tls-cert", "--tls-key", "--tokens", "--client-ca")
+
+
+@attrs.frozen
+class ListenSettings:
+    """Where to listen and who may come in. `open_locally`: on loopback without TLS, whoever is on this machine may."""
+
+    address: Address
+    certificate: Path | None = None
+    key: Path | None = None
+    client_ca: Path | None = None
+    token_file: Path | None = None
+    flags: ListenFlags = HTTP_FLAGS
+    open_locally: bool = True
+    protocols: tuple[str, ...] = ("http/1.1",)
+
+    @property
+    def local(self) -> bool:
+        """Plaintext on loopback."""
+        return self.address.loopback and self.certificate is None
+
+    def check(self) -> None:
+        """Raises AccessError where anybody could come in, or listen in, from beyond this machine."""
+        flags, tls = self.flags, self.certificate is not None
+        if tls != (self.key is not None):
+            raise self._error(f"{flags.certificate} and {flags.key} belong together")
+        if self.client_ca is not None and not tls:
+            raise self._error(f"{flags.client_ca} needs TLS: give {flags.certificate} and {flags.key} as well")
+        reach = f"{self.address} can be reached from other machines, and "
+        other = f"{flags.certificate} and {flags.key}, or a loopback address"
+        if not self.address.loopback and not tls:
+            raise self._error(f"{reach}without TLS everything sent could be read and changed: give {other}")
+        if self.token_file is not None or self.client_ca is not None:
+            return
+        if not self.address.loopback:
+            raise self._error(
+                f"{reach}anybody could do anything: give {flags.tokens} or {flags.client_ca}, or a loopback address"
+            )
+        if not self.open_locally:
+            raise self._error(f"whoever has an account on this machine could do anything: give {flags.tokens}")
+
+    def load(self) -> "Credentials":
+        """Raises AccessError."""
+        return Credentials(self, *self.read())
+
+    def read(self) -> tuple[StaticTokens, ssl.SSLContext | None]:
+        """Raises AccessError."""
+        self.check()
+        flag = self.flags.listen
+        tokens = StaticTokens() if self.token_file is None else read_tokens(self.token_file, flag)
+        if self.certificate is None or self.key is None:
+            return tokens, None
+        return tokens, server_context(self.certificate, self.key, self.client_ca, self.protocols, flag)
+
+    def _error(self, why: str) -> AccessError:
+        return AccessError(why, self.flags.listen)
+
+
+@attrs.define(eq=False)
+class Credentials:
+    settings: ListenSettings
+    tokens: StaticTokens
+    tls: ssl.SSLContext | None
+
+    def reload(self) -> None:
+        """Read the files again. Raises AccessError; then all stays as it was."""
+        self.tokens, self.tls = self.settings.read()
+
+
+def certified(certificate: Any) -> User | None:
+    """The user that a verified client certificate names: CN is the name, each O a group."""
+    if not certificate:
+        return None
+    name, groups = "", []
+    for part in certificate.get("subject") or ():
+        for field, value in part:
+            if field == "commonName":
+                name = value
+            elif field == "organizationName":
+                groups.append(value)
+    return User(name, (*groups, AUTHENTICATED)) if name else None

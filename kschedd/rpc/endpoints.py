@@ -1,0 +1,137 @@
+"""Where a client finds its daemon: the path of a Unix socket, or `tcp://HOST:PORT` with what lets it in.
+
+    tcp://HOST:PORT?ca-file=FILE&token-file=FILE&cert-file=FILE&key-file=FILE&server-name=NAME
+
+Each of these that is missing is taken from $KSCHEDD_CA_FILE, $KSCHEDD_TOKEN_FILE and so on; the token itself may also
+be in $KSCHEDD_TOKEN. It is never part of the address, since everybody on a machine sees command lines. TLS is used
+unless the host is this machine's own and no CA is named: only there does a daemon listen without.
+
+Does not import Trio; reads the files of tokens.  Raises: SocketPathError.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl
+
+import attrs
+
+from kschedd.access.addresses import SCHEME, Address, read_address
+from kschedd.access.errors import AccessError
+from kschedd.rpc.errors import NoDaemonError, SocketPathError
+from kschedd.rpc.paths import VARIABLE, path_to_connect
+
+if TYPE_CHECKING:
+    import ssl
+
+CONNECT_S: Final = 10.0
+_TOKEN: Final = "KSCHEDD_TOKEN"
+_OPTIONS: Final = {
+    "ca-file": "KSCHEDD_CA_FILE",
+    "token-file": "KSCHEDD_TOKEN_FILE",
+    "cert-file": "KSCHEDD_CERT_FILE",
+    "key-file": "KSCHEDD_KEY_FILE",
+    "server-name": "KSCHEDD_SERVER_NAME",
+}
+
+
+@attrs.frozen
+class TcpEndpoint:
+    """A daemon on the network. `token`: "" where the certificate says who the client is."""
+
+    address: Address
+    token: str = attrs.field(default="", repr=False)
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    server_name: str = ""
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.address}"
+
+    @property
+    def tls(self) -> bool:
+        return self.ca is not None or not self.address.loopback
+
+
+def endpoint_of(given: str | os.PathLike[str] | None) -> Path | TcpEndpoint:
+    """The endpoint that is named, or the default one. Raises SocketPathError."""
+    text = os.environ.get(VARIABLE) if given is None else os.fspath(given)
+    if text is None or not text.startswith(SCHEME):
+        return path_to_connect(given)
+    where, _, query = text.removeprefix(SCHEME).partition("?")
+    shown = SCHEME + where
+    chosen = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := [name for name in chosen if name not in _OPTIONS]:
+        why = f'"{unknown[0]}" is unknown; allowed: {", ".join(_OPTIONS)}'
+        if unknown[0] == "token":
+            why = f"a token in an address is seen by everybody: put it into a file and give token-file, or ${_TOKEN}"
+        raise SocketPathError(shown, why)
+    options = {name: chosen.get(name) or os.environ.get(variable, "") for name, variable in _OPTIONS.items()}
+    files = {name: Path(value) if value else None for name, value in options.items()}
+    try:
+        address = read_address(where, "", "tcp://127.0.0.1:7443")
+        token = _token(files["token-file"])
+    except AccessError as wrong:
+        raise SocketPathError(shown, wrong.why) from wrong
+    if not token and files["cert-file"] is None:
+        raise SocketPathError(shown, f"it lets nobody in without a token: give token-file, ${_TOKEN}_FILE or ${_TOKEN}")
+    return TcpEndpoint(address, token, files["ca-file"], files["cert-file"], files["key-file"], options["server-name"])
+
+
+def _token(file: Path | None) -> str:
+    """Raises AccessError."""
+    from kschedd.access.tokens import is_token, read_secret
+
+    token = os.environ.get(_TOKEN, "") if file is None else read_secret(file, "").strip()
+    if token and not is_token(token):
+        raise AccessError(f"{file or '$' + _TOKEN}: a token is of printable ASCII without spaces", "")
+    return token
+
+
+def tls_context(endpoint: TcpEndpoint) -> ssl.SSLContext:
+    """Raises SocketPathError."""
+    from kschedd.access.tls import client_context
+
+    try:
+        return client_context(endpoint.ca, endpoint.certificate, endpoint.key)
+    except OSError as error:
+        raise SocketPathError(str(endpoint), f"its CA or certificate cannot be used: {error}") from error
+
+
+def connect(endpoint: Path | TcpEndpoint) -> socket.socket:
+    """A blocking connection. Raises NoDaemonError, SocketPathError."""
+    opened: socket.socket | None = None
+    try:
+        if isinstance(endpoint, Path):
+            opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            opened.connect(str(endpoint))
+            return opened
+        host, port = endpoint.address.host, endpoint.address.port
+        opened = socket.create_connection((host, port), CONNECT_S)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if endpoint.tls:
+            return tls_context(endpoint).wrap_socket(opened, server_hostname=endpoint.server_name or host)
+        return opened
+    except (OSError, SocketPathError) as error:
+        if opened is not None:
+            opened.close()
+        raise connection_error(endpoint, error) from error
+
+
+def connection_error(endpoint: Path | TcpEndpoint, error: Exception) -> Exception:
+    """Why there is no connection, in our words."""
+    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+        return NoDaemonError(str(endpoint))
+    if isinstance(error, OSError):
+        return SocketPathError(str(endpoint), f"cannot connect: {error.strerror or error}")
+    return error
+
+
+def lost_before_admission(endpoint: TcpEndpoint) -> SocketPathError:
+    """The connection ended where the daemon should have said whether it lets the client in."""
+    hint = "" if endpoint.tls else "; if it has TLS, name its CA: ca-file, or $KSCHEDD_CA_FILE"
+    return SocketPathError(str(endpoint), f"it closed the connection instead of answering{hint}")

@@ -1,0 +1,169 @@
+"""The door on the network: who comes by TCP shows a token or a client certificate before there is a session.
+
+TLS first, where there is a certificate; then one message, `rpc.authenticate` with a token, which is answered. All of it
+within a few seconds and a few kilobytes. Those who have not got so far are counted: where there are too many, the one
+that has taken longest has to go, so that who is slow on purpose holds up nobody else. They take no place among the
+clients, and nothing of theirs is worked on.
+
+Owns: the connections that are not admitted yet.  Ends: never by itself.  Fails: a fault of a peer ends its connection.
+"""
+
+import contextlib
+from typing import Any, Final
+
+import attrs
+import structlog
+import trio
+
+from kschedd.access.addresses import SCHEME, Address
+from kschedd.access.credentials import Credentials, certified
+from kschedd.access.listening import in_tls
+from kschedd.access.users import Caller, User
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.protocol import (
+    AUTHENTICATE,
+    NO_MSGID,
+    Event,
+    Limits,
+    Request,
+    encode_error,
+    encode_response,
+    first_message,
+)
+from kschedd.rpc.table import who_is
+
+_MESSAGE: Final = 16 << 10
+_TOLD_EVERY_S: Final = 10.0
+_LAST_WORDS_S: Final = 1.0
+
+
+@attrs.frozen
+class AdmissionLimits:
+    """Of those who are not admitted yet: how many, how long each may take, bytes of the message."""
+
+    pending: int = 64
+    seconds: float = 10.0
+    message: int = _MESSAGE
+
+
+@attrs.frozen(eq=False)
+class Admitted:
+    """A connection whose caller is known. `early`: what it has sent already, after the message that said who it is."""
+
+    stream: trio.abc.Stream
+    caller: Caller
+    early: bytes = b""
+
+
+@attrs.define(eq=False)
+class RemoteDoor:
+    """See the module. `refused` and `most_pending` count since the start."""
+
+    listeners: list[trio.SocketListener]
+    credentials: Credentials
+    limits: AdmissionLimits = attrs.field(factory=AdmissionLimits)
+    log: Any = attrs.field(factory=lambda: structlog.get_logger("kschedd.rpc"))
+    refused: int = 0
+    most_pending: int = 0
+    _pending: dict[trio.CancelScope, None] = attrs.field(factory=dict, init=False)  # the longest there first
+    _told_at: float = attrs.field(default=-_TOLD_EVERY_S, init=False)
+    _untold: int = attrs.field(default=0, init=False)
+
+    @property
+    def url(self) -> str:
+        port = self.listeners[0].socket.getsockname()[1]
+        return f"{SCHEME}{Address(self.credentials.settings.address.host, port)}"
+
+    @property
+    def pending(self) -> int:
+        return len(self._pending)
+
+    async def admit(self, stream: trio.SocketStream) -> Admitted | None:
+        """The connection once its caller is known; None where that was refused, and told."""
+        address = _address_of(stream)
+        if not address:
+            return None
+        if len(self._pending) >= self.limits.pending:
+            oldest = next(iter(self._pending))
+            del self._pending[oldest]
+            oldest.cancel()
+        scope = trio.CancelScope(deadline=trio.current_time() + self.limits.seconds)
+        self._pending[scope] = None
+        self.most_pending = max(self.most_pending, len(self._pending))
+        self.log.debug("rpc.knocked", address=address)
+        why = f"it had not said within {self.limits.seconds:g} s who it is, or others came before it did"
+        try:
+            with scope:
+                return await self._admitted(stream, address)
+        except RpcError as refusal:
+            why = refusal.message
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as gone:
+            why = f"it went, or its TLS failed ({gone.__cause__ or gone})"
+        finally:
+            self._pending.pop(scope, None)
+        self._refused(address, why)
+        return None
+
+    async def _admitted(self, stream: trio.SocketStream, address: str) -> Admitted:
+        """Raises RpcError, which the peer has been told."""
+        secured: trio.abc.Stream = stream
+        if self.credentials.tls is not None:
+            tls = in_tls(stream, self.credentials)
+            await tls.do_handshake()
+            certificate = tls.getpeercert() if self.credentials.settings.client_ca is not None else None
+            if (named := certified(certificate)) is not None:
+                return Admitted(tls, Caller(named, address=address))
+            secured = tls
+        message, early = await self._message(secured)
+        try:
+            user = self._user_of(message)
+        except RpcError as refusal:
+            msgid = message.msgid if isinstance(message, Request) else NO_MSGID
+            with trio.move_on_after(_LAST_WORDS_S), contextlib.suppress(trio.BrokenResourceError):
+                await secured.send_all(encode_error(msgid, refusal.code, refusal.message))
+            raise
+        assert isinstance(message, Request), "only a request names a user"
+        caller = Caller(user, address=address)
+        await secured.send_all(encode_response(message.msgid, who_is(caller)))
+        return Admitted(secured, caller, early)
+
+    async def _message(self, stream: trio.abc.Stream) -> tuple[Event | None, bytes]:
+        """The first message, or None where the stream ended before; and what came after it."""
+        limits = Limits.of_requests(self.limits.message)
+        data = b""
+        while (found := first_message(data, limits) if data else None) is None:
+            more = await stream.receive_some(limits.message + 1 - len(data))
+            if not more:
+                return None, b""
+            data += more
+        return found
+
+    def _user_of(self, message: Event | None) -> User:
+        """Raises RpcError."""
+        match message:
+            case Request(method=method, params=[str(token)]) | Request(method=method, params=[{"token": str(token)}]):
+                if method == AUTHENTICATE:
+                    user = self.credentials.tokens.user_of(token)
+                    if user is not None:
+                        return user
+                    raise RpcError("unauthenticated", "that token is nobody's")
+        raise RpcError("unauthenticated", f"the first message has to be {AUTHENTICATE} with a token")
+
+    def _refused(self, address: str, why: str) -> None:
+        """Log it; a flood in one line every few seconds."""
+        self.refused += 1
+        self._untold += 1
+        now = trio.current_time()
+        if now - self._told_at < _TOLD_EVERY_S:
+            return
+        others = self._untold - 1
+        self._told_at, self._untold = now, 0
+        self.log.warning("rpc.not_admitted", address=address, why=why, **({"others_before": others} if others else {}))
+
+
+def _address_of(stream: trio.SocketStream) -> str:
+    """Of the peer; "" where it has gone."""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except (OSError, IndexError):
+        return ""
