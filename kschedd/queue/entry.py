@@ -30,6 +30,8 @@ class SubQueue(StrEnum):
     GATED = "gated"
     IN_FLIGHT = "in_flight"  # popped, not yet done: being scheduled, waiting in Permit, or being bound
 
+    __hash__ = str.__hash__  # an enum's own is plain Python, and every move looks something up by its places
+
 
 @attrs.define(eq=False)
 class QueuedPod:
@@ -46,6 +48,7 @@ class QueuedPod:
     pending_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it as Pending: their Queue hint skips backoff
     gating_plugin: str = ""  # the PreEnqueue plugin that rejected it
     gating_status: Status | None = None  # the status that plugin returned
+    since: int = 0  # when it got to its place
 
     @property
     def uid(self) -> str:
@@ -73,3 +76,4 @@ class Move:
     event: str
     plugin: str = ""
     seen: str = ""
+    stayed: int = attrs.field(default=0, eq=False)  # how long it was at `source`, nanoseconds

@@ -1,13 +1,15 @@
 """Metrics of the scheduling queue: kube-scheduler's, by its names and labels, and some more.
 
-Written with each move; the owner of the queue owns them. Those named `kschedd_…` upstream has not.
+Told of each move, which is counted with many others at once; the owner of the queue owns them. Those named `kschedd_…`
+upstream has not.
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
 
 from collections import Counter as Tally
+from operator import attrgetter
 from typing import Final
 
-from kschedd.metrics.instruments import Counter, Histogram, Metric, MetricFamily, exponential
+from kschedd.metrics.instruments import MOST_UNSORTED, Counter, Histogram, Metric, MetricFamily, exponential
 from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
@@ -51,6 +53,7 @@ _QUEUES: Final = {
 }
 _NOT_ENTERED: Final = (SubQueue.OUTSIDE, SubQueue.IN_FLIGHT)
 _APART: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
+_kind = attrgetter("source", "target", "event")
 
 
 class QueueMetrics:
@@ -60,29 +63,30 @@ class QueueMetrics:
         self._incoming = Counter(_INCOMING)
         self._waited = Histogram(_WAITED)
         self._requeues = RequeueStats()
-        self._since: dict[str, int] = {}  # uid -> when the pod got to where it is
+        self._uncounted: list[Move] = []
 
     def moved(self, move: Move) -> None:
         """A pod has moved."""
-        self._requeues(move)
-        source, target = move.source, move.target
-        since = self._since.pop(move.uid, None)
-        if since is not None:
-            self._waited.observe((move.when - since) / SECOND, _QUEUES[source])
-        if target in _NOT_ENTERED:
-            return
-        self._since[move.uid] = move.when
-        if not (source in _APART and target in _APART):  # upstream has one place for both
-            queue = "unschedulable" if target in _APART else _QUEUES[target]
-            self._incoming.add(queue, move.event)
+        uncounted = self._uncounted
+        uncounted.append(move)
+        if len(uncounted) >= MOST_UNSORTED:
+            self._count()
 
-    @property
-    def pods_known(self) -> int:
-        """Of how many pods it is known since when they are where they are."""
-        return len(self._since)
+    def _count(self) -> None:
+        moves, self._uncounted = self._uncounted, []
+        kinds = Tally(map(_kind, moves))
+        self._requeues.observe(moves, {(source, event) for source, _, event in kinds})
+        for place in {source for source, _, _ in kinds}.difference(_NOT_ENTERED):
+            stayed = [move.stayed / SECOND for move in moves if move.source is place]
+            self._waited.series(_QUEUES[place]).observe_all(stayed)
+        for (source, target, event), amount in kinds.items():
+            # Upstream has one place for the two that are apart.
+            if target not in _NOT_ENTERED and not (source in _APART and target in _APART):
+                self._incoming.add("unschedulable" if target in _APART else _QUEUES[target], event, amount=amount)
 
     def families(self, queue: SchedulingQueue) -> list[MetricFamily]:
         """All of them; `queue` is the one whose moves were told."""
+        self._count()
         pending: Tally[tuple[str, ...]] = Tally({(name,): 0 for name in _QUEUES.values()})
         for place, count in queue.counts().items():
             if place in _QUEUES:

@@ -6,6 +6,7 @@ fails. Pods that only the timeout woke and that then found a node should have be
 A recorder for SchedulingQueue; owns its counts and, until a woken pod's next attempt ends, the cause of its wake-up.
 """
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import attrs
@@ -27,6 +28,12 @@ class RequeueOutcome:
 class RequeueStats:
     counts: dict[tuple[str, str], RequeueOutcome] = attrs.field(factory=dict)  # (plugin or "", event) -> outcomes
     _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> (plugin, event) that woke it
+
+    def observe(self, moves: Sequence[Move], kinds: Collection[tuple[SubQueue, str]]) -> None:
+        """As if told of each of them; `kinds`: the sources and events of these moves."""
+        if self._woken or any(source in _ASLEEP or event == SCHEDULE_ATTEMPT_FAILURE for source, event in kinds):
+            for move in moves:
+                self(move)
 
     def __call__(self, move: Move) -> None:
         if move.source is SubQueue.IN_FLIGHT:

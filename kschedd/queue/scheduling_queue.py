@@ -195,8 +195,7 @@ class SchedulingQueue:
             entry.place = SubQueue.IN_FLIGHT
             entry.unschedulable_plugins = entry.pending_plugins = NO_PLUGINS
             entry.gating_plugin, entry.gating_status = "", None
-            if self.recorder is not None:
-                self._record(now, entry, source, SubQueue.IN_FLIGHT, label)
+            self._record(now, entry, source, SubQueue.IN_FLIGHT, label)
             return entry
         return None
 
@@ -226,8 +225,7 @@ class SchedulingQueue:
         entry = self._in_flight.done(uid)
         if entry is not None and entry.place is SubQueue.IN_FLIGHT:
             entry.place = SubQueue.OUTSIDE
-            if self.recorder is not None:
-                self._record(now, entry, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE, "")
+            self._record(now, entry, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE, "")
 
     # Events and time.
 
@@ -525,8 +523,10 @@ class SchedulingQueue:
             self._backoff.put(entry)
         else:
             self._unschedulable.add(entry)
-        if self.recorder is not None and source is not place:
-            self.recorder(Move(now, key, entry.pod.uid, source, place, label, plugin, seen))
+        if source is not place:
+            since, entry.since = entry.since, now
+            if self.recorder is not None:
+                self.recorder(Move(now, key, entry.pod.uid, source, place, label, plugin, seen, now - since))
 
     def _take_out(self, entry: QueuedPod) -> None:
         place = entry.place
@@ -539,5 +539,6 @@ class SchedulingQueue:
         entry.place = SubQueue.OUTSIDE
 
     def _record(self, now: int, entry: QueuedPod, source: SubQueue, target: SubQueue, label: str) -> None:
+        since, entry.since = entry.since, now
         if self.recorder is not None:
-            self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label))
+            self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label, "", "", now - since))

@@ -9,7 +9,16 @@ from typing import Final
 
 import attrs
 
-from kschedd.metrics.instruments import Counter, Histogram, HistogramSeries, Labels, Metric, MetricFamily, exponential
+from kschedd.metrics.instruments import (
+    MOST_UNSORTED,
+    Counter,
+    Histogram,
+    HistogramSeries,
+    Labels,
+    Metric,
+    MetricFamily,
+    exponential,
+)
 
 Timer = Callable[[], float]
 """Seconds of a clock that only goes forward."""
@@ -103,18 +112,20 @@ class PointTimes:
         self.steps: dict[str, float] = {}
         self._histogram = histogram
         self._profile = profile
-        self._series: dict[Labels, HistogramSeries] = {}
+        self._series: dict[Labels, HistogramSeries] = {}  # by point and status
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         """An extension point that began then has ended; returns when."""
-        series = self._series.get((point, status))
-        if series is None:
-            series = self._series[point, status] = self._histogram.series(point, status, self._profile)
         now_s = self.start()
-        series.observe(now_s - began_s)
+        took_s = now_s - began_s
+        try:
+            series = self._series[point, status]
+        except KeyError:
+            series = self._series[point, status] = self._histogram.series(point, status, self._profile)
+        series.observe(took_s)
         if point == "PreFilter":  # the first of an attempt
             self.steps = {}
-        self.steps[point] = now_s - began_s
+        self.steps[point] = took_s
         return now_s
 
 
@@ -148,8 +159,8 @@ class SchedulingMetrics:
         self.point_s = Histogram(_POINT)
         self.permit_s = Histogram(_PERMIT)
         self.rejections = Counter(_REJECTIONS)
-        # (profile, attempts) -> the series that a bound pod is observed in
-        self._of_bound: dict[tuple[str, int], tuple[HistogramSeries, HistogramSeries, HistogramSeries]] = {}
+        # (profile, attempts) -> what is not counted yet of pods that were bound: attempt_s, waited_s
+        self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
 
     def times(self, profile: str) -> PointTimes:
         return PointTimes(self.point_s, profile, self.timer)
@@ -168,18 +179,29 @@ class SchedulingMetrics:
 
     def bound(self, profile: str, attempt_s: float, attempts: int, waited_s: float) -> None:
         """A pod was bound: `attempt_s` after its last attempt began, `waited_s` after it was first to be tried."""
-        self.attempts.add(SCHEDULED, profile)
-        key = profile, min(attempts, _MANY_ATTEMPTS)
-        series = self._of_bound.get(key)
-        if series is None:
+        try:
+            bound = self._bound[profile, attempts]
+        except KeyError:
+            if len(self._bound) >= _MANY_ATTEMPTS:
+                self._count_bound()
+            bound = self._bound[profile, attempts] = []
+        bound.append((attempt_s, waited_s))
+        if len(bound) >= MOST_UNSORTED:
+            self._count_bound()
+
+    def _count_bound(self) -> None:
+        uncounted, self._bound = self._bound, {}
+        for (profile, attempts), bound in uncounted.items():
+            attempt_s, waited_s = zip(*bound, strict=True)
+            self.attempts.add(SCHEDULED, profile, amount=len(bound))
+            self.attempt_s.series(SCHEDULED, profile).observe_all(attempt_s)
+            self.pod_attempts.series().observe_all([attempts] * len(bound))
             label = str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
-            attempt, sli = self.attempt_s.series(SCHEDULED, profile), self.sli_s.series(label)
-            series = self._of_bound[key] = attempt, self.pod_attempts.series(), sli
-        for one, value in zip(series, (attempt_s, attempts, waited_s), strict=True):
-            one.observe(value)
+            self.sli_s.series(label).observe_all(waited_s)
 
     def families(self, sizes: Mapping[str, int], running: Mapping[str, int]) -> list[MetricFamily]:
         """All of them. `sizes`: of the scheduler cache; `running`: how much of what is done at once."""
+        self._count_bound()
         instruments = [each for each in vars(self).values() if isinstance(each, Counter | Histogram)]
         return [
             *(each.family() for each in instruments),

@@ -5,6 +5,7 @@ import pytest
 from kschedd.metrics.exposition import text_of
 from kschedd.metrics.instruments import (
     MOST_SERIES,
+    MOST_UNSORTED,
     OTHERS,
     Counter,
     Distribution,
@@ -30,6 +31,19 @@ def test_an_observation_is_in_one_bucket(value: float, counts: tuple[int, ...]) 
     histogram = Histogram(SECONDS)
     histogram.observe(value, "a")
     assert histogram.family().samples == {("a",): Distribution(counts, value)}
+
+
+@pytest.mark.parametrize("count", [3, MOST_UNSORTED - 1, 3 * MOST_UNSORTED + 5])
+def test_observations_that_are_sorted_together_are_where_each_of_them_belongs(count: int) -> None:
+    values = [(0.1, 0.5, 0.75, 1.0, 7.0)[number % 5] for number in range(count)]
+    one_by_one, together = Histogram(SECONDS), Histogram(SECONDS)
+    for value in values:
+        one_by_one.observe(value, "a")
+        one_by_one.family()
+    together.series("a").observe_all(values[:7])
+    together.series("a").observe_all(values[7:])
+    assert together.family().samples["a",].counts == one_by_one.family().samples["a",].counts
+    assert together.family().samples["a",].sum == pytest.approx(sum(values))
 
 
 def test_a_series_at_hand_that_saw_nothing_is_not_shown() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kschedd.metrics.instruments import Distribution
+from kschedd.metrics.instruments import MOST_UNSORTED, Distribution
 from kschedd.queue.entry import SECOND
 from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
@@ -63,11 +63,14 @@ def test_a_wake_up_that_did_not_help_is_told_by_what_woke(make: Make) -> None:
     }
 
 
-def test_nothing_is_kept_of_pods_that_are_gone(make: Make) -> None:
+def test_none_of_many_moves_is_lost(make: Make) -> None:
     metrics = QueueMetrics()
     queue = SchedulingQueue(recorder=metrics.moved)
-    pods = [make.pod(f"p{number}") for number in range(3)]
-    for pod in pods:
-        queue.add(pod, 1 * SECOND)
-        queue.delete(pod, 2 * SECOND)
-    assert metrics.pods_known == 0
+    many = MOST_UNSORTED + 10
+    for number in range(many):
+        pod = make.pod(f"p{number}")
+        queue.add(pod, number * SECOND)
+        queue.delete(pod, (number + 2) * SECOND)
+    found = shown(metrics, queue)
+    assert found["scheduler_queue_incoming_pods_total"] == {("active", "UnschedulablePodAdd"): many}
+    assert found["kschedd_queue_wait_seconds"] == {("active",): (many, 2.0 * many)}
