@@ -2,8 +2,9 @@
 
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
-omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`
-and those of `MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins only.
+omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`,
+`skips_binding_cycle` and those of `MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins
+only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
@@ -47,6 +48,12 @@ class SkipsPreFilter(Plugin, Protocol):
     def skips_pre_filter(self, signature: PodSignature, /) -> bool:
         """Rule: where this is true `pre_filter` returns Skip for every pod of the signature, in any cluster, and
         leaves nothing in `state`."""
+
+
+class SkipsBindingCycle(Plugin, Protocol):
+    def skips_binding_cycle(self, signature: PodSignature, /) -> bool:
+        """Rule: where this is true `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing for pods of
+        the signature, in any cluster, and return None; `pre_bind_pre_flight` returns Skip. In-tree plugins only."""
 
 
 class NeverRejects(Plugin, Protocol):

@@ -104,6 +104,11 @@ class HistogramSeries:
         if len(self._unsorted) >= MOST_UNSORTED:
             self._sort()
 
+    def observe_many(self, value: float, times: int) -> None:
+        """The same value, so many times."""
+        self._counts[bisect_left(self._bounds, value)] += times
+        self._sum += value * times
+
     @property
     def distribution(self) -> Distribution:
         """All that was observed."""

@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
 from kschedd.api.times import stamp
@@ -127,6 +127,11 @@ class DynamicResources:
             _BINDING_TIMEOUT_S if given.binding_timeout_s is None else given.binding_timeout_s,
             handle.shared(DRAManager),
         )
+
+    def skips_binding_cycle(self, signature: PodSignature) -> bool:
+        if not self._enabled:
+            return True
+        return not self._handle.rules.extended_resources and not signature.spec.raw.get("resourceClaims")
 
     # -- before a node is looked at ---------------------------------------------------------------------------
 

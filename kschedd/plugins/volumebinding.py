@@ -120,6 +120,9 @@ class VolumeBinding:
     def skips_pre_filter(self, signature: PodSignature) -> bool:
         return not signature.spec.volumes
 
+    def skips_binding_cycle(self, signature: PodSignature) -> bool:
+        return not signature.spec.volumes
+
     # --- filter ------------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:

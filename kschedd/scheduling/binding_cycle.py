@@ -4,7 +4,8 @@
                                                            (each: CallPlugin, then ExecutePlan)
 
 `SchedulingMachine.binding` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
-one. An in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may take its time, so its call
+one. A pod for which only the Bind plugin has anything to do has no generator: its binding cycle is that plugin's plan.
+An in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may take its time, so its call
 is a step of its own (`CallPlugin`), during which everything else goes on. An extender that binds is asked instead of
 the Bind plugins (`CallExtender`). A binding cycle that a debugger stops yields the StopPoint.
 
@@ -131,7 +132,7 @@ class BindingCycle:
     uid: str
     number: int  # in order of start
     assumed: AssumedPod
-    binding: Binding
+    binding: Binding | None  # None: `plan` is all there is to do
     plan: Plan | None = None  # the plan being executed
     call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
@@ -139,6 +140,7 @@ class BindingCycle:
     stopped_at: StopPoint | None = None  # where a debugger has stopped it
     began_s: float = 0.0  # when its attempt had ended
     attempt_s: float = 0.0  # how long that attempt took
+    bind_began_s: float = 0.0  # where `plan` is all, when the Bind plugin was called, on the clock that times plugins
 
     @property
     def is_decided(self) -> bool:

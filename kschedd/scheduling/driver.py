@@ -339,13 +339,14 @@ class SchedulingDriver:
                 self.machine.metrics.algorithm_s.observe(took_s)
             self.nominator.remove(entry.pod)
             self.cycles += 1
-            uid = outcome.pod.uid
-            progress = BindingProgress()
-            binding = self.machine.binding(outcome, progress, self.stepper)
-            self.binding_cycles[uid] = cycle = BindingCycle(
-                uid, self.cycles, outcome, binding, progress=progress, began_s=now, attempt_s=took_s
-            )
-            self._advance(cycle, None, now)
+            if self.stepper is not None or not self._bind_directly(outcome, now, took_s):
+                uid = outcome.pod.uid
+                progress = BindingProgress()
+                binding = self.machine.binding(outcome, progress, self.stepper)
+                self.binding_cycles[uid] = cycle = BindingCycle(
+                    uid, self.cycles, outcome, binding, progress=progress, began_s=now, attempt_s=took_s
+                )
+                self._advance(cycle, None, now)
         while self._failed:
             self._undo(*self._failed.pop(0), now)
         return outcome
@@ -422,6 +423,26 @@ class SchedulingDriver:
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
+    def _bind_directly(self, assumed: AssumedPod, now: float, took_s: float) -> bool:
+        """Begin a binding cycle that is one plan; False where it may be more than that."""
+        bind_began_s = self.machine.times(assumed.framework.name).start()
+        plan = self.machine.direct_plan(assumed)
+        if plan is None:
+            return False
+        uid, effects = assumed.pod.uid, self._effects
+        cycle = BindingCycle(
+            uid, self.cycles, assumed, None, plan, began_s=now, attempt_s=took_s, bind_began_s=bind_began_s
+        )
+        try:
+            self.pending.release(uid)
+        except Exception as fault:  # the pod's: its binding has failed
+            self._ended(cycle, error(fault_text(fault)), now)
+            return True
+        effects.released.append(uid)
+        effects.plans.append(ExecutePlan(uid, plan))
+        self.binding_cycles[uid] = cycle
+        return True
+
     def take_up(
         self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
     ) -> None:
@@ -458,7 +479,10 @@ class SchedulingDriver:
         plan = cycle.plan
         assert plan is not None, f"no plan of {uid} is expected to be executed now"
         cycle.plan = None
-        if failure is None and plan.ready is not None:
+        if cycle.binding is None:
+            del self.binding_cycles[uid]
+            self._ended(cycle, self.machine.bound_directly(cycle.assumed, cycle.bind_began_s, failure), now)
+        elif failure is None and plan.ready is not None:
             cycle.waits = PlanWait(plan, now + plan.timeout_s)
             self.plan_waits[uid] = cycle
         else:
@@ -547,6 +571,7 @@ class SchedulingDriver:
         cycle.waits = None
         self.machine.handle.now_s = now
         effects, binding = self._effects, cycle.binding
+        assert binding is not None, "a binding cycle that is one plan has no further steps"
         try:
             while True:
                 effect = binding.send(answer)
@@ -739,6 +764,7 @@ def _ended_attempt(
 def _plan_again(cycle: BindingCycle) -> Plan | Status | None:
     """The plan that the binding comes to first; what it ends with if there is none."""
     answer: Plan | Status | None = None
+    assert cycle.binding is not None, "a plan that has to become ready is not all of a binding cycle"
     try:
         while True:
             effect = cycle.binding.send(answer)

@@ -41,6 +41,7 @@ from kschedd.framework.interface import (
     PRE_FILTER,
     QUEUE_SORT,
     RESERVE,
+    BindPlugin,
     ExtensionPoint,
     PermitPlugin,
     Plugin,
@@ -81,6 +82,10 @@ from kschedd.store.times import stamp
 T = TypeVar("T")
 
 _BINDING_POINTS = {"pre_bind": "preBind", "bind": "bind", "post_bind": "postBind"}
+# Extension points at which no plugin has anything to do for a pod that is bound directly.
+_BEFORE_BINDING = ("Reserve", "Permit")
+_BEFORE_BIND = ("PreBind",)
+_AROUND_BIND = ("PreBind", "PostBind")
 PREEMPTION = "DefaultPreemption"  # the plugin named as rejecting a waiting victim, if none is given
 
 
@@ -108,7 +113,6 @@ class SchedulingMachine:
         metrics: SchedulingMetrics | None = None,
     ) -> None:
         self.metrics = metrics
-        self._times: dict[str, PointTimes] = {}  # by profile
         self.registry = guarded(registry)
         self.cluster = cluster or SchedulerCache()
         self.seed = seed
@@ -124,6 +128,7 @@ class SchedulingMachine:
         self.config = config
         self.schedulers: dict[str, Scheduler] = {}
         self.extenders: tuple[HTTPExtender, ...] = ()
+        self._extender_binds = False
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
@@ -140,6 +145,7 @@ class SchedulingMachine:
             handle.feature_gates, handle.rules = before
             raise
         self.extenders = extenders
+        self._extender_binds = any(extender.binds for extender in extenders)
         self.config = config
         self.cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
 
@@ -153,12 +159,7 @@ class SchedulingMachine:
 
     def times(self, profile: str) -> PointTimes | NoTimes:
         """What times the extension points of this profile."""
-        if self.metrics is None:
-            return NO_TIMES
-        found = self._times.get(profile)
-        if found is None:
-            found = self._times[profile] = self.metrics.times(profile)
-        return found
+        return NO_TIMES if self.metrics is None else self.metrics.times(profile)
 
     def choices(self) -> Choices:
         """How the next attempts choose, as a copy."""
@@ -238,7 +239,18 @@ class SchedulingMachine:
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float
     ) -> AssumedPod | FailedAttempt:
         """As `completing`, at once."""
+        if isinstance(result, ScheduleResult) and self.binder(result) is not None:
+            try:
+                assumed = self.cluster.assume(entry.pod, result.node_name)
+            except Exception as fault:  # the pod's: see `completing`
+                return self._broken(entry, result, failed_by_error(entry, fault_text(fault)), now)
+            self.times(result.framework.name).skipped(_BEFORE_BINDING)
+            return AssumedPod(entry, assumed, result, None)
         return drive(self.completing(entry, result, now, None))
+
+    def binder(self, result: ScheduleResult) -> BindPlugin | None:
+        """The plugin that binds the pod where nobody else takes part in its binding cycle (`Framework.bound_by`)."""
+        return None if self._extender_binds else result.framework.bound_by(result.pod.signature)
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
@@ -253,6 +265,12 @@ class SchedulingMachine:
             failed = failed_by_error(entry, DROPPED)
         except Exception as fault:  # the pod's: see above
             failed = failed_by_error(entry, fault_text(fault))
+        return self._broken(entry, result, failed, now)
+
+    def _broken(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, failed: FailedAttempt, now: float
+    ) -> FailedAttempt:
+        """Leave nothing of what was done before the attempt failed."""
         self.waiting.pods.pop(entry.uid, None)
         if isinstance(result, ScheduleResult) and self.cluster.is_assumed(entry.pod):
             assumed = self.cluster.pod(entry.uid)
@@ -398,6 +416,26 @@ class SchedulingMachine:
             yield from _called(profile, informed, informed.post_bind, state, pod, node_name, stepper)
         times.ended("PostBind", began)
         return None
+
+    def direct_plan(self, assumed: AssumedPod) -> Plan | None:
+        """The one plan that is the whole binding cycle of the pod; None where it may have further steps."""
+        binder = None if assumed.waiting is not None else self.binder(assumed.result)
+        if binder is None:
+            return None
+        said = _contained(binder, binder.bind, assumed.result.state, assumed.pod, assumed.result.node_name)
+        return said if isinstance(said, Plan) and said.writes and said.ready is None else None
+
+    def bound_directly(self, assumed: AssumedPod, began_s: float, failure: Status | None) -> Status | None:
+        """What comes of a binding cycle whose one plan was executed; it began then, on the clock of `times`."""
+        times = self.times(assumed.framework.name)
+        if failure is None or failure.code == Code.SUCCESS:
+            times.ended("Bind", began_s)
+            times.skipped(_AROUND_BIND)
+            return None
+        times.ended("Bind", began_s, failure.code.label)
+        times.skipped(_BEFORE_BIND)
+        name = assumed.framework.at(BIND)[0].name
+        return error(f'running Bind plugin "{name}": {failure.message}').by(name)
 
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
         """A binding failed: take everything back. The caller also tells the queue that the assumed pod is gone."""

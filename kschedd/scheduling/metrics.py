@@ -113,6 +113,7 @@ class PointTimes:
         self._histogram = histogram
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
+        self._skipped: dict[tuple[str, ...], int] = {}  # how often these points had no plugin to call
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         """An extension point that began then has ended; returns when."""
@@ -129,6 +130,18 @@ class PointTimes:
         return now_s
 
 
+    def skipped(self, points: tuple[str, ...]) -> None:
+        """Extension points at which no plugin had to be called: they took no time."""
+        self._skipped[points] = self._skipped.get(points, 0) + 1
+
+    def count_skipped(self) -> None:
+        """Observe what was skipped so far."""
+        skipped, self._skipped = self._skipped, {}
+        for points, times in skipped.items():
+            for point in points:
+                self._histogram.series(point, SUCCESS, self._profile).observe_many(0.0, times)
+
+
 class NoTimes:
     """Times nothing: where nobody asks."""
 
@@ -139,6 +152,8 @@ class NoTimes:
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         return 0.0
+
+    def skipped(self, points: tuple[str, ...]) -> None: ...
 
 
 NO_TIMES: Final = NoTimes()
@@ -159,11 +174,16 @@ class SchedulingMetrics:
         self.point_s = Histogram(_POINT)
         self.permit_s = Histogram(_PERMIT)
         self.rejections = Counter(_REJECTIONS)
+        self._times: dict[str, PointTimes] = {}  # by profile
         # (profile, attempts) -> what is not counted yet of pods that were bound: attempt_s, waited_s
         self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
 
     def times(self, profile: str) -> PointTimes:
-        return PointTimes(self.point_s, profile, self.timer)
+        """What times the extension points of this profile; the same each time."""
+        found = self._times.get(profile)
+        if found is None:
+            found = self._times[profile] = PointTimes(self.point_s, profile, self.timer)
+        return found
 
     def found_no_node(self, ended: AttemptEnded) -> None:
         self.attempts.add(ended.result, ended.profile)
@@ -202,6 +222,8 @@ class SchedulingMetrics:
     def families(self, sizes: Mapping[str, int], running: Mapping[str, int]) -> list[MetricFamily]:
         """All of them. `sizes`: of the scheduler cache; `running`: how much of what is done at once."""
         self._count_bound()
+        for times in self._times.values():
+            times.count_skipped()
         instruments = [each for each in vars(self).values() if isinstance(each, Counter | Histogram)]
         return [
             *(each.family() for each in instruments),

@@ -12,19 +12,25 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.table import NodeTable
 from kschedd.config.limits import limits_of
 from kschedd.config.model import Config, Profile
 from kschedd.config.rules import Rules
-from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency
+from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency, SkipsBindingCycle
 from kschedd.framework.guarded import GuardedPlugin, guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
+    BIND,
     FILTER,
+    PERMIT,
+    POST_BIND,
+    PRE_BIND,
     PRE_FILTER,
     PRE_SCORE,
+    RESERVE,
     SCORE,
+    BindPlugin,
     ExtensionPoint,
     FilterPlugin,
     Plugin,
@@ -37,6 +43,8 @@ from kschedd.framework.registry import Registry
 from kschedd.scheduling.unprepared import prepared
 
 P = TypeVar("P", bound=Plugin)
+
+_MOST_SIGNATURES = 4096
 
 
 class EvaluationStyle(Enum):
@@ -132,6 +140,7 @@ class Framework:
     reads_pods: bool  # whether a cached answer depends on the pods of a node
     made_of: Mapping[str, MadeOf]
     _at: dict[str, list[Plugin]] = attrs.field(factory=dict, init=False)
+    _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)  # by signature
 
     @property
     def name(self) -> str:
@@ -149,6 +158,31 @@ class Framework:
             plugins = [self.plugins[ref.name] for ref in self.profile.at(point.name)]
             found = self._at[point.name] = [plugin for plugin in plugins if point.has(plugin)]
         return cast(list[P], found)
+
+    def bound_by(self, signature: PodSignature) -> BindPlugin | None:
+        """The Bind plugin of pods of this signature where no other plugin takes part in their binding cycle, from
+        Reserve on; None where some may."""
+        number = signature.id
+        try:
+            return self._bound_by[number]
+        except KeyError:
+            if len(self._bound_by) >= _MOST_SIGNATURES:
+                self._bound_by.clear()
+            binders = self.at(BIND)
+            direct = bool(binders) and binders[0].name in self.in_tree and self._all_skip(signature)
+            found = self._bound_by[number] = binders[0] if direct else None
+            return found
+
+    def _all_skip(self, signature: PodSignature) -> bool:
+        """Whether all plugins of the binding cycle but those of Bind skip it."""
+        points: tuple[ExtensionPoint[Any], ...] = (RESERVE, PERMIT, PRE_BIND, POST_BIND)
+        return all(
+            plugin.name in self.in_tree
+            and hasattr(plugin, "skips_binding_cycle")
+            and cast(SkipsBindingCycle, plugin).skips_binding_cycle(signature)
+            for point in points
+            for plugin in self.at(point)
+        )
 
 
 def build_profile(
