@@ -78,13 +78,16 @@ class Versions:
     pod_updates: ChangeLog = attrs.field(factory=ChangeLog)
     at: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys((LABELS, IMAGES, TAINT_SETS, TERMS), 0))
     objects_at: int = 0  # of the last change of an object of any kind but pods and nodes
+    parts_at: int = 0  # of the last change of any part in `at`
 
     def fork(self) -> "Versions":
         """As this one is now, for a copy of what it dates; its logs know nothing of what was before."""
         nodes, pods, updates = (
             ChangeLog(log.limit, log.at, forgotten=self.now) for log in (self.nodes, self.pods, self.pod_updates)
         )
-        return Versions(self.row_pods_at.copy(), self.now, nodes, pods, updates, self.at.copy(), self.objects_at)
+        return Versions(
+            self.row_pods_at.copy(), self.now, nodes, pods, updates, self.at.copy(), self.objects_at, self.parts_at
+        )
 
     # -- what changed -------------------------------------------------------------------------------------------
 
@@ -93,7 +96,7 @@ class Versions:
         self.now += 1
         self.nodes.add(row, self.now)
         for part in parts:
-            self.at[part] = self.now
+            self.at[part] = self.parts_at = self.now
 
     def touch_pods(self, row: int) -> None:
         """A pod was added to the row or removed from it."""
@@ -119,7 +122,7 @@ class Versions:
     def touch(self, part: str) -> None:
         """A part that belongs to no single row changed."""
         self.now += 1
-        self.at[part] = self.now
+        self.at[part] = self.parts_at = self.now
 
     def touch_object(self, kind: str) -> None:
         """An object of this kind was added, updated or deleted."""

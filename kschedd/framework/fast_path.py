@@ -3,8 +3,8 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`,
-`skips_binding_cycle` and those of `MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins
-only.
+`repeats_while_unchanged`, `skips_binding_cycle` and those of `MissingCycleStateMessages` and `IdlePoints`, which are
+read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
@@ -48,6 +48,13 @@ class SkipsPreFilter(Plugin, Protocol):
     def skips_pre_filter(self, signature: PodSignature, /) -> bool:
         """Rule: where this is true `pre_filter` returns Skip for every pod of the signature, in any cluster, and
         leaves nothing in `state`."""
+
+
+class RepeatsWhileUnchanged(Plugin, Protocol):
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> bool:
+        """Rule: where this is true, until some part changes that `Versions.at` dates, `pre_filter` returns the same for
+        every pod of this signature and controller, and leaves the same values in `state`, which nothing changes; and
+        `pre_score`, if it is not one by signature, returns Skip, whatever rows it is given. In-tree plugins only."""
 
 
 class SkipsBindingCycle(Plugin, Protocol):

@@ -128,6 +128,9 @@ class DynamicResources:
             handle.shared(DRAManager),
         )
 
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
+        return self.skips_binding_cycle(pod.signature)
+
     def skips_binding_cycle(self, signature: PodSignature) -> bool:
         if not self._enabled:
             return True

@@ -26,7 +26,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import EVERYTHING, SelectorError
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.counts import PodMatcher, pod_matcher
+from kschedd.cache.counts import PodMatcher, TermKind, pod_matcher
 from kschedd.cache.domain_counter import TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -176,6 +176,11 @@ class InterPodAffinity:
     @classmethod
     def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
         return cls(args, handle.cluster, _HintRules(handle.rules.nominated_pods_wake, handle.rules.affinity_wakes_more))
+
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
+        matching, signature = cluster.counts.existing_terms_matching, pod.signature
+        kinds: tuple[TermKind, ...] = ("required-anti", "required", "preferred")
+        return not signature.spec.has_pod_affinity and not any(matching(kind, signature) for kind in kinds)
 
     # -- filter -----------------------------------------------------------------------------------------------
 

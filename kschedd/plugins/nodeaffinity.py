@@ -91,6 +91,9 @@ class NodeAffinity:
             return False
         return spec.required_node_affinity is None
 
+    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> bool:
+        return True
+
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | PreFilterResult | None:
         spec = pod.pod_spec
         if spec.required_node is not None:

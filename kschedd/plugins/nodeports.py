@@ -41,6 +41,9 @@ class NodePorts:
     def skips_pre_filter(self, signature: PodSignature) -> bool:
         return not signature.spec.host_ports
 
+    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> bool:
+        return True
+
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | None:
         return None if pod.pod_spec.host_ports else SKIP
 

@@ -128,6 +128,9 @@ class PodTopologySpread:
     def from_args(cls, args: PodTopologySpreadArgs, handle: Handle) -> Self:
         return cls(SpreadConstraints(args, handle.cluster), handle.rules.nominated_pods_wake)
 
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
+        return not self._constraints.of(pod, HARD) and not self._constraints.of(pod, SOFT)
+
     # -- filter -----------------------------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:

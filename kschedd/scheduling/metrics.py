@@ -113,6 +113,7 @@ class PointTimes:
         self._histogram = histogram
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
+        self._repeated: list[tuple[float, float]] = []  # of attempts that are not counted yet: Filter, Score
         self._skipped: dict[tuple[str, ...], int] = {}  # how often these points had no plugin to call
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
@@ -129,13 +130,25 @@ class PointTimes:
         self.steps[point] = took_s
         return now_s
 
-
     def skipped(self, points: tuple[str, ...]) -> None:
         """Extension points at which no plugin had to be called: they took no time."""
         self._skipped[points] = self._skipped.get(points, 0) + 1
 
+    def repeated(self, filter_s: float, score_s: float) -> None:
+        """An attempt that searched and scored nodes for so long, and had no other plugin to call."""
+        self.steps = {"Filter": filter_s, "Score": score_s}
+        self._repeated.append((filter_s, score_s))
+        if len(self._repeated) >= MOST_UNSORTED:
+            self.count_skipped()
+
     def count_skipped(self) -> None:
         """Observe what was skipped so far."""
+        repeated, self._repeated = self._repeated, []
+        if repeated:
+            for point, took_s in zip(("Filter", "Score"), zip(*repeated, strict=True), strict=True):
+                self._histogram.series(point, SUCCESS, self._profile).observe_all(took_s)
+            for point in ("PreFilter", "PreScore"):
+                self._skipped[point,] = self._skipped.get((point,), 0) + len(repeated)
         skipped, self._skipped = self._skipped, {}
         for points, times in skipped.items():
             for point in points:
@@ -154,6 +167,8 @@ class NoTimes:
         return 0.0
 
     def skipped(self, points: tuple[str, ...]) -> None: ...
+
+    def repeated(self, filter_s: float, score_s: float) -> None: ...
 
 
 NO_TIMES: Final = NoTimes()

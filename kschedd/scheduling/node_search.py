@@ -96,18 +96,13 @@ class NodeSearch:
         cached: CachedEvaluation | None,
     ) -> Search:
         """Visit `order` from `start`, round the end, until `wanted` rows fit. Yields shards of per-node work."""
-        total, versions, reads_pods = len(order), self._versions, self._reads_pods
         by_itself = self.filters.row_by_row(state, pod)
+        if by_itself and cached is not None and not nominated:
+            return self.cached(state, pod, order, start, wanted, cached)
+        total = len(order)
         # The entry in which the outcome may be cached for later searches.
         kept = cached if by_itself and order is self._table.order else None
         failed = None if kept is None else kept.failed_search
-        if isinstance(failed, FailedSearch) and not nominated and failed.holds(order, start, versions, reads_pods):
-            return failed.found
-        if total == 1 and by_itself and not nominated and cached is not None:
-            # Most pods pinned to one node end here: the cached verdict on that node is all they need.
-            if cached.failed[order[0]] == PASSED:
-                table = self._table
-                return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
         batches: list[FilterPass] = []
         explicit_status: dict[int, Status] = {}
         lacking, visited = wanted, 0
@@ -125,14 +120,67 @@ class NodeSearch:
             lacking -= len(passed.passing)
             visited += len(passed.rows)
             size = max(size, 2 * len(passed.rows))
-        if wanted > 1 and lacking <= 0:
-            self._per_feasible += 0.25 * (visited / wanted - self._per_feasible)
+        result = self._found(state, pod, order, wanted, batches, explicit_status)
+        if kept is not None:
+            kept.failed_search = None
+            if not len(result.rows):
+                searched_from = None if nominated else start
+                kept.failed_search = FailedSearch(result, order, searched_from, self._versions.now)
+        return result
+
+    def cached(
+        self, state: CycleState, pod: Pod, order: Rows, start: int, wanted: int, cached: CachedEvaluation
+    ) -> Found:
+        """As `run`, where no filter that takes part reads more than the row it judges and no pod is nominated."""
+        total, table, cache = len(order), self._table, self.cache
+        assert cache is not None, "where there is an entry, there is a cache"
+        # The entry in which the outcome may be cached for later searches.
+        kept = cached if order is table.order else None
+        failed_search = None if kept is None else kept.failed_search
+        if isinstance(failed_search, FailedSearch) and failed_search.holds(
+            order, start, self._versions, self._reads_pods
+        ):
+            return failed_search.found
+        if total == 1 and cached.failed[order[0]] == PASSED:
+            # Most pods pinned to one node end here: the cached verdict on that node is all they need.
+            return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
+        batches: list[FilterPass] = []
+        lacking, visited = wanted, 0
+        size = total if failed_search is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
+        while lacking > 0 and visited < total:
+            first = (start + visited) % total
+            rows = order[first : first + min(size, total - visited)]
+            passed = FilterPass.of_columns(rows, *cache.judge(cached, state, pod, rows))
+            passed.cut(lacking)
+            batches.append(passed)
+            lacking -= len(passed.passing)
+            visited += len(passed.rows)
+            size = max(size, 2 * len(passed.rows))
+        result = self._found(state, pod, order, wanted, batches, {})
+        if kept is not None:
+            kept.failed_search = None
+            if not len(result.rows):
+                kept.failed_search = FailedSearch(result, order, start, self._versions.now)
+        return result
+
+    def _found(
+        self,
+        state: CycleState,
+        pod: Pod,
+        order: Rows,
+        wanted: int,
+        batches: list[FilterPass],
+        explicit_status: dict[int, Status],
+    ) -> Found:
+        """What the batches come to, of a search for `wanted` nodes."""
         rows, found = order[:0], order[:0]
         if batches:
             rows, found = batches[0].rows, batches[0].passing
         if len(batches) > 1:
             rows = np.concatenate([batch.rows for batch in batches])
             found = np.concatenate([batch.passing for batch in batches])
+        if wanted > 1 and len(found) >= wanted:
+            self._per_feasible += 0.25 * (len(rows) / wanted - self._per_feasible)
         if explicit_status:
             there = set(rows.tolist())
             explicit_status = {row: status for row, status in explicit_status.items() if row in there}
@@ -148,12 +196,7 @@ class NodeSearch:
             compute=lambda: _together(batches),
         )
         broken = next((s for s in explicit_status.values() if not s.rejected), None)
-        result = Found(found, visited, verdicts, broken)
-        if kept is not None:
-            kept.failed_search = None
-            if not len(found):
-                kept.failed_search = FailedSearch(result, order, None if nominated else start, versions.now)
-        return result
+        return Found(found, len(rows), verdicts, broken)
 
     def _look_up(
         self,

@@ -65,7 +65,7 @@ class Ranking:
     def __attrs_post_init__(self) -> None:
         self.local = NodeLocalPlugins(self.profile, None)
         plugins = self.profile.at(PRE_SCORE)
-        self._by_signature = [plugin for plugin in plugins if _by_signature(plugin)]
+        self._by_signature = [plugin for plugin in plugins if by_signature(plugin)]
         self._anew = [plugin for plugin in plugins if plugin not in self._by_signature]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
@@ -210,7 +210,8 @@ class Ranking:
         return Scores(rows, raw_scores, weighted, total)
 
 
-def _by_signature(plugin: PreScorePlugin) -> bool:
+def by_signature(plugin: PreScorePlugin) -> bool:
+    """Whether its PreScore runs once per signature."""
     return hasattr(plugin, "pre_score_by_signature") and cast(PreScoreBySignature, plugin).pre_score_by_signature
 
 

@@ -49,6 +49,7 @@ from kschedd.scheduling.node_search import Found, NodeSearch, nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedByRow, NominatedPods
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
+from kschedd.scheduling.repetition import Repetition
 from kschedd.scheduling.stepped_search import stepped_search
 from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
@@ -138,6 +139,7 @@ class Scheduler:
     search: NodeSearch = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     candidates: Candidates = attrs.field(init=False)
+    repetition: Repetition | None = attrs.field(init=False)  # None: every attempt is made as a whole
     _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
     _concerned_by: dict[int, tuple[list[PreFilterPlugin], frozenset[str]]] = attrs.field(factory=dict, init=False)
     _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
@@ -151,6 +153,9 @@ class Scheduler:
         self.search = NodeSearch(self.filters, self.cache)
         self.ranking = Ranking(self.profile, self.cluster, self.cache)
         self.candidates = Candidates(self.filters)
+        self.repetition = None
+        if self.cache is not None and not self.extenders:
+            self.repetition = Repetition(self.profile, self.cluster, self.cache, self.search)
         self._pre_filters = self.profile.at(PRE_FILTER)
         self._idle = [
             (plugin.name, cast(SkipsPreFilter, plugin).skips_pre_filter)
@@ -170,6 +175,10 @@ class Scheduler:
         """
         try:
             if stepper is None:
+                if self.repetition is not None and not nominated and not every_node:
+                    repeated = self._repeated(pod, self.repetition)
+                    if repeated is not None:
+                        return repeated
                 return (yield from self._attempt(pod, nominated, every_node, None))
             return (yield from self._stepped(pod, nominated, stepper))
         except AttemptDropped:
@@ -178,6 +187,16 @@ class Scheduler:
             return FitError(pod, broken_off(fault), Diagnosis(self.cluster.table.node_count), CycleState())
         except ExtenderFailure as failure:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
+
+    def _repeated(self, pod: Pod, repetition: Repetition) -> ScheduleResult | None:
+        """The outcome for a pod like an earlier one; None where a whole attempt has to be made."""
+        table, start = self.cluster.table, self.start
+        made = repetition.attempt(pod, start.index, self._wanted(len(table.order)), self.times)
+        if made is None:
+            return None
+        state, found, totals = made
+        start.index = (start.index + found.visited) % table.node_count
+        return self._choice(state, pod, found, totals)
 
     def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None) -> Attempt:
         table = self.cluster.table
@@ -215,7 +234,11 @@ class Scheduler:
             diagnosis.add_verdicts()
             view = FailedAttemptView(self, found.verdicts, counting, cached)
             return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
-        return (yield from self._select(state, pod, found, diagnosis, cached, stepper))
+        result = yield from self._select(state, pod, found, diagnosis, cached, stepper)
+        if self.repetition is not None and cached is not None and pre_filter_result is None and not every_node:
+            if isinstance(result, ScheduleResult) and len(result.feasible) > 1:
+                self.repetition.learn(pod, state)
+        return result
 
     # -- step by step -----------------------------------------------------------------------------------------
 
@@ -454,6 +477,11 @@ class Scheduler:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         if self.extenders:
             totals = yield from scored(self.extenders, pod, self.cluster.table, rows, totals)
+        return self._choice(state, pod, found, totals)
+
+    def _choice(self, state: CycleState, pod: Pod, found: Found, totals: Ints) -> ScheduleResult:
+        """One of the best by these totals."""
+        names, rows = self.cluster.table.names, found.rows
         score = np.maximum.reduce(totals)
         best = rows[totals == score]
         chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)

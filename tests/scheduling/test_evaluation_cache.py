@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
@@ -27,6 +28,9 @@ from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, St
 from kschedd.scheduling.work import drive
 
 ZONES = ("a", "b")
+SERVICE = Object.from_raw(
+    {"kind": "Service", "metadata": {"name": "s", "namespace": "default"}, "spec": {"selector": {"app": "y"}}}
+)
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
 SOFT_TAINT = {"key": "soft", "effect": "PreferNoSchedule"}
 
@@ -161,6 +165,7 @@ changes = st.one_of(
     st.tuples(st.just("no pod"), st.integers(0, 30)),
     st.tuples(st.just("nominate"), st.integers(0, len(SHAPES) - 1), _NAMES),
     st.tuples(st.just("most"), st.integers(1, 3)),
+    st.tuples(st.just("service"), st.booleans()),
     st.tuples(st.just("touch"), st.integers(0, 30), st.sampled_from(["deleted", "noted", "relabelled"])),
 )
 attempts = st.one_of(
@@ -231,6 +236,8 @@ class Trial:
             case ("touch", place, how) if placed:
                 placed[place % len(placed)] = touched(placed[place % len(placed)], how)
                 cluster.put_pod(placed[place % len(placed)])
+            case ("service", there):
+                (cluster.put if there else cluster.remove)(SERVICE)
             case ("most", most):
                 Fussy.most = most
 

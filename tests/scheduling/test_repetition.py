@@ -1,0 +1,139 @@
+"""Repetition: attempts that repeat a pattern come to what whole attempts come to, and patterns end where they must.
+
+`test_evaluation_cache` compares outcomes in random clusters; here each change that ends a pattern is made by itself.
+"""
+
+from typing import Any
+
+import attrs
+import pytest
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from tests.scheduling.test_evaluation_cache import SOFT_TAINT, KeepsOff, Trial, node, pod
+
+
+def like(incoming: Pod, **fields: Any) -> Pod:
+    """The pod with this of its metadata."""
+    meta = {**incoming.raw["metadata"], **fields}
+    return Pod.from_raw({**incoming.raw, "metadata": meta})
+
+
+def owned_by(name: str) -> list[dict[str, Any]]:
+    return [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "uid": name, "controller": True}]
+
+
+def of_kind(kind: str, name: str, selector: Any) -> Object:
+    meta = {"name": name, "namespace": "default", "uid": name}
+    return Object.from_raw({"kind": kind, "metadata": meta, "spec": {"selector": selector}})
+
+
+@attrs.define(eq=False)
+class Repeats:
+    """A cluster of ten nodes, and how many attempts in it repeated a pattern."""
+
+    trial: Trial = attrs.field(factory=Trial)
+    count: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        for number in range(10):
+            self.trial.cluster.put_node(node(number, 4, "ab"[number % 2], [], False))
+        repetition = self.trial.with_cache.repetition
+        assert repetition is not None
+        whole = repetition.attempt
+
+        def counted(*args: Any) -> Any:
+            found = whole(*args)
+            self.count += found is not None
+            return found
+
+        object.__setattr__(self.trial.with_cache, "repetition", _Counted(counted, repetition.learn))
+
+    def attempts(self, incoming: Pod, times: int = 4) -> int:
+        """How many attempts repeated the pattern, of those for so many pods that are each placed; all are compared."""
+        before = self.count
+        for _ in range(times):
+            name = f"{incoming.name}-{len(self.trial.tried)}"
+            one = like(incoming, name=name, uid=name)
+            result = self.trial.attempt(one)
+            assert isinstance(result, ScheduleResult)
+            self.trial.cluster.assume(one, result.node_name)
+        return self.count - before
+
+
+@attrs.frozen(eq=False)
+class _Counted:
+    attempt: Any
+    learn: Any
+
+
+def test_attempts_for_pods_of_one_template_repeat_the_second() -> None:
+    # Each pod is attempted twice with the cache; a signature has an entry from its second attempt on.
+    assert Repeats().attempts(pod("p", 0)) == 6
+
+
+@pytest.mark.parametrize("shape", [3, 4, 5, 6], ids=["spread", "soft-spread", "anti-affinity", "preferred"])
+def test_pods_whose_plugins_look_at_other_pods_are_attempted_as_a_whole(shape: int) -> None:
+    repeats = Repeats()
+    assert repeats.attempts(pod("p", shape), 3) == 0
+
+
+def test_out_of_tree_filters_are_asked_each_time() -> None:
+    assert Repeats(Trial(KeepsOff)).attempts(pod("p", 0)) == 0
+
+
+def test_a_pod_that_anti_affinity_is_against_is_attempted_as_a_whole() -> None:
+    repeats = Repeats()
+    target = pod("p", 1)  # has the label app=x, which the terms of shape 5 match
+    assert repeats.attempts(target, 2) == 2
+    repeats.trial.cluster.put_pod(pod("shy", 5, on="n0"))
+    assert repeats.attempts(target, 1) == 0
+
+
+def test_what_a_service_selects_is_spread_from_then_on() -> None:
+    repeats = Repeats()
+    assert repeats.attempts(pod("p", 0), 2) == 2
+    repeats.trial.cluster.put(of_kind("Service", "s", {"app": "y"}))
+    assert repeats.attempts(pod("p", 0), 2) == 0
+
+
+def test_pods_of_another_controller_are_not_repetitions() -> None:
+    repeats = Repeats()
+    repeats.trial.cluster.put(of_kind("ReplicaSet", "there", {"matchLabels": {"app": "y"}}))
+    assert repeats.attempts(pod("p", 0), 2) == 2
+    assert repeats.attempts(like(pod("p", 0), ownerReferences=owned_by("there")), 2) == 0
+    assert repeats.attempts(like(pod("p", 0), ownerReferences=owned_by("nowhere")), 2) == 3
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(node(3, 4, "b", [SOFT_TAINT], False), id="tainted"),
+        pytest.param(node(3, 4, "b", [], True), id="cordoned"),
+        pytest.param(node(11, 4, "b", [], False), id="added"),
+    ],
+)
+def test_after_a_node_has_changed_the_pattern_is_learnt_anew(changed: Node) -> None:
+    repeats = Repeats()
+    assert repeats.attempts(pod("p", 0), 2) == 2
+    repeats.trial.cluster.put_node(changed)
+    assert repeats.attempts(pod("p", 0), 2) <= 3
+
+
+def test_a_nominated_pod_is_attempted_as_a_whole() -> None:
+    repeats = Repeats()
+    assert repeats.attempts(pod("p", 0), 2) == 2
+    nominated = Pod.from_raw({**pod("q", 0).raw, "status": {"nominatedNodeName": "n4"}})
+    assert repeats.attempts(nominated, 1) == 0
+    repeats.trial.nominations["n1"] = (pod("w", 0, "", "", "n1"),)
+    assert repeats.attempts(pod("p", 0), 1) == 0
+
+
+def test_where_no_node_is_left_the_whole_attempt_says_why() -> None:
+    repeats = Repeats()
+    assert repeats.attempts(pod("p", 0), 40) > 60
+    before = repeats.count
+    assert isinstance(repeats.trial.attempt(pod("last", 0)), FitError)
+    assert repeats.count == before
