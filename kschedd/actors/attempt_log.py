@@ -4,6 +4,7 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, prioritizeNode
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import structlog
 
@@ -15,10 +16,12 @@ from kschedd.scheduling.work import drive
 
 log = structlog.get_logger("kschedd.scheduling")
 
+_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # run beside attempts: what is noted of them is another pod's
+
 
 def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> None:
     """An attempt that took long, and what of it each extension point took."""
-    of_steps = {point: f"{seconds * 1000:.1f}ms" for point, seconds in steps.items()}
+    of_steps = {point: f"{seconds * 1000:.1f}ms" for point, seconds in steps.items() if point not in _BESIDE}
     log.warning("slow_attempt", pod=entry.key, took=f"{took_s * 1000:.1f}ms", **of_steps)
 
 

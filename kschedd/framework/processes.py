@@ -83,7 +83,7 @@ class WorkerProcess:
                 self.end()
                 raise _Gone(True, None)
             return msgpack.unpackb(self._pipe.recv_bytes(), strict_map_key=False)
-        except (EOFError, OSError):
+        except (EOFError, OSError, ValueError, msgpack.UnpackException):  # gone, or no longer to be understood
             self.end()
             raise _Gone(False, self._process.returncode) from None
 

@@ -86,7 +86,8 @@ def fault_text(fault: BaseException) -> str:
     if isinstance(fault, PluginError):
         return fault.why
     try:
-        text = plain_text(f"{type(fault).__name__}: {fault.msg if isinstance(fault, SyntaxError) else fault}")
+        said = plain_text(str(fault.msg if isinstance(fault, SyntaxError) else fault))
+        text = f"{type(fault).__name__}: {said}" if said else type(fault).__name__
     except BaseException:  # its __str__ is plugin code
         text = type(fault).__name__
     if isinstance(fault, SyntaxError) and fault.filename:

@@ -131,6 +131,7 @@ def _answer(call: Any, state: CycleState, pod: Any, node: NodeSnapshot) -> Any:
 def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the daemon, which ends this process
     pipe = Connection(descriptor)
+    os.register_at_fork(after_in_child=pipe.close)  # one that a plugin forks off must not answer as well
     orders = SimpleQueue[bytes]()
 
     def listen() -> None:

@@ -505,7 +505,7 @@ STARTS: dict[str, tuple[str, str]] = {
     "syntax": ("def f(:\n", "(bad.py:1)"),
     "raises": ("import os\nraise ValueError('boom')\n", "ValueError: boom (bad.py:2)"),
     "sys-exit": ("import sys\n\nsys.exit(3)\n", "SystemExit: 3 (bad.py:3)"),
-    "interrupt": ("raise KeyboardInterrupt\n", "KeyboardInterrupt:  (bad.py:1)"),
+    "interrupt": ("raise KeyboardInterrupt\n", "KeyboardInterrupt (bad.py:1)"),
     "missing": (
         "import no_such_module_here\n",
         "ModuleNotFoundError: No module named 'no_such_module_here' (bad.py:1)",

@@ -96,8 +96,8 @@ class Mute(Exception):
     [
         pytest.param(KeyError("x"), "KeyError: 'x'", id="exception"),
         pytest.param(SystemExit(3), "SystemExit: 3", id="exit"),
-        pytest.param(KeyboardInterrupt(), "KeyboardInterrupt: ", id="interrupt"),
-        pytest.param(GeneratorExit(), "GeneratorExit: ", id="generator-exit"),
+        pytest.param(KeyboardInterrupt(), "KeyboardInterrupt", id="interrupt"),
+        pytest.param(GeneratorExit(), "GeneratorExit", id="generator-exit"),
         pytest.param(StopIteration(1), "StopIteration: 1", id="stop-iteration"),
         pytest.param(Mute(), "Mute", id="one-that-cannot-be-shown"),
         pytest.param(ValueError("\ud800"), "ValueError: \\ud800", id="text-that-cannot-be-encoded"),

@@ -53,6 +53,8 @@ class Elsewhere:
     def filter(self, state, pod, node):
         if pod.name == "dies":
             os._exit(3)
+        if pod.name == "forks":
+            os.fork()
         if pod.name == "hangs":
             threading.Event().wait()
         if pod.name == "raises":
@@ -183,6 +185,16 @@ def test_one_that_dies_fails_the_call_alone(
     with pytest.raises(PluginError, match=r"its worker process ended during filter \(exit status 3\)"):
         elsewhere(made, "filter", "dies", cluster)
     assert len(elsewhere(made, "filter", "web", cluster)) == 4
+
+
+def test_what_a_plugin_forks_off_does_not_answer_as_well(
+    tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
+) -> None:
+    made = plugin(tmp_path, cluster, processes)
+    expected = elsewhere(made, "filter", "web", cluster), elsewhere(made, "score", "web", cluster)
+    elsewhere(made, "filter", "forks", cluster)
+    for _ in range(10):
+        assert (elsewhere(made, "filter", "web", cluster), elsewhere(made, "score", "web", cluster)) == expected
 
 
 def test_there_is_no_cluster_in_a_worker_process(
