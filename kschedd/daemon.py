@@ -10,7 +10,6 @@ actors, is logged with its traceback, and leaves the journal as of the last ackn
 """
 
 import fcntl
-import gc
 import math
 import os
 import random
@@ -65,7 +64,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import Part, admission_without, without_parts
-from kschedd.dumps.loading import LoadOptions, collection_paused, read_dump, take_dump, told
+from kschedd.dumps.loading import LoadOptions, read_dump, take_dump, told
 from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
@@ -73,6 +72,7 @@ from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
 from kschedd.framework.guarded import GuardedRegistry
 from kschedd.framework.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
+from kschedd.garbage_collection import collection_paused, freeze_gc, tune_gc
 from kschedd.object_faults import ObjectRef
 from kschedd.printing.safe import safe
 from kschedd.rpc.listener import unix_listener
@@ -626,22 +626,6 @@ def lock_state_dir(state_dir: Path | None) -> Iterator[Path | None]:
         yield where
     finally:
         os.close(lock)
-
-
-def tune_gc() -> None:
-    """Run the cyclic garbage collector less often: objects of this program rarely form reference cycles.
-
-    A full collection takes 100 ms and more in a large cluster, and adds half as much again to the time of loading one;
-    it blocks the event loop. So young objects are collected in small portions (0.3 us per object), old ones rarely.
-    """
-    gc.set_threshold(10_000, 3, 1_000)
-
-
-def freeze_gc() -> None:
-    """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
-    tune_gc()
-    gc.collect()
-    gc.freeze()
 
 
 def version() -> str:

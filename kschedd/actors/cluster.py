@@ -18,6 +18,7 @@ from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.time_control import TimeControl
 from kschedd.controllers.controller import Controller
+from kschedd.garbage_collection import collection_postponed
 from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
 from kschedd.scheduling.driver import SchedulingDriver
@@ -64,13 +65,16 @@ class LiveCluster:
 
     async def snapshot(self) -> ClusterSnapshot:
         """What a fork goes on from. Each owner's part takes a few milliseconds of the loop at a time."""
-        driver = await self.scheduler.query(DriverSnapshot.of)
-        queue, next_leftover_s = await self.queue.query(lambda owner: (owner.queue.snapshot(), owner.next_leftover_s))
-        controllers = [await self.store.do_in_steps(actor.state) for actor in self._controllers]
-        since = earliest(driver, controllers)
-        store = await self.store.do_in_steps(lambda store: store.forking(since))
-        now = self.clock.now()
-        return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s)
+        with collection_postponed():
+            driver = await self.scheduler.query(DriverSnapshot.of)
+            queue, next_leftover_s = await self.queue.query(
+                lambda owner: (owner.queue.snapshot(), owner.next_leftover_s)
+            )
+            controllers = [await self.store.do_in_steps(actor.state) for actor in self._controllers]
+            since = earliest(driver, controllers)
+            store = await self.store.do_in_steps(lambda store: store.forking(since))
+            now = self.clock.now()
+            return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s)
 
     async def end(self) -> None:
         """Shut the actors down in order, each after it has finished its accepted work."""

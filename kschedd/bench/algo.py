@@ -17,7 +17,7 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
-from kschedd.daemon import freeze_gc
+from kschedd.garbage_collection import freeze_gc
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.work import drive

@@ -21,7 +21,8 @@ from kschedd.bench.algo import Timed
 from kschedd.bench.series import Raw, Series
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
-from kschedd.daemon import cluster_actors, freeze_gc
+from kschedd.daemon import cluster_actors
+from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SubQueue
 from kschedd.store.admission import Admission
 from kschedd.store.errors import AlreadyExists

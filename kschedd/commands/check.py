@@ -44,9 +44,10 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
     from kschedd.commands.simulate import read_config
     from kschedd.config.flags import with_schedulers
-    from kschedd.dumps.loading import collection_paused, read_dump, take_dump
+    from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
+    from kschedd.garbage_collection import collection_paused
     from kschedd.printing import checking
     from kschedd.printing.safe import exact, safe
     from kschedd.rpc.checking import check

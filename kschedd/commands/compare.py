@@ -9,8 +9,9 @@ import attrs
 
 from kschedd.config.kube_versions import KubernetesVersion, kube_version
 from kschedd.config.load import default_config
-from kschedd.dumps.loading import LoadOptions, collection_paused, read_dump, take_dump
+from kschedd.dumps.loading import LoadOptions, read_dump, take_dump
 from kschedd.errors import KscheddError
+from kschedd.garbage_collection import collection_paused
 from kschedd.printing.safe import safe
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon

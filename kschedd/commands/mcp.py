@@ -80,7 +80,8 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     from kschedd.assistants.command import ServedCluster
     from kschedd.commands.simulate import read_config
     from kschedd.config.flags import with_schedulers
-    from kschedd.dumps.loading import collection_paused, read_dump, take_dump
+    from kschedd.dumps.loading import read_dump, take_dump
+    from kschedd.garbage_collection import collection_paused
     from kschedd.printing.safe import safe
     from kschedd.rpc.methods import daemon_methods
     from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon

@@ -23,10 +23,11 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.loading import Prepared, collection_paused, read_dump
+from kschedd.dumps.loading import Prepared, read_dump
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
+from kschedd.garbage_collection import collection_paused
 from kschedd.printing.safe import exact, safe
 from kschedd.scenarios.runner import run_files
 from kschedd.simulate.decisions import DecisionLog

@@ -5,9 +5,7 @@ thread. `take_dump` fills a cluster. Objects without a uid were never on an API 
 applied as any other afterwards.
 """
 
-import gc
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from typing import Any, BinaryIO, Final
 
 import attrs
@@ -155,22 +153,6 @@ def prepare(
     _note_clusters(in_order, assumptions)
     _note_objects(objects, options, assumptions)
     return Prepared(objects, manifests, faults, assumptions, taken_at)
-
-
-@contextmanager
-def collection_paused() -> Iterator[None]:
-    """Without the cyclic garbage collector, which looks at all that was read so far again and again.
-
-    For whoever starts with a dump and has nothing else to do meanwhile.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_on:
-            gc.enable()
 
 
 def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, options: LoadOptions) -> Raw | None:

@@ -24,6 +24,7 @@ from kschedd.explain.audit import Auditor
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
+from kschedd.garbage_collection import collection_postponed
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
 from kschedd.queue.snapshot import EntryCopies
@@ -170,6 +171,7 @@ class Engine:
         self._on_idle = both(self._on_idle, observer.idle)
         self.queue.recorder = both(self.queue.recorder, observer.moved)
 
+    @collection_postponed()
     def _resumed_loop(self, snapshot: ClusterSnapshot, recorder: Recorder | None) -> SchedulingLoop:
         copies = EntryCopies(snapshot.driver.states, snapshot.queue.states)
         driver = snapshot.driver.restored(copies, self.current_pod, self._is_bound, self._now_s)
@@ -181,6 +183,7 @@ class Engine:
         stored = self.current_pod(pod.key)
         return stored is not None and stored.uid == pod.uid and stored.node_name == pod.node_name
 
+    @collection_postponed()
     def snapshot(self) -> ClusterSnapshot:
         """What an engine of its own can go on from; to be taken between two calls."""
         driver = DriverSnapshot.of(self.driver)

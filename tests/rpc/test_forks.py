@@ -1,5 +1,6 @@
 """What-if over the socket's methods: forks of a cluster that works leave it alone, and foretell what it does."""
 
+import gc
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -199,6 +200,12 @@ async def test_the_fork_not_used_for_the_longest_time_is_known_by_the_machines_c
     talk.machine.now_s = 130.0
     (told,) = await talk("fork.list")
     assert (told["age_s"], told["idle_s"]) == (130, 30)
+
+
+async def test_a_large_snapshot_is_no_work_for_the_garbage_collector(talk: Talk) -> None:
+    snapshot = await talk.cluster.snapshot()
+    old = {id(each) for each in gc.get_objects(generation=2)}
+    assert {id(snapshot.store), id(snapshot.driver.cluster)} <= old
 
 
 async def test_what_waited_while_its_fork_was_discarded_is_refused(talk: Talk) -> None:

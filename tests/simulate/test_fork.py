@@ -291,3 +291,10 @@ def test_a_closed_fork_gives_back_what_it_held_without_the_garbage_collector() -
         assert [each() for each in held] == [None, None]
     finally:
         gc.enable()
+
+
+def test_a_large_fork_is_no_work_for_the_garbage_collector() -> None:
+    cluster, _ = begun(1)
+    fork = cluster.fork()
+    old = {id(each) for each in gc.get_objects(generation=2)}
+    assert {id(fork.engine.store), id(fork.engine.machine.cluster), id(fork.engine.loop)} <= old
