@@ -29,6 +29,7 @@ import attrs
 import structlog
 import trio
 
+from kschedd.access.audit_log import AuditFile, AuditLog
 from kschedd.access.credentials import Credentials, ListenSettings
 from kschedd.access.listening import open_listeners, raise_file_limit
 from kschedd.actors.binding import Answered, BindingActor, BindingBatch
@@ -82,7 +83,7 @@ from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES, Limits
 from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.server import Server
-from kschedd.rpc.session import SessionLimits
+from kschedd.rpc.session import SessionLimits, Shared
 from kschedd.rpc.table import method_table
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
@@ -355,6 +356,7 @@ class DaemonOptions:
     verbosity: int = 0  # kube-scheduler's; of what is logged at level debug, which parts
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # parts of the cluster that others play
+    audit: AuditFile | None = None  # log of writes
     listen: ListenSettings | None = None  # the socket on TCP as well
     http: ListenSettings | None = None  # Kubernetes' REST API as well
     enable_admission: tuple[str, ...] = ()  # admission plugins
@@ -480,12 +482,13 @@ async def _serve(
                 verbosity=options.verbosity,
             )
         )
+        audit = None if options.audit is None else await opened.enter_async_context(_audit_log(options.audit))
         face = None
         if http is not None:
             limit = options.max_request_body_bytes
             served = ServedVersion.of(config)
             face = await opened.enter_async_context(
-                http_face(http, cluster, version(), limit, options.service_range, options.without, served)
+                http_face(http, cluster, version(), limit, options.service_range, options.without, served, audit)
             )
         daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {
@@ -497,7 +500,9 @@ async def _serve(
             **({} if face is None else {"http": face.url}),
         }
         terms = SessionLimits(wire=Limits.of_requests(options.max_request_body_bytes))
-        server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity, terms=terms)
+        methods = method_table(daemon_methods(cluster, daemon))
+        server = Server(methods, identity=identity, terms=terms, shared=Shared(audit=audit))
+        daemon.clients = server.describe_clients
         async with trio.open_nursery() as nursery:
             serving = nursery
             if signals:
@@ -529,6 +534,18 @@ async def _remote_door(credentials: Credentials, opened: AsyncExitStack) -> Remo
     for listener in listeners:
         await opened.enter_async_context(listener)
     return RemoteDoor(listeners, credentials)
+
+
+@asynccontextmanager
+async def _audit_log(file: AuditFile) -> AsyncIterator[AuditLog]:
+    """Written while the context is open, and then to its end. Raises AccessError."""
+    audit = AuditLog(file)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(audit.run)
+        try:
+            yield audit
+        finally:
+            audit.close()
 
 
 def _tell_of(remote: RemoteDoor) -> None:

@@ -22,6 +22,8 @@ class User:
     groups: tuple[str, ...] = ("system:masters", AUTHENTICATED)
     impersonated: bool = False  # somebody else asks in this user's name
     uid: str = ""
+    by: str = ""  # whoever asks in this user's name
+    by_groups: tuple[str, ...] = ()
 
     @property
     def read_only(self) -> bool:

@@ -18,7 +18,7 @@ from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
 _OPEN_PATHS: Final = frozenset(("healthz", "livez", "readyz", "version", "openapi"))
-_FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"))
+FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"))
 
 
 @attrs.frozen(eq=False)
@@ -66,7 +66,7 @@ def _impersonated(request: HttpRequest, user: User) -> User:
             403, "Forbidden", f'users "{name[:100]}" is forbidden: {why}', {"name": name, "kind": "users"}
         )
     groups = [group.strip() for group in request.headers.get("impersonate-group", "").split(",") if group.strip()]
-    return User(name, (*groups, AUTHENTICATED), impersonated=True)
+    return User(name, (*groups, AUTHENTICATED), impersonated=True, by=user.name, by_groups=user.groups)
 
 
 def check_allowed(user: User, verb: str, path: str) -> None:
@@ -77,7 +77,7 @@ def check_allowed(user: User, verb: str, path: str) -> None:
     parts = [part for part in path.split("/") if part]
     if parts[:1] in (["api"], ["apis"]):
         group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1] if len(parts) > 1 else "", parts[3:])
-        if rest and rest[0] not in _FOR_EVERYBODY:
+        if rest and rest[0] not in FOR_EVERYBODY:
             raise _forbidden_resource(user, verb, group, rest)
         return
     if parts and parts[0] not in _OPEN_PATHS:

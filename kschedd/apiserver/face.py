@@ -14,11 +14,13 @@ from typing import Any, Final
 import attrs
 import trio
 
+from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import User
 from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
 from kschedd.apiserver import discovery, openapi
 from kschedd.apiserver.access import Access, check_allowed
+from kschedd.apiserver.auditing import audited
 from kschedd.apiserver.bodies import warning_headers
 from kschedd.apiserver.components import component_statuses
 from kschedd.apiserver.metrics import metrics_of, usage_is_known
@@ -92,8 +94,14 @@ class ApiFace:
     """See the module. Called with a request it gives the answer."""
 
     def __init__(
-        self, services: FaceServices, access: Access, version: str, service_range: str = SERVICE_RANGE
+        self,
+        services: FaceServices,
+        access: Access,
+        version: str,
+        service_range: str = SERVICE_RANGE,
+        audit: AuditLog | None = None,
     ) -> None:
+        self._audit = audit
         self.services = services
         self._access = access
         self._version = version
@@ -103,6 +111,11 @@ class ApiFace:
         self._documents: dict[str, _Document] = {}
 
     async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse:
+        if self._audit is None or request.method in ("GET", "HEAD"):
+            return await self._answered(request, peer)
+        return await audited(self._audit, self._access, request, peer, self._answered)
+
+    async def _answered(self, request: HttpRequest, peer: Peer) -> HttpResponse:
         try:
             return await self._answer(request, peer)
         except KscheddError as error:

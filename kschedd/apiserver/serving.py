@@ -13,6 +13,7 @@ import attrs
 import trio
 
 from kschedd.access.addresses import Address
+from kschedd.access.audit_log import AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import TlsListener, open_listeners, raise_file_limit
 from kschedd.apiserver.access import Access
@@ -57,6 +58,7 @@ async def http_face(
     service_range: str = SERVICE_RANGE,
     without: Collection[Part] = (),
     served: ServedVersion = OF_DEFAULT,
+    audit: AuditLog | None = None,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     raise_file_limit()
@@ -73,6 +75,7 @@ async def http_face(
             Access(credentials),
             version,
             service_range,
+            audit,
         )
         server = HttpServer(face, explain=face.explain, limits=HttpLimits(_most_connections(), most_body))
         yield HttpFace(url, server, face, listeners)

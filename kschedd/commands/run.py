@@ -31,6 +31,7 @@ def add_parser(subparsers: Any) -> None:
         "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"
     )
     _add_listen_flags(parser)
+    _add_audit_flags(parser)
     add_scheduler_flags(parser)
     parser.add_argument(
         "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="a Python file with plugins"
@@ -151,6 +152,26 @@ def _add_listen_flags(parser: Any) -> None:
     group.add_argument(
         "--client-ca", type=path_value, metavar="FILE", help="who has a certificate of this CA may come in (PEM)"
     )
+
+
+def _add_audit_flags(parser: Any) -> None:
+    group = parser.add_argument_group("audit")
+    group.add_argument(
+        "--audit-log", type=path_value, metavar="FILE", help="log all writes there, as lines of audit.k8s.io/v1 Events"
+    )
+    group.add_argument(
+        "--audit-log-maxsize", type=_count, default=100, metavar="MIB", help="size at which it is rotated (100)"
+    )
+    group.add_argument(
+        "--audit-log-maxbackup", type=_count, default=10, metavar="N", help="rotated files that are kept (10)"
+    )
+
+
+def _count(text: str) -> int:
+    """Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10_000:
+        raise argparse.ArgumentTypeError(f"{text!r}: a number from 1 to 10000 is allowed")
+    return int(text)
 
 
 def _listen_settings(options: argparse.Namespace) -> Any:
@@ -308,6 +329,7 @@ def run(options: argparse.Namespace) -> int:
 
     from kschedd import daemon
     from kschedd.access.addresses import read_address
+    from kschedd.access.audit_log import AuditFile
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
     from kschedd.store.set_aside import read_ref
@@ -348,6 +370,9 @@ def run(options: argparse.Namespace) -> int:
         ),
         service_range=options.service_cluster_ip_range,
         without=options.without | ({"kubelets", "controllers"} if options.frozen else frozenset()),
+        audit=None
+        if options.audit_log is None
+        else AuditFile(options.audit_log, options.audit_log_maxsize << 20, options.audit_log_maxbackup),
         listen=_listen_settings(options),
         http=http,
         enable_admission=options.enable_admission_plugins,

@@ -35,6 +35,7 @@ class DaemonState:
     stop: trio.Event = attrs.field(factory=trio.Event)
     grace_s: float = 2.0
     machine_s: Callable[[], float] = time.monotonic
+    clients: Callable[[], list[dict[str, Any]]] = list
 
 
 @attrs.frozen(eq=False)
@@ -59,6 +60,16 @@ class DaemonMethods:
                 "plugins are the calls of out-of-tree plugins and of extenders, each `{name, call, calls, p50_ms, "
                 "p99_ms, longest_ms, timeouts, failures}`: the method or verb, quantiles of the last 1,000 calls, and "
                 "counts since the start.",
+            ),
+            Method(
+                "daemon.clients",
+                self.clients,
+                reads=True,
+                doc="Who is connected to the socket, this client too.",
+                returns="An array of `{number, user, groups, read_only, pid, uid, address, connected_s, idle_s, "
+                "requests, streams, waiting_bytes}`, the longest connected first: pid and uid are what the system says "
+                "of a client on the Unix socket, address of one on TCP, else null; idle_s is null while the client has "
+                "requests or streams, or answers that it has not read.",
             ),
             Method(
                 "daemon.stop",
@@ -102,6 +113,9 @@ class DaemonMethods:
             "plugins": await cluster.scheduler.query(_costs),
             "limits": {"max_request_body_bytes": self._daemon.max_request_body_bytes, **limits},
         }
+
+    async def clients(self, call: Call) -> Any:
+        return self._daemon.clients()
 
     async def stop(self, call: Call) -> Any:
         if not self._daemon.pid:

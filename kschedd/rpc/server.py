@@ -73,6 +73,9 @@ class Server:
         """The number of connected clients."""
         return len(self._sessions)
 
+    def describe_clients(self) -> list[dict[str, Any]]:
+        return [session.describe() for session in self._sessions]
+
     async def serve(
         self,
         listeners: Sequence[Listener],

@@ -24,6 +24,8 @@ import attrs
 import structlog
 import trio
 
+from kschedd.access.audit import AuditedCall, AuditOutcome
+from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import Caller
 from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError, wire_error
@@ -79,6 +81,7 @@ class Shared:
     total: Total = attrs.field(factory=Total)
     # Calls of methods whose results grow with the cluster: four at a time, one per client.
     large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
+    audit: AuditLog | None = None
 
 
 class ClientSession:
@@ -103,6 +106,7 @@ class ClientSession:
         self.turns = shared.turns
         self.workers = shared.workers
         self._large = shared.large
+        self._audit = shared.audit
         self._total_mib = shared.total.most >> 20
         self._stream = stream
         self._name = name
@@ -116,7 +120,7 @@ class ClientSession:
         self._next_stream = 1
         self._stopping = False
         self._ending = False  # being disconnected to make room for another client
-        self._active_at = trio.current_time()
+        self._since = self._active_at = trio.current_time()
         self._reading = trio.CancelScope()
         self._at_end: dict[str, Callable[[], Awaitable[None]]] = {}
         self._everything: trio.Nursery
@@ -156,6 +160,24 @@ class ClientSession:
         if self._ending or self._streams or self._outbox.held or self._slots.value < self._terms.requests:
             return None
         return trio.current_time() - self._active_at
+
+    def describe(self) -> dict[str, Any]:
+        """For `daemon.clients`."""
+        user = self.caller.user
+        return {
+            "number": int(self._name.partition(" ")[0]),
+            "user": user.name,
+            "groups": list(user.groups),
+            "read_only": user.read_only,
+            "pid": self.caller.process or None,
+            "uid": self.caller.uid,
+            "address": self.caller.address or None,
+            "connected_s": trio.current_time() - self._since,
+            "idle_s": self.idle_s,
+            "requests": self._terms.requests - self._slots.value,
+            "streams": len(self._streams),
+            "waiting_bytes": self._outbox.held,
+        }
 
     @property
     def ending(self) -> bool:
@@ -312,15 +334,10 @@ class ClientSession:
 
         try:
             method = find_method(self.methods, message.method)
-            check_may_call(self.caller, method)
             args = bind(method.name, method.params, message.params)
             call = Call(method.name, args, self._name, self, open_stream, message.size)
             await self._outbox.room()
-            if method.large:
-                async with self._large_slot():
-                    result = await method.handler(call)
-            else:
-                result = await method.handler(call)
+            result = await (self._perform if self._audit is None or method.reads else self._audited)(method, call)
             if msgid is None:
                 return None
             if isinstance(result, Large):
@@ -340,6 +357,30 @@ class ClientSession:
                 return None
             return encode_error(msgid, code, text, data)
 
+    async def _perform(self, method: Method, call: Call) -> Any:
+        check_may_call(self.caller, method)
+        if not method.large:
+            return await method.handler(call)
+        async with self._large_slot():
+            return await method.handler(call)
+
+    async def _audited(self, method: Method, call: Call) -> Any:
+        """The same for a write, which is noted with what came of it, whatever that is."""
+        assert self._audit is not None, "only what is audited comes here"
+        noted = AuditedCall.of_method(self.caller, method.name, call.args, self._audit.now_s())
+        outcome = AuditOutcome.of_error("cancelled", "the client went")
+        try:
+            result = await self._perform(method, call)
+            outcome = AuditOutcome()
+            return result
+        except Exception as raised:
+            error = only_of_group(raised)
+            told = wire_error(error)[:2] if isinstance(error, KscheddError) else ("internal", type(error).__name__)
+            outcome = AuditOutcome.of_error(*told)
+            raise
+        finally:
+            self._audit.note(noted, outcome)
+
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
         """A slot for a large response, taken only once the outbox has room: other clients wait for the slot, too."""
@@ -355,9 +396,7 @@ class ClientSession:
             self._large.release(self._name)
 
     def _error_of(self, raised: Exception, method: str) -> tuple[str, str, Any]:
-        error: BaseException = raised
-        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-            error = error.exceptions[0]  # a handler's nursery wraps its single exception in a group
+        error = only_of_group(raised)
         if isinstance(error, KscheddError):
             return wire_error(error)
         self._log.error("rpc.handler_bug", method=method, exc_info=raised)
@@ -456,6 +495,13 @@ class _OpenStream:
         encoded = encode_notification("stream.item", (self.id, self._sent, item))
         self._sent += 1
         return encoded
+
+
+def only_of_group(raised: BaseException) -> BaseException:
+    """The exception itself: a handler's nursery wraps its single one in a group."""
+    while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
+        raised = raised.exceptions[0]
+    return raised
 
 
 def hung_up(stream: trio.abc.Stream) -> bool | None:

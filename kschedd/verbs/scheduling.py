@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from kschedd.api.kinds import lookup
+from kschedd.printing.daemon_state import clients_table
 from kschedd.printing.scheduling import (
     PLACES,
     counts_text,
@@ -176,6 +177,13 @@ def status(session: VerbSession, options: argparse.Namespace) -> int:
     return 0
 
 
+def clients(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("daemon.clients")
+    if not write_answer(session, options.output, found):
+        session.write(render(clients_table(found), session.style))
+    return 0
+
+
 def costs(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.info").get("plugins") or []
     if write_answer(session, options.output, found):
@@ -254,6 +262,13 @@ VERBS = (
         _output_words,
         aliases=("info",),
         examples=("status", "status -o json"),
+    ),
+    Verb(
+        "clients",
+        "Who is connected to the daemon's socket.",
+        clients,
+        _output_words,
+        examples=("clients", "clients -o json"),
     ),
     Verb(
         "costs",

@@ -12,11 +12,12 @@ from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.table import check_may_call, method_table
 
 READING = """
-capacity.compare capacity.nodes capacity.pods config.changes config.check config.convert config.show config.values
-daemon.info debug.break_list debug.state debug.watch debug.where events.list events.watch fork.diff fork.export
-fork.list metrics.get nodes.leaving nodes.usage nodes.zones objects.get objects.kinds objects.list objects.watch
-plugins.list queue.list queue.pod report.page rpc.authenticate rpc.methods rpc.ping scheduler.config
-scheduler.decisions scheduler.explain scheduler.status scheduler.watch stream.cancel time.get waiting.list
+capacity.compare capacity.nodes capacity.pods config.changes config.check config.convert config.show
+config.values daemon.clients daemon.info debug.break_list debug.state debug.watch debug.where events.list
+events.watch fork.diff fork.export fork.list metrics.get nodes.leaving nodes.usage nodes.zones objects.get
+objects.kinds objects.list objects.watch plugins.list queue.list queue.pod report.page rpc.authenticate
+rpc.methods rpc.ping scheduler.config scheduler.decisions scheduler.explain scheduler.status scheduler.watch
+stream.cancel time.get waiting.list
 """.split()
 TABLE = method_table(daemon_methods(cast(ClusterBackend, None), cast(DaemonState, None)))
 READER = Caller(User("eve", (READ_ONLY,)))

@@ -476,6 +476,12 @@ class FakeDaemon:
             "limits": {"max_request_body_bytes": 3145728, "max_object_bytes": 1572864},
         }
 
+    def daemon_clients(self) -> list[Raw]:
+        common = {"groups": ["system:authenticated"], "connected_s": 61.0, "streams": 0, "waiting_bytes": 0}
+        local = {"number": 1, "user": "ann", "read_only": False, "pid": 4712, "uid": 1000, "address": None}
+        remote = {"number": 2, "user": "eve", "read_only": True, "pid": None, "uid": None, "address": "10.0.0.7"}
+        return [{**common, **local, "idle_s": None, "requests": 1}, {**common, **remote, "idle_s": 3.0, "requests": 0}]
+
     def daemon_stop(self, grace_s: float | None = None) -> Raw:
         self.stopped = True
         return {"stopping": True}

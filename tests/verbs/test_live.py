@@ -168,6 +168,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
         daemon = DaemonState("1.2.3", str(path), cluster.clock.now())
         table = method_table(daemon_methods(cluster, daemon))
         server = Server(table, log=structlog.wrap_logger(structlog.PrintLogger(io.StringIO())))
+        daemon.clients = server.describe_clients
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve, [listener])
             typed = Typed(cluster, daemon, path, table, CLUSTER.encode())
@@ -206,6 +207,7 @@ LINES = [
     ("weights", "ImageLocality"),
     ("plugins", "FROM"),
     ("costs", "Hold"),
+    ("clients", "UNREAD BYTES"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
     ("config show", "default of v1.34"),

@@ -1,0 +1,75 @@
+"""Writes over HTTP in the audit log: all that is no GET, but for questions about oneself.
+
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/filters/audit.go.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from kschedd.access.audit import AuditedCall, AuditOutcome, ref_of_path
+from kschedd.access.audit_log import AuditLog
+from kschedd.access.users import Caller, User
+from kschedd.apiserver.access import FOR_EVERYBODY, Access
+from kschedd.apiserver.requests import split_target, verb_of
+from kschedd.apiserver.status import StatusError
+from kschedd.http.protocol import HttpRequest
+from kschedd.http.server import HttpResponse, Peer
+
+_UNKNOWN = User("system:anonymous", ("system:unauthenticated",))
+
+
+class _Refusal(msgspec.Struct):
+    """What of a Status is noted."""
+
+    reason: str = ""
+    message: str = ""
+
+
+async def audited(
+    log: AuditLog,
+    access: Access,
+    request: HttpRequest,
+    peer: Peer,
+    answer: Callable[[HttpRequest, Peer], Awaitable[HttpResponse]],
+) -> HttpResponse:
+    """The answer to a request, which is noted with what came of it, whatever that is."""
+    try:
+        path, query = split_target(request.target)
+    except StatusError:
+        return await answer(request, peer)  # which refuses it
+    ref = ref_of_path(path)
+    if ref.get("resource") in FOR_EVERYBODY:
+        return await answer(request, peer)
+    noted = AuditedCall(
+        Caller(_user_of(access, request, peer), address=peer.address),
+        verb_of(request.method, path, query),
+        request.target.decode("latin-1"),
+        log.now_s(),
+        ref,
+        user_agent=request.headers.get("user-agent", "")[:256],
+    )
+    outcome = AuditOutcome.of_error("cancelled", "the client went")
+    try:
+        response = await answer(request, peer)
+        outcome = _outcome_of(response)
+        return response
+    finally:
+        log.note(noted, outcome)
+
+
+def _user_of(access: Access, request: HttpRequest, peer: Peer) -> User:
+    try:
+        return access.user_of(request, peer)
+    except StatusError:
+        return _UNKNOWN
+
+
+def _outcome_of(response: HttpResponse) -> AuditOutcome:
+    if response.status < 400:
+        return AuditOutcome(response.status)
+    try:
+        refusal = msgspec.json.decode(response.body, type=_Refusal)
+    except msgspec.DecodeError:  # text, or protobuf
+        refusal = _Refusal()
+    return AuditOutcome(response.status, refusal.reason or "Unknown", refusal.message)
