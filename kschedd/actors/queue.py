@@ -228,7 +228,7 @@ class QueueActor:
             entry = self.queue.pop(now)
             if entry is None:
                 break
-            entries.append(entry)
+            entries += (entry, *self.queue.pop_others_of_group(entry, now))
         return Popped(entries, self.operations.take_nominated(), asked) if entries else None
 
     def _send(self, answers: Sequence[Popped]) -> None:

@@ -211,6 +211,11 @@ class SchedulingActor:
 
     async def _attempt(self, entry: QueuedPod) -> None:
         driver = self._driver
+        if driver.in_group(entry):
+            await self._run(driver.group_cycle(entry, self._clock.now))
+            if driver.any_decided:
+                await self._step(driver.resume_decided, self._clock.now())
+            return
         started = time.perf_counter()
         attempt: Attempt | None = None
         try:

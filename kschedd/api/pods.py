@@ -121,6 +121,11 @@ class PodSpec:
         return tuple(gate.get("name", "") for gate in self.raw.get("schedulingGates") or ())
 
     @_unaffected_by_node_affinity
+    def pod_group_name(self) -> str:
+        """The PodGroup that the pod is of, in its namespace; "" for none."""
+        return (self.raw.get("schedulingGroup") or _NOTHING).get("podGroupName") or ""
+
+    @_unaffected_by_node_affinity
     def tolerations(self) -> tuple[Toleration, ...]:
         tolerations = self.raw.get("tolerations")
         return _tolerations(_pack(tolerations)) if tolerations else ()
@@ -386,6 +391,12 @@ class Pod(Object):
             status.get("startTime") or "",
             meta.get("deletionTimestamp") or "",
         )
+
+    @property
+    def pod_group(self) -> str:
+        """The key of its PodGroup (`namespace/name`); "" for none."""
+        name = self.pod_spec.pod_group_name
+        return f"{self.namespace}/{name}" if name else ""
 
     @property
     def pod_spec(self) -> PodSpec:

@@ -373,7 +373,7 @@ class ApiFace:
 
 
 def _what_is_served(store: ClusterReader) -> list[Object]:
-    return [each for each in store.list(custom.DEFINITION) if not each.deleting]
+    return [each for each in custom.definitions(store) if not each.deleting]
 
 
 def _no_page() -> HttpResponse:

@@ -8,7 +8,7 @@ Owned by the scheduling actor; plugins read it.
 Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 
@@ -187,6 +187,19 @@ class SchedulerCache:
         self._marked_deleted.discard(pod.uid)
         self._unsettle(known.pod)
         return True
+
+    def take_out(self, pod: Pod) -> Callable[[], None] | None:
+        """Have the pod off its node for a while; returns what puts it back, as it was. None if it is on no node."""
+        known = self._pods.pop(pod.uid, None)
+        if known is None:
+            return None
+        self._unsettle(known.pod)
+
+        def put_back() -> None:
+            self._pods[pod.uid] = known
+            self._settle(known.pod)
+
+        return put_back
 
     def mark_deleted(self, pod: Pod) -> None:
         """An assumed pod was deleted. It counts until its binding has failed and it is forgotten."""

@@ -27,6 +27,8 @@ class FeatureGate:
     """What it changes here; "" where nothing here depends on it."""
     locked: bool = False
     """Finished: it cannot be changed any more."""
+    needs: tuple[str, ...] = ()
+    """The gates that have to be on where it is on."""
 
 
 _NOTHING: Final = ""
@@ -82,8 +84,15 @@ _NEW_IN_1_36: Final[Gates] = {
     "DynamicResourceAllocation": FeatureGate(
         True, "GA", "DynamicResources is a default plugin and looks at claims", locked=True
     ),
-    "GangScheduling": FeatureGate(False, "ALPHA", _NOTHING),
-    "GenericWorkload": FeatureGate(False, "ALPHA", _NOTHING),
+    "GangScheduling": FeatureGate(
+        False,
+        "ALPHA",
+        "GangScheduling is a default plugin: of a gang as many pods as it needs are placed, or none",
+        needs=("GenericWorkload",),
+    ),
+    "GenericWorkload": FeatureGate(
+        False, "ALPHA", "there are Workloads and PodGroups, and the pods of a group are tried in one cycle"
+    ),
     "InPlacePodLevelResourcesVerticalScaling": FeatureGate(
         True, "BETA", "pod-level resources count as the most of what is asked, allocated and in force"
     ),
@@ -96,12 +105,12 @@ _NEW_IN_1_36: Final[Gates] = {
     ),
     "OpportunisticBatching": FeatureGate(True, "BETA", _NOTHING),
     "TaintTolerationComparisonOperators": FeatureGate(False, "ALPHA", _NOTHING),
-    "TopologyAwareWorkloadScheduling": FeatureGate(False, "ALPHA", _NOTHING),
+    "TopologyAwareWorkloadScheduling": FeatureGate(False, "ALPHA", _NOTHING, needs=("GenericWorkload",)),
     "VolumeAttributesClass": FeatureGate(
         True, "GA", "a claim binds only volumes of its VolumeAttributesClass", locked=True
     ),
     "VolumeLimitScaling": FeatureGate(False, "ALPHA", _NOTHING),
-    "WorkloadAwarePreemption": FeatureGate(False, "ALPHA", _NOTHING),
+    "WorkloadAwarePreemption": FeatureGate(False, "ALPHA", _NOTHING, needs=("GangScheduling",)),
 }
 GATES_1_36: Final[Gates] = dict(sorted({**GATES_1_34, **_NEW_IN_1_36}.items()))
 
@@ -135,9 +144,15 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
         elif gate.locked and state != gate.default:
             why = "the feature is finished and its gate locked"
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, str(gate.default).lower()))
+    states.update(given)
+    for name, state in states.items():
+        off = [need for need in known[name].needs if not states[need]] if state and name in known else []
+        if off:
+            why = f"it depends on features that are disabled: {', '.join(off)}"
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, f"{off[0]}=true, too"))
     if faults:
         raise ConfigErrors(tuple(faults))
-    return {**states, **given}
+    return states
 
 
 def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:

@@ -49,13 +49,15 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "ImageLocality": 1,
     "DefaultBinder": 0,
     "NodeDeclaredFeatures": 0,
+    "GangScheduling": 0,
 }
 # Rule -> the plugin that is in the default profile by it, or has this weight there by it.
 _BY_RULE: Final[Mapping[str, tuple[str, int]]] = {
     "devices_scored": ("DynamicResources", 2),
     "declared_features": ("NodeDeclaredFeatures", 0),
+    "gang_scheduling": ("GangScheduling", 0),
 }
-_NEWER: Final = frozenset(("NodeDeclaredFeatures",))
+_NEWER: Final = frozenset(("NodeDeclaredFeatures", "GangScheduling"))
 
 
 @attrs.frozen

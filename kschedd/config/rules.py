@@ -148,6 +148,20 @@ class Rules:
         "a pod is tried again when its own labels change, and when a pod goes whose anti-affinity was against it",
     )
 
+    # -- pod groups
+    pod_groups: bool = rule(
+        "scheduler",
+        "1.36",
+        "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
+        gate="GenericWorkload",
+    )
+    gang_scheduling: bool = rule(
+        "GangScheduling",
+        "1.36",
+        "of a PodGroup with the policy gang at least minCount pods are placed, or none",
+        gate="GangScheduling",
+    )
+
     def under(self, gates: Mapping[str, bool]) -> Rules:
         """These rules without those whose feature gate is off."""
         off = [one.name for one in RULES.values() if one.gate and not gates.get(one.gate, True)]

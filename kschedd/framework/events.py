@@ -191,6 +191,7 @@ FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActi
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
+POP_WITH_POD_GROUP = "PopWithPodGroup"
 
 # Kind -> resource, for all kinds that plugins can register for.
 RESOURCE_OF_KIND = {

@@ -4,7 +4,7 @@ Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, canonical
@@ -195,6 +195,24 @@ def top(name: str, absent: str = "") -> Column:
     return Column(name.upper(), field(lambda raw: raw, name, absent))
 
 
+def _min_count(raw: Raw, around: RowContext) -> str:
+    gang = (spec(raw).get("schedulingPolicy") or {}).get("gang")
+    return NONE if gang is None else str(gang.get("minCount", ""))
+
+
+def _group_scheduled(raw: Raw, around: RowContext) -> str:
+    """What its condition says, with the reason where it is not so."""
+    for condition in status(raw).get("conditions") or ():
+        if condition.get("type") == "PodGroupScheduled":
+            known = str(condition.get("status", ""))
+            return known if known == "True" else f"{known} ({condition.get('reason', '')})"
+    return "Unknown"
+
+
+GROUP_OF: Final = {"PodGroup": "scheduling.k8s.io/v1alpha2"}
+"""Kinds that custom resources may have the name of: the one that has these columns."""
+
+
 WORKLOADS: Mapping[str, tuple[Column, ...]] = {
     "Deployment": (
         NAME,
@@ -277,6 +295,13 @@ WORKLOADS: Mapping[str, tuple[Column, ...]] = {
         Column("GLOBAL-DEFAULT", field(lambda raw: raw, "globalDefault", "false")),
         AGE,
         Column("PREEMPTIONPOLICY", field(lambda raw: raw, "preemptionPolicy", "PreemptLowerPriority")),
+    ),
+    "PodGroup": (
+        NAME,
+        Column("POLICY", lambda raw, around: ", ".join(spec(raw).get("schedulingPolicy") or ())),
+        Column("MIN COUNT", _min_count),
+        Column("SCHEDULED", _group_scheduled),
+        AGE,
     ),
     "RuntimeClass": (NAME, top("handler"), AGE),
     "ResourceQuota": (NAME, Column("REQUEST", _quota("requests")), Column("LIMIT", _quota("limits")), AGE),

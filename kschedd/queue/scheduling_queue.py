@@ -85,6 +85,7 @@ class SchedulingQueue:
         self._gating = Gating(pre_enqueue or {}, on_fault)
         self._hints = HintTable(hints or {}, on_fault)
         self._entries: dict[str, QueuedPod] = {}  # all but those in flight, by key
+        self._of_group: dict[str, dict[str, None]] = {}  # PodGroup -> keys of its pods among `_entries`, oldest first
         self._active: KeyedHeap[QueuedPod] = KeyedHeap()
         self._backoff = self._new_backoff()
         self._unschedulable = UnschedulablePods(self._hints)
@@ -130,8 +131,9 @@ class SchedulingQueue:
 
     def delete(self, pod: Pod, now: int) -> None:
         """The pod was deleted or assigned. A pod in flight is not affected: its attempt ends with `done`."""
-        entry = self._entries.pop(pod.key, None)
+        entry = self._entries.get(pod.key)
         if entry is not None:
+            self._forget(entry)
             source = entry.place
             self._take_out(entry)
             self._record(now, entry, source, SubQueue.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
@@ -182,22 +184,43 @@ class SchedulingQueue:
                 if entry is None:
                     return None
                 label = events.POP_FROM_BACKOFF_Q
-            del self._entries[entry.key]
-            source = entry.place
-            entry.attempts += 1
-            if entry.pod.uid in self._in_flight:
-                # Two entries of one pod: upstream drops the later one.
-                entry.place = SubQueue.OUTSIDE
-                self._record(now, entry, source, SubQueue.OUTSIDE, label)
-                continue
-            self._in_flight.begin(entry)
-            self.scheduling_cycle += 1
-            entry.place = SubQueue.IN_FLIGHT
-            entry.unschedulable_plugins = entry.pending_plugins = NO_PLUGINS
-            entry.gating_plugin, entry.gating_status = "", None
-            self._record(now, entry, source, SubQueue.IN_FLIGHT, label)
-            return entry
+            if self._begin(entry, label, now):
+                return entry
         return None
+
+    def pop_others_of_group(self, popped: QueuedPod, now: int) -> list[QueuedPod]:
+        """Pop the other pods of that pod's PodGroup, wherever they wait, but those that are gated; see `pop`."""
+        group = popped.pod.pod_group
+        if not group:
+            return []
+        others = [self._entries[key] for key in self._of_group.get(group, ())]
+        taken = []
+        for entry in others:
+            if not entry.gated:
+                place = entry.place
+                self._take_out(entry)
+                entry.place = place
+                if self._begin(entry, events.POP_WITH_POD_GROUP, now):
+                    taken.append(entry)
+        return taken
+
+    def _begin(self, entry: QueuedPod, label: str, now: int) -> bool:
+        """An entry that has left its sub-queue is in flight from now on; False if its pod is so already."""
+        self._forget(entry)
+        source = entry.place
+        entry.attempts += 1
+        if entry.pod.uid in self._in_flight:
+            # Two entries of one pod: upstream drops the later one.
+            entry.place = SubQueue.OUTSIDE
+            self._record(now, entry, source, SubQueue.OUTSIDE, label)
+            return False
+        self._in_flight.begin(entry)
+        self.scheduling_cycle += 1
+        entry.place = SubQueue.IN_FLIGHT
+        entry.unschedulable_plugins = entry.pending_plugins = NO_PLUGINS
+        entry.gating_plugin, entry.gating_status = "", None
+        self._record(now, entry, source, SubQueue.IN_FLIGHT, label)
+        return True
 
     def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int) -> SubQueue | None:
         """Requeue a popped pod whose attempt failed; None if a pod with that key is queued already.
@@ -319,7 +342,10 @@ class SchedulingQueue:
         """Hold what another queue, of the same configuration, held; this one is new."""
         assert not self._entries, "a new queue is expected"
         self.scheduling_cycle = snapshot.scheduling_cycle
-        self._entries = {key: copies.of(entry) for key, entry in snapshot.entries.items()}
+        for key, entry in snapshot.entries.items():
+            self._entries[key] = copied = copies.of(entry)
+            if copied.pod.pod_spec.pod_group_name:
+                self._of_group.setdefault(copied.pod.pod_group, {})[key] = None
         self._active = KeyedHeap.of(copies.heap(snapshot.active))
         self._backoff.rejected = KeyedHeap.of(copies.heap(snapshot.rejected))
         self._backoff.failed = KeyedHeap.of(copies.heap(snapshot.failed))
@@ -504,6 +530,7 @@ class SchedulingQueue:
             entry.initial_attempt = now
         present = self._entries.get(entry.key)
         if present is not None and present is not entry:
+            self._forget(present)
             self._take_out(present)
         self._put(entry, SubQueue.ACTIVE, label, now, decision.plugin, seen)
         if label in _NOMINATING and entry.pod.nominated_node_name and self.on_nominated is not None:
@@ -517,6 +544,8 @@ class SchedulingQueue:
         key = entry.key
         entry.place = place
         self._entries[key] = entry
+        if entry.pod.pod_spec.pod_group_name:
+            self._of_group.setdefault(entry.pod.pod_group, {})[key] = None
         if place is SubQueue.ACTIVE:
             self._active.put(key, self._sort_key(entry), entry)
         elif place in _WAITING:
@@ -527,6 +556,15 @@ class SchedulingQueue:
             since, entry.since = entry.since, now
             if self.recorder is not None:
                 self.recorder(Move(now, key, entry.pod.uid, source, place, label, plugin, seen, now - since))
+
+    def _forget(self, entry: QueuedPod) -> None:
+        """The entry is in no sub-queue any more."""
+        del self._entries[entry.key]
+        if entry.pod.pod_spec.pod_group_name:
+            others = self._of_group[entry.pod.pod_group]
+            del others[entry.key]
+            if not others:
+                del self._of_group[entry.pod.pod_group]
 
     def _take_out(self, entry: QueuedPod) -> None:
         place = entry.place

@@ -18,11 +18,16 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 NO_FEATURES: Final[frozenset[str]] = frozenset()
 
 # What pods use that is on by a rule of a newer version.
-_OF_POD: Final = {"image": "image_volumes_scored", "restartPolicyRules": "declared_features"}
+_OF_POD: Final = {
+    "image": "image_volumes_scored",
+    "restartPolicyRules": "declared_features",
+    "schedulingGroup": "pod_groups",
+}
 
 
 def drop_disabled(spec: Raw, old: Old | None = None, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """A pod's spec without ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride and EnvFiles.
+    """A pod's spec without ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and
+    GenericWorkload.
 
     `features`: the rules that hold; by those of `_OF_POD` the fields are kept.
     """
@@ -31,8 +36,9 @@ def drop_disabled(spec: Raw, old: Old | None = None, features: frozenset[str] = 
     if not wanted:
         return spec
     new = dict(spec)
-    if "hostnameOverride" in wanted:
-        del new["hostnameOverride"]
+    for field in ("hostnameOverride", "schedulingGroup"):
+        if field in wanted:
+            del new[field]
     gone: frozenset[str] = frozenset()
     if "image" in wanted:
         gone = frozenset(volume.get("name") or "" for volume in spec["volumes"] if "image" in volume)
@@ -57,7 +63,7 @@ _PROJECTIONS: Final = ("clusterTrustBundle", "podCertificate")
 
 def _used(spec: Old) -> set[str]:
     """The disabled features that a pod uses."""
-    used = {"hostnameOverride"} if spec.get("hostnameOverride") is not None else set()
+    used = {field for field in ("hostnameOverride", "schedulingGroup") if spec.get(field) is not None}
     for volume in spec.get("volumes") or ():
         if "image" in volume:
             used.add("image")

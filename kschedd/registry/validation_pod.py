@@ -70,6 +70,8 @@ def validate_pod_spec(spec: Raw, path: str = "spec") -> Faults:
         validate_spread(constraints, f"{path}.topologySpreadConstraints", faults)
     if gates := spec.get("schedulingGates"):
         _validate_gates(gates, f"{path}.schedulingGates", faults)
+    if (group := spec.get("schedulingGroup")) is not None:
+        _validate_group(group, f"{path}.schedulingGroup", faults)
     validate_pod_security(spec, path, faults)
     validate_network(spec, path, faults)
     if overhead := spec.get("overhead"):
@@ -149,6 +151,14 @@ def _validate_names(spec: Raw, path: str, faults: Faults) -> None:
     for field in _LABEL_FIELDS:
         if name := spec.get(field):
             faults += [invalid(f"{path}.{field}", name, why) for why in dns_label(name)]
+
+
+def _validate_group(group: Raw, path: str, faults: list[FieldError]) -> None:
+    name = group.get("podGroupName")
+    if name is None:
+        faults.append(invalid(path, "", "must specify one of: `podGroupName`"))
+    else:
+        faults += [invalid(f"{path}.podGroupName", name, why) for why in dns_subdomain(name)]
 
 
 def _validate_gates(gates: Sequence[Raw], path: str, faults: Faults) -> None:

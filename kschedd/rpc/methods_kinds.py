@@ -6,12 +6,12 @@ from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import similar_names
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.custom import DEFINITION, defined_kind
+from kschedd.store.custom import defined_kind, definitions
 
 
 def custom_kinds(store: ClusterReader) -> list[Kind]:
     """The kinds of custom resources: those that are defined, and those of which there are objects all the same."""
-    found = {kind.name: kind for kind in map(defined_kind, store.list(DEFINITION))}
+    found = {kind.name: kind for kind in map(defined_kind, definitions(store))}
     for name in store.kinds():
         if name not in BY_NAME and name not in found:
             found[name] = kind_of(store.list(name)[0].raw)

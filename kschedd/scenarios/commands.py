@@ -24,6 +24,7 @@ import attrs
 from kschedd.actors.plugin_calls import run_async
 from kschedd.api.numbers import whole_number
 from kschedd.api.times import LAST_S
+from kschedd.config.feature_gates import parse_flag
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
 from kschedd.config.load import default_config, load_config
@@ -92,6 +93,7 @@ class ScenarioCluster:
         self._seed = 1
         self._config = ""
         self._version = version
+        self._gates: dict[str, bool] = {}
         self._options: dict[str, Any] = {}
         self._registry = Registry(run_async=run_async)
         self._cluster = cluster
@@ -187,7 +189,7 @@ class ScenarioCluster:
 
     def seed(self, words: list[str], given: str) -> str:
         self._not_begun()
-        (number,) = _exactly(words, "seed N")
+        number = _exactly(words, "seed N")
         seed = whole_number(number.removeprefix("-"))
         if seed is None:
             raise CommandError(f"seed N: {number[:100]!r} is no whole number")
@@ -197,7 +199,7 @@ class ScenarioCluster:
     def config(self, words: list[str], given: str) -> str:
         self._not_begun()
         if words[:1] == ["-f"]:
-            (file,) = _exactly(words[1:], "config -f FILE")
+            file = _exactly(words[1:], "config -f FILE")
             given = (self._folder / file).read_text(encoding="utf-8")
         before, self._config = self._config, given
         try:
@@ -210,18 +212,25 @@ class ScenarioCluster:
     def _read_config(self) -> Config:
         catalogue = {**IN_TREE, **self._registry.catalogue()}
         if not self._config:
-            return default_config(catalogue=catalogue, version=self._version)
-        return load_config(self._config, "config", catalogue=catalogue, version=self._version)
+            return default_config(catalogue=catalogue, version=self._version, feature_gates=self._gates)
+        return load_config(
+            self._config, "config", catalogue=catalogue, version=self._version, feature_gates=self._gates
+        )
 
     def kube_version(self, words: list[str], given: str) -> str:
         self._not_begun()
-        (name,) = _exactly(words, "kube-version 1.34")
+        name = _exactly(words, "kube-version 1.34")
         self._version = kube_version(name)
+        return ""
+
+    def feature_gates(self, words: list[str], given: str) -> str:
+        self._not_begun()
+        self._gates |= parse_flag([_exactly(words, "feature-gates NAME=true,...")], self._version.gates)
         return ""
 
     def plugin(self, words: list[str], given: str) -> str:
         self._not_begun()
-        (file,) = _exactly(words, "plugin FILE.py")
+        file = _exactly(words, "plugin FILE.py")
         return f"plugins {', '.join(self._registry.add_file(self._folder / file))}\n"
 
     def controllers(self, words: list[str], given: str) -> str:
@@ -244,7 +253,7 @@ class ScenarioCluster:
     # -- time ---------------------------------------------------------------------------------------------------
 
     def advance(self, words: list[str], given: str) -> str:
-        (how_long,) = _exactly(words, "advance 10s")
+        how_long = _exactly(words, "advance 10s")
         engine = self.cluster.engine
         if (end := engine.now + duration(how_long)) > LAST_S:
             raise CommandError(f"advance {how_long}: time goes no further than {stamp(LAST_S)}")
@@ -258,14 +267,15 @@ class ScenarioCluster:
         return f"+{span(engine.elapsed)} {'at rest' if at_rest else 'still busy'}\n"
 
 
-def _exactly(words: list[str], usage: str) -> list[str]:
+def _exactly(words: list[str], usage: str) -> str:
     if len(words) != 1:
         raise CommandError(f"what is understood is: {usage}")
-    return words
+    return words[0]
 
 
 OWN: Final[Mapping[str, Callable[[ScenarioCluster, list[str], str], str]]] = {
     "kube-version": ScenarioCluster.kube_version,
+    "feature-gates": ScenarioCluster.feature_gates,
     "seed": ScenarioCluster.seed,
     "config": ScenarioCluster.config,
     "plugin": ScenarioCluster.plugin,

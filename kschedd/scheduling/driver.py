@@ -93,6 +93,14 @@ from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.metrics import ERROR, SUCCESS, UNSCHEDULABLE, AttemptEnded
 from kschedd.scheduling.pending import PendingPods
+from kschedd.scheduling.pod_group_cycle import (
+    TriedGroup,
+    failed_with_group,
+    group_condition,
+    order_of_members,
+    profile_fault,
+    try_group,
+)
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
 from kschedd.scheduling.stepper import Stepper
@@ -257,19 +265,11 @@ class SchedulingDriver:
 
     def begin(self, entry: QueuedPod) -> Attempt | None:
         """Start an attempt with the pod's current version; None if the pod is skipped, and then no longer in flight."""
-        pod = self.pending.current(entry)
-        self.pending.begin(entry.uid)
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
-        if (
-            pod is None
-            or self.machine.skips(pod)
-            or not self.machine.responsible(pod.scheduler_name)  # its profile has been removed meanwhile
-        ):
-            self._effects.released.append(entry.uid)
-            self.pending.pass_over(entry)
+        if not self._begins(entry):
             return None
-        entry.pod = pod
+        pod = entry.pod
         self.attempting = True
         self.stepper = self._result = None
         debugger = self.debugger
@@ -277,6 +277,66 @@ class SchedulingDriver:
             self.stepper = Stepper(debugger, pod, entry.attempts, self.machine.cluster.table, debugger.cycle)
             self._choices_before = self.machine.choices()
         return self.machine.begin(pod, self.nominator.nominated, self.stepper)
+
+    # -- pod groups -------------------------------------------------------------------------------------------
+
+    def in_group(self, entry: QueuedPod) -> bool:
+        """Whether the pod is tried with the others of its PodGroup, in one cycle (`group_cycle`)."""
+        return bool(entry.pod.pod_spec.pod_group_name) and self.machine.handle.rules.pod_groups
+
+    def group_cycle(self, entry: QueuedPod, clock: Callable[[], float]) -> Work[None]:
+        """The cycle of a popped pod's PodGroup: of all of its pods that were popped. Yields what attempts yield.
+
+        To be run to its end before anything else is begun; `clock` says the time.
+        """
+        group = entry.pod.pod_group
+        entries = [entry, *(other for other in self._popped if other.pod.pod_group == group)]
+        self._popped = deque(other for other in self._popped if other.pod.pod_group != group)
+        entries = [one for one in order_of_members(entries) if self._begins(one)]
+        if self.attempts_allowed is not None:
+            self.attempts_allowed -= 1
+        if not entries:
+            return
+        self.attempting, self.stepper, self._result = True, None, None
+        fault = profile_fault(entries)
+        tried = TriedGroup(error(fault), ())
+        if not fault:
+            tried = yield from try_group(self.machine, self.nominator, entries, clock(), self.broken)
+        self._complete_group(group, entries, tried, clock())
+
+    def _begins(self, entry: QueuedPod) -> bool:
+        """Whether an attempt of this pod begins now; else it is skipped, and no longer in flight."""
+        pod = self.pending.current(entry)
+        self.pending.begin(entry.uid)
+        if (
+            pod is None
+            or self.machine.skips(pod)
+            or not self.machine.responsible(pod.scheduler_name)  # its profile has been removed meanwhile
+        ):
+            self._effects.released.append(entry.uid)
+            self.pending.pass_over(entry)
+            return False
+        entry.pod = pod
+        return True
+
+    def _complete_group(self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float) -> None:
+        placed = tried.status.code is Code.SUCCESS
+        self.attempting = False
+        for at, entry in enumerate(entries):
+            member = tried.members[at] if at < len(tried.members) else None
+            if placed and member is not None and member.failed is None:
+                self.complete_attempt(entry, member.result, now)
+                continue
+            failed = failed_with_group(tried, entry, member)
+            result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
+            self._record(entry, result, now, 0.0, failed)
+            self._fail(failed, now)
+        while self._failed:
+            self._undo(*self._failed.pop(0), now)
+        group = self.machine.groups.object(key)
+        condition = None if group is None else group_condition(group, tried.status, stamp(now))
+        if condition is not None:
+            self._effects.writes.append(condition)
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         """The result of an attempt that an exception aborted: an error for this pod, whichever code raised it."""

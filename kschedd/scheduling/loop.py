@@ -5,6 +5,7 @@ The owner of clock and objects (a simulation, a replay of recorded traces) calls
     observe(event)        a watch event; applied to the caches first, then to the queue
     pop()                 the next pod, in flight from now on; None if there is nothing to do
     decide(entry)         filters, scores, PostFilter; None if the pod is skipped
+    group_cycle(entry)    instead of these three, where the pod is tried with the others of its PodGroup
     stepped_cycle(...)    both of these, step by step, for a driver whose debugger may stop them
     complete(...)         act on the result: requeue with a status write, or assume and start the binding cycle
     resume_bindings()     continue waiting binding cycles whose wait is over
@@ -88,7 +89,17 @@ class SchedulingLoop:
         debugger = self.driver.debugger
         if debugger.engaged and not debugger.lets_begin(self.environment.now_s):
             return None
-        return self.driver.next_popped(self.environment.now_s) or self.queue.pop(self.environment.now_ns)
+        popped = self.driver.next_popped(self.environment.now_s)
+        if popped is None:
+            popped = self.queue.pop(self.environment.now_ns)
+            if popped is not None and self.driver.in_group(popped):
+                self.driver.popped(self.queue.pop_others_of_group(popped, self.environment.now_ns))
+        return popped
+
+    def group_cycle(self, entry: QueuedPod) -> None:
+        """The cycle of a popped pod's PodGroup, with all its results applied."""
+        drive(self.driver.group_cycle(entry, lambda: self.environment.now_s))
+        self.apply_effects()
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
         """Run the attempt for a popped pod; None if the pod is skipped, and then no longer in flight."""

@@ -21,9 +21,11 @@ from random import Random
 from typing import TypeVar, cast
 
 import attrs
+import numpy as np
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config, Profile
 from kschedd.extenders.extender import HTTPExtender, extenders_of
@@ -120,6 +122,7 @@ class SchedulingMachine:
         self.start = StartNode()
         self.waiting = WaitingPods()
         self.handle = handle or Handle(self.cluster, config.feature_gates, seed, config.rules)
+        self.groups = self.handle.shared(PodGroups)
         self.handle.allow = self.waiting.allow
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
@@ -215,6 +218,8 @@ class SchedulingMachine:
                     faults.strike_off(ObjectRef(obj.kind, obj.namespace, obj.name))
 
     def _observe(self, event: WatchEvent, now: float) -> None:
+        if isinstance(event.new, Pod) and event.new.pod_spec.pod_group_name:
+            (self.groups.remove if event.type == DELETED else self.groups.put)(event.new)
         if event.type == DELETED:
             self.forget_object(event.new)
         else:
@@ -351,6 +356,18 @@ class SchedulingMachine:
         self, entry: QueuedPod, assumed: Pod, result: ScheduleResult, status: Status, now: float
     ) -> FailedAttempt:
         return attrs.evolve(failed_on_one_node(entry, status), writes=self._release(assumed, result, now))
+
+    def result_on(self, pod: Pod, node_name: str, failed: FitError) -> ScheduleResult:
+        """As if the attempt had chosen this node, where the pod fits once victims of a preemption are gone."""
+        scheduler = self.schedulers[pod.scheduler_name]
+        rows = np.array([self.cluster.table.row_of[node_name]], dtype=np.int64)
+        verdicts = failed.diagnosis.verdicts or scheduler.no_verdicts(failed.state, pod, failed.status)
+        visited = len(verdicts.rows)
+        return ScheduleResult(pod, node_name, scheduler.profile, failed.state, rows, visited, None, None, 1, verdicts)
+
+    def end_trial(self, assumed: AssumedPod, now: float) -> None:
+        """Have a pod that was assumed on trial as before. What Unreserve would write is not: nothing was written."""
+        self._release(assumed.pod, assumed.result, now)
 
     def _release(self, assumed: Pod, result: ScheduleResult, now: float) -> tuple[Write, ...]:
         """Have what was reserved for the pod given back, and forget that it has a node."""

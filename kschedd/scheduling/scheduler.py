@@ -216,7 +216,7 @@ class Scheduler:
                 return FitError(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
-            view = FailedAttemptView(self, self._nobody(state, pod, status), counting, None)
+            view = FailedAttemptView(self, self.no_verdicts(state, pod, status), counting, None)
             return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
         cached = None if self.cache is None or stepper is not None else self.cache.of(pod, state)
         try:
@@ -266,7 +266,7 @@ class Scheduler:
         if row is not None:
             if isinstance(result, ScheduleResult):
                 return attrs.evolve(result, node_name=stepper.forced)
-            verdicts = result.diagnosis.verdicts or self._nobody(state, pod, result.status)
+            verdicts = result.diagnosis.verdicts or self.no_verdicts(state, pod, result.status)
             rows = np.array([row], dtype=np.int64)
             return ScheduleResult(
                 pod, stepper.forced, self.profile, state, rows, len(verdicts.rows), None, None, 1, verdicts
@@ -355,7 +355,7 @@ class Scheduler:
             known = self._concerned_by[number] = asked, idle
         return known
 
-    def _nobody(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
+    def no_verdicts(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
         """Verdicts where PreFilter rejected the pod on all nodes."""
         none = np.zeros(0, dtype=np.int64)
         table = self.cluster.table

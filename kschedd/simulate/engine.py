@@ -325,7 +325,11 @@ class Engine:
         self.driver.observed = self._cursor.version
 
     def cycle(self, entry: QueuedPod) -> None:
-        """Run the scheduling cycle of a popped pod, and apply its result."""
+        """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result."""
+        if self.driver.in_group(entry):
+            self.decisions += 1
+            self.loop.group_cycle(entry)
+            return
         if self.driver.debugger.engaged:
             self._stopped = self.loop.stepped_cycle(entry, partial(self._attempted, entry))
             self._go_on()

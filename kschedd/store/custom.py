@@ -13,14 +13,22 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME, KINDS, Kind, group_of, kind_of
 from kschedd.api.objects import Object
+from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Invalid, NoMatch
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.validation_rules import definition_rule_faults, rule_faults
+from kschedd.store.workload_kinds import DEFINITIONS
 
 Raw = Mapping[str, Any]
 
 DEFINITION: Final = "CustomResourceDefinition"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+
+
+def definitions(store: ClusterReader) -> list[Object]:
+    """What defines kinds here: the definitions that were made, and those of kinds that a version has by a rule."""
+    made = list(store.list(DEFINITION))
+    return [*made, *DEFINITIONS] if "pod_groups" in store.features else made
 
 
 def defined_kind(definition: Object) -> Kind:

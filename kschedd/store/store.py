@@ -790,7 +790,7 @@ class Store:
 
     def _served_kind(self, raw: Raw) -> Kind:
         """The kind of an object to be made. Raises NoMatch, and Forbidden where its definition is about to go."""
-        found = custom.served_kind(self.list(custom.DEFINITION), raw)
+        found = custom.served_kind(custom.definitions(self), raw)
         if not found.known:
             definition = self._definition_of(raw)
             if definition is not None and definition.deleting:
@@ -799,7 +799,7 @@ class Store:
         return found
 
     def _definition_of(self, raw: Raw) -> Object | None:
-        definitions = self.list(custom.DEFINITION)
+        definitions = custom.definitions(self)
         return custom.find_definition(definitions, str(raw.get("kind")), str(raw.get("apiVersion")))
 
     def _generated_name(self, kind: str, namespace: str, base: str) -> str:

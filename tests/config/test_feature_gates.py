@@ -3,7 +3,15 @@
 import pytest
 
 from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import GATES_1_34, defaults, feature_gates, listing, parse_flag, without_effect
+from kschedd.config.feature_gates import (
+    GATES_1_34,
+    GATES_1_36,
+    defaults,
+    feature_gates,
+    listing,
+    parse_flag,
+    without_effect,
+)
 from kschedd.config.flags import with_flags
 from kschedd.config.load import config_from_raw, default_config
 from kschedd.config.values import values
@@ -38,6 +46,31 @@ def test_refused(text: str, refusal: str) -> None:
         parse_flag([text], GATES_1_34)
     [error] = refused.value.errors
     assert f"{error.path}: {error.why}".startswith(refusal)
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        pytest.param({"GangScheduling": True}, "$.GangScheduling", id="gangs-without-groups"),
+        pytest.param(
+            {"GenericWorkload": True, "WorkloadAwarePreemption": True},
+            "$.WorkloadAwarePreemption",
+            id="preemption-without-gangs",
+        ),
+    ],
+)
+def test_a_gate_needs_those_that_it_builds_on(given: dict[str, bool], path: str) -> None:
+    with pytest.raises(ConfigErrors) as refused:
+        feature_gates(given, GATES_1_36)
+    [error] = refused.value.errors
+    assert error.path == path
+    assert error.why.startswith("it depends on features that are disabled: ")
+    assert feature_gates({"GenericWorkload": True, "GangScheduling": True}, GATES_1_36)["GangScheduling"]
+
+
+def test_gates_of_newer_versions_are_unknown_to_older_ones() -> None:
+    with pytest.raises(ConfigErrors, match="no such feature gate"):
+        feature_gates({"GenericWorkload": True}, GATES_1_34)
 
 
 def test_a_locked_gate_may_be_given_its_own_state() -> None:
