@@ -38,7 +38,8 @@ class KindStrategy:
     on_create: Callable[[Raw, str], None] | None = None  # with the present time
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
-    of_devices: bool = False  # has fields of features that may be off (`disabled_fields`)
+    # Its fields of features that may be off are dropped by this (`disabled_fields`): with the object before, if any.
+    drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
 
 
 def strategy_of(kind: str) -> KindStrategy:
@@ -46,30 +47,30 @@ def strategy_of(kind: str) -> KindStrategy:
 
 
 def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """The object as it is created; `at` is the present time. `features`: those of devices that are on."""
+    """The object as it is created; `at` is the present time. `features`: the rules that hold."""
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status and not strategy.created_with_status:
         new["status"] = {}
     if strategy.born:
         new["metadata"] = {**(new.get("metadata") or {}), "generation": 1}
+    if strategy.drop is not None:
+        strategy.drop(new, None, features)
     if strategy.on_create is not None:
         strategy.on_create(new, at)
-    if strategy.of_devices:
-        drop_disabled_device_fields(new, None, features)
     return new
 
 
 def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """The updated object with what a plain update does not change, and its generation. `features`: of devices."""
+    """The updated object with what a plain update does not change, and its generation; `features`: rules that hold."""
     strategy = strategy_of(kind)
     new = dict(raw)
     if strategy.status:
         _keep(new, old, "status")
+    if strategy.drop is not None:
+        strategy.drop(new, old, features)
     if strategy.on_update is not None:
         strategy.on_update(new, old)
-    if strategy.of_devices:
-        drop_disabled_device_fields(new, old, features)
     if any(not same(new.get(part), old.get(part)) for part in strategy.counts) or (
         kind == "Deployment" and not same(_annotations(new), _annotations(old))
     ):
@@ -203,23 +204,15 @@ def _csi_driver(new: Raw, *old: Any) -> None:
 # --- workloads -----------------------------------------------------------------------------------------------------
 
 
-def _drop_from_template(new: Raw, old: Old | None) -> None:
+def _drop_from_template(new: Raw, old: Old | None, features: frozenset[str]) -> None:
     template = (new.get("spec") or {}).get("template") or {}
     pod = template.get("spec")
     if pod is None:
         return
     before = ((((old or {}).get("spec") or {}).get("template")) or {}).get("spec")
-    kept = drop_disabled(pod, before)
+    kept = drop_disabled(pod, before, features)
     if kept is not pod:
         new["spec"] = {**new["spec"], "template": {**template, "spec": kept}}
-
-
-def _create_workload(new: Raw, at: str) -> None:
-    _drop_from_template(new, None)
-
-
-def _update_workload(new: Raw, old: Old) -> None:
-    _drop_from_template(new, old)
 
 
 def _drop_max_unavailable(new: Raw, old: Old) -> None:
@@ -233,23 +226,19 @@ def _drop_max_unavailable(new: Raw, old: Old) -> None:
 
 
 def _create_stateful_set(new: Raw, at: str) -> None:
-    _drop_from_template(new, None)
     _drop_max_unavailable(new, {})
 
 
 def _update_stateful_set(new: Raw, old: Old) -> None:
-    _drop_from_template(new, old)
     _drop_max_unavailable(new, old)
 
 
 def _create_daemon_set(new: Raw, at: str) -> None:
-    _drop_from_template(new, None)
     given = (new["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or "1"
     _annotate(new, TEMPLATE_GENERATION, given if given.isdecimal() and int(given) >= 1 else "1")
 
 
 def _update_daemon_set(new: Raw, old: Old) -> None:
-    _drop_from_template(new, old)
     before = int((_annotations(old) or {}).get(TEMPLATE_GENERATION) or 0)
     changed = not same((new.get("spec") or {}).get("template"), (old.get("spec") or {}).get("template"))
     if before + changed:
@@ -261,29 +250,19 @@ def _annotate(new: Raw, name: str, value: str) -> None:
     new["metadata"] = {**meta, "annotations": {**(meta.get("annotations") or {}), name: value}}
 
 
-def _in_job_template(new: Raw, old: Old | None) -> None:
+def _drop_from_job_template(new: Raw, old: Old | None, features: frozenset[str]) -> None:
     template = (new.get("spec") or {}).get("jobTemplate")
     if template:
         inner = dict(template)
-        _drop_from_template(inner, ((old or {}).get("spec") or {}).get("jobTemplate"))
+        _drop_from_template(inner, ((old or {}).get("spec") or {}).get("jobTemplate"), features)
         new["spec"] = {**new["spec"], "jobTemplate": inner}
-
-
-def _create_cron_job(new: Raw, at: str) -> None:
-    _in_job_template(new, None)
-
-
-def _update_cron_job(new: Raw, old: Old) -> None:
-    _in_job_template(new, old)
 
 
 _PLAIN: Final = KindStrategy()
 _WITH_STATUS: Final = KindStrategy(status=True)
-_WORKLOAD: Final = KindStrategy(
-    status=True, counts=("spec",), born=True, on_create=_create_workload, on_update=_update_workload
-)
+_WORKLOAD: Final = KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_template)
 _CONDITIONAL: Final = KindStrategy(unconditional=False)
-_DEVICES: Final = KindStrategy(of_devices=True)
+_DEVICES: Final = KindStrategy(drop=drop_disabled_device_fields)
 
 _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "Pod": KindStrategy(
@@ -301,9 +280,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "StatefulSet": attrs.evolve(_WORKLOAD, on_create=_create_stateful_set, on_update=_update_stateful_set),
     "DaemonSet": attrs.evolve(_WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set),
     "Job": _WORKLOAD,
-    "CronJob": KindStrategy(
-        status=True, counts=("spec",), born=True, on_create=_create_cron_job, on_update=_update_cron_job
-    ),
+    "CronJob": KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_job_template),
     "PodDisruptionBudget": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
     "PriorityClass": KindStrategy(born=True),
     "RuntimeClass": _CONDITIONAL,

@@ -147,3 +147,17 @@ def test_a_pod_names_its_group_only_where_there_are_groups() -> None:
         store().create({**pod, "spec": {**pod["spec"], "schedulingGroup": {}}})
     assert store().create(pod).spec["schedulingGroup"] == {"podGroupName": "g"}
     assert "schedulingGroup" not in store(gated=False).create(pod).spec
+
+
+@pytest.mark.parametrize("gated", [True, False])
+def test_pod_templates_likewise(*, gated: bool) -> None:
+    spec = {"schedulingGroup": {"podGroupName": "g"}, "containers": [{"name": "c", "image": "i"}]}
+    labels = {"app": "x"}
+    raw = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "r", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }
+    kept = store(gated=gated).create(raw).spec["template"]["spec"]
+    assert ("schedulingGroup" in kept) is gated
