@@ -36,7 +36,7 @@ class TrialResult:
 def try_changes(scheduler: Scheduler, pod: Pod, nominated: Nominated, changes: Sequence[Change]) -> TrialResult | None:
     """Where the pod is placed after these changes; None if it still is not."""
     gone = tuple(dict.fromkeys(key for change in changes for key in change.displaced))
-    with _applied(scheduler.cluster, pod, changes) as changed:
+    with applied(scheduler.cluster, pod, changes) as changed:
         if any(_holds_back(plugin, changed) for plugin in scheduler.profile.at(PRE_ENQUEUE)):
             return None
         left = {node: [other for other in pods if other.key not in gone] for node, pods in nominated.items()}
@@ -53,7 +53,7 @@ def passes(scheduler: Scheduler, pod: Pod, nominated: Nominated, changes: Sequen
     """Whether the node passes all filters after these changes."""
     gone = {key for change in changes for key in change.displaced}
     left = {node: [other for other in pods if other.key not in gone] for node, pods in nominated.items()}
-    with _applied(scheduler.cluster, pod, changes) as changed:
+    with applied(scheduler.cluster, pod, changes) as changed:
         state = CycleState()
         _, rejected, _ = scheduler.pre_filter(state, changed)
         row = scheduler.cluster.table.row_of.get(name)
@@ -79,7 +79,7 @@ def _holds_back(plugin: object, pod: Pod) -> bool:
 
 
 @contextmanager
-def _applied(cluster: SchedulerCache, pod: Pod, changes: Sequence[Change]) -> Iterator[Pod]:
+def applied(cluster: SchedulerCache, pod: Pod, changes: Sequence[Change]) -> Iterator[Pod]:
     """The pod as it is after the changes, while they are applied."""
     before: list[tuple[Object, Object | None]] = []  # what was put or removed, and what was there
     try:

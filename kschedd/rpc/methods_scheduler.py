@@ -14,6 +14,8 @@ from kschedd.config.model import Config, Profile
 from kschedd.explain.explain import SHAPE as EXPLANATION
 from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
 from kschedd.explain.past import Past
+from kschedd.explain.pod_group import SHAPE as EXPLANATION_OF_GROUP
+from kschedd.explain.pod_group import begin_group, explain_group
 from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
@@ -111,6 +113,15 @@ class SchedulerMethods:
                 "judged as if it had just been created, beside a pod of its name if there is one.",
                 returns=f"`{EXPLANATION}`. Its keys, one by one: `kschedd/explain/explain.py`.",
             ),
+            Method(
+                "scheduler.explain_group",
+                self.explain_group,
+                (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods name"),),
+                reads=True,
+                doc="What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed. "
+                "Nothing is changed.",
+                returns=f"`{EXPLANATION_OF_GROUP}`. Its keys, one by one: `kschedd/explain/pod_group.py`.",
+            ),
         ]
 
     async def status(self, call: Call) -> Any:
@@ -187,6 +198,14 @@ class SchedulerMethods:
         return await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter, node=node)
         )
+
+    async def explain_group(self, call: Call) -> Any:
+        namespace, slash, name = str(call["pod_group"]).rpartition("/")
+        key = f"{namespace if slash else 'default'}/{name}"
+        fork = await self._cluster.scheduler.query(lambda owner: begin_group(owner.machine, owner.nominator, key))
+        if fork is None:
+            raise RpcError("not_found", f'podgroups.scheduling.k8s.io "{name}" not found, and no pod names it')
+        return await call.services.workers.run(call.client, lambda given_up: explain_group(fork))
 
     async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
         """Of an attempt that was made: the last one if no number is given."""

@@ -90,9 +90,17 @@ def profile_fault(entries: Sequence[QueuedPod]) -> str:
 
 
 def try_group(
-    machine: SchedulingMachine, nominator: Nominator, entries: Sequence[QueuedPod], now: float, broken: Broken
+    machine: SchedulingMachine,
+    nominator: Nominator,
+    entries: Sequence[QueuedPod],
+    now: float,
+    broken: Broken,
+    look: Callable[[TriedMember], None] = lambda member: None,
 ) -> Work[TriedGroup]:
-    """Try the pods in this order. Nothing of it is left in the machine's cluster."""
+    """Try the pods in this order. Nothing of it is left in the machine's cluster.
+
+    `look` is called with what came of each, while those before it are on their nodes.
+    """
     trial = _Trial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, lambda pods: None
     members: list[TriedMember] = []
@@ -106,6 +114,7 @@ def try_group(
                 result = broken(entry, fault)
             member = trial.place(entry, result)
             members.append(member)
+            look(member)
             if member.failed is not None and not member.preempts:
                 if member.failed.reason == "Unschedulable":
                     continue

@@ -1,4 +1,4 @@
-"""explain: why a pod is on its node or is unschedulable; where a pod of a manifest would be; which fields a kind has.
+"""explain: why a pod or a PodGroup is on its node or unschedulable; where a manifest's pod would be; a kind's fields.
 
 With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
 """
@@ -60,7 +60,7 @@ def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("pod", nargs="*", metavar="POD | KIND[.FIELD...]")
+    words.add_argument("pod", nargs="*", metavar="POD | podgroup NAME | KIND[.FIELD...]")
     file_flag(words, needed=False)
     words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
     words.add_argument("--timing", action="store_true", help="how long each step took")
@@ -76,6 +76,9 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     form = output_of(options.output, _FORMS).form
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
+    group = _group_named(options.pod)
+    if group and not options.filename:
+        return _explain_group(session, group, namespace or "default", form)
     kind = None if options.filename or len(options.pod) != 1 else fields.kind_of_path(options.pod[0])
     if kind is not None:
         session.write(fields.documentation(kind, options.pod[0], recursive=options.recursive))
@@ -106,6 +109,25 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         text += timing(answer, session.style) if options.timing else ""
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
+
+
+def _group_named(words: list[str]) -> str:
+    """The PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" where something else is meant."""
+    kind, slash, name = words[0].partition("/") if words else ("", "", "")
+    if kind.partition(".")[0].lower() not in ("podgroup", "podgroups"):
+        return ""
+    return name if slash and len(words) == 1 else words[1] if len(words) == 2 and not slash else ""
+
+
+def _explain_group(session: VerbSession, name: str, namespace: str, form: str) -> int:
+    answer = session.daemon.call("scheduler.explain_group", pod_group=f"{namespace}/{name}")
+    if form != "table":
+        session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
+        return 0
+    from kschedd.printing.explaining_group import group_explanation
+
+    session.write(group_explanation(answer, session.style))
+    return 0
 
 
 def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
@@ -153,6 +175,7 @@ VERBS = (
             "explain web-0 --attempt 2",
             "explain -f pod.yaml",
             "explain -f deployment.yaml",
+            "explain podgroup training",
             "explain pod.spec",
         ),
         completes="pod",

@@ -1,0 +1,275 @@
+"""Why the pods of a PodGroup are where they are, or nowhere: the group's cycle on a fork, and what would place it.
+
+    pod_group, exists, policy, min_count   the group, by its key; policy "" and 0 where there is no PodGroup
+    pods, scheduled                        how many it has, and how many of them have a node
+    fits, message                          what its next cycle would come to
+    members                                [{pod, state, node, plugin, message}], in the order of the cycle
+    suggestions                            [{sentence, commands: [{command, input}], placed: {POD: NODE}, displaced}]
+    would_fit_if                           their sentences
+
+A member's state is scheduled, fits, preempts, unschedulable, gated (it is not tried) or error. `node` is where it is,
+or would be if the group were placed.
+
+Suggestions come from three sources, and each was tried, with the whole group: what the members that fit nowhere lack,
+one after the other until the group fits; more nodes like the largest; and a group that needs no more pods than fit.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import min_count
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.model import Config
+from kschedd.explain.judging import judge
+from kschedd.explain.remedies import Proposal, proposals
+from kschedd.explain.trial import applied
+from kschedd.framework.changes import Change, ChangedObjects, add_node, create
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import PRE_ENQUEUE
+from kschedd.framework.registry import Registry
+from kschedd.framework.remedies import RemedyContext
+from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.nominated_pods import NominatedPods
+from kschedd.scheduling.nominator import Nominator
+from kschedd.scheduling.pod_group_cycle import TriedGroup, TriedMember, order_of_members, profile_fault, try_group
+from kschedd.scheduling.scheduler import FitError, by_name
+from kschedd.scheduling.verdicts import Diagnosis
+from kschedd.scheduling.work import drive
+
+SHAPE: Final = (  # for METHODS.md
+    "{pod_group, exists, policy, min_count, pods, scheduled, fits, message, "
+    "members: [{pod, state, node, plugin, message}], would_fit_if: [sentence], "
+    "suggestions: [{sentence, commands: [{command, input}], placed: {POD: NODE}, displaced}]}"
+)
+_MOST_CHANGES: Final = 8  # of a suggestion
+_MOST_NODES: Final = 16  # that are added
+_MOST_PROPOSALS: Final = 4  # of the first member that lacks something
+
+
+@attrs.frozen(eq=False)
+class GroupFork:
+    """A fork of the cluster for a group, to be used up by `explain_group`."""
+
+    key: str
+    cluster: SchedulerCache
+    handle: Handle
+    nominator: Nominator
+    config: Config
+    registry: Registry
+
+
+def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> GroupFork | None:
+    """To be called between two attempts, by whoever owns the machine. None: there is no such group, nor a pod of it."""
+    if machine.groups.object(key) is None and not machine.groups.pods(key):
+        return None
+    cluster = machine.cluster.fork()
+    handle = machine.handle.fork(cluster)
+    held = Nominator()
+    held.copy_of(nominator)
+    handle.nominated_pods = held.on_node
+    return GroupFork(key, cluster, handle, held, machine.config, machine.registry)
+
+
+def explain_group(fork: GroupFork) -> dict[str, Any]:
+    """The explanation; see the module."""
+    fork.cluster.recount()
+    machine = SchedulingMachine(
+        fork.config,
+        registry=fork.registry,
+        cluster=fork.cluster,
+        choose=by_name,
+        remember=False,
+        handle=fork.handle,
+    )
+    return _Explaining(machine, fork.nominator, fork.key).run()
+
+
+class _Explaining:
+    """One explanation in the making, on a machine of its own."""
+
+    def __init__(self, machine: SchedulingMachine, nominator: Nominator, key: str) -> None:
+        self._machine, self._nominator, self._key = machine, nominator, key
+        self._groups = machine.groups
+        self._order: dict[str, int] = {}
+
+    def run(self) -> dict[str, Any]:
+        groups, key = self._groups, self._key
+        group = groups.object(key)
+        pods, scheduled = groups.pods(key), groups.scheduled(key)
+        gated = {pod.uid: status for pod in groups.waiting_for_node(key) if (status := self._gate(pod)) is not None}
+        tried, first = self._try()
+        policy = {} if group is None else group.spec.get("schedulingPolicy") or {}
+        found = [] if self._placed(tried) or not groups.waiting_for_node(key) else self._suggestions(group, first)
+        return {
+            "pod_group": key,
+            "exists": group is not None,
+            "policy": next(iter(policy), ""),
+            "min_count": 0 if group is None else min_count(group),
+            "pods": len(pods),
+            "scheduled": len(scheduled),
+            "fits": self._placed(tried),
+            "message": tried.status.message,
+            "members": [
+                *(_member(pod, "scheduled", node=self._node_of(pod)) for pod in scheduled),
+                *(_tried(member) for member in tried.members),
+                *(_member(pod, "gated", status=gated[pod.uid]) for pod in pods if pod.uid in gated),
+            ],
+            "would_fit_if": [each["sentence"] for each in found],
+            "suggestions": found,
+        }
+
+    def _node_of(self, pod: Pod) -> str:
+        known = self._machine.cluster.pod(pod.uid)
+        return pod.node_name if known is None else known.node_name
+
+    def _placed(self, tried: TriedGroup) -> bool:
+        return tried.status.code is Code.SUCCESS and bool(tried.members)
+
+    def _gate(self, pod: Pod) -> Status | None:
+        scheduler = self._machine.schedulers.get(pod.scheduler_name)
+        for plugin in () if scheduler is None else scheduler.profile.at(PRE_ENQUEUE):
+            try:
+                status: Status | None = plugin.pre_enqueue(pod)
+            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                status = error(fault_text(fault))
+            if status is not None and status.code is not Code.SUCCESS:
+                return status.by(plugin.name)
+        return None
+
+    # -- trials -------------------------------------------------------------------------------------------------
+
+    def _try(self) -> tuple[TriedGroup, list[Proposal]]:
+        """The group's cycle as things are, and what its first member that fits nowhere would need."""
+        waiting = [pod for pod in self._groups.waiting_for_node(self._key) if self._gate(pod) is None]
+        entries = order_of_members([self._entry(pod) for pod in waiting])
+        fault = profile_fault(entries)
+        if fault:
+            return TriedGroup(error(fault), ()), []
+        found: list[Proposal] = []
+
+        def look(member: TriedMember) -> None:
+            if member.failed is not None and not member.preempts and not found:
+                found.extend(self._proposals(member.entry.pod))
+
+        return drive(try_group(self._machine, self._nominator, entries, 0.0, self._broken, look)), found
+
+    def _entry(self, pod: Pod) -> QueuedPod:
+        at = self._order.setdefault(pod.uid, len(self._order))
+        return QueuedPod(pod, pod.key, at)
+
+    def _broken(self, entry: QueuedPod, fault: Exception) -> FitError:
+        return FitError(entry.pod, error(fault_text(fault)), Diagnosis(0), CycleState())
+
+    def _proposals(self, pod: Pod) -> list[Proposal]:
+        """What would have the pod fit, with those of its group that were tried before it on their nodes."""
+        scheduler = self._machine.schedulers[pod.scheduler_name]
+        cluster, state = self._machine.cluster, CycleState()
+        _, status, _ = scheduler.pre_filter(state, pod)
+        verdicts = []
+        if status is None:
+            counted = NominatedPods(cluster.table, pod, self._nominator.nominated).everywhere
+            verdicts = judge(scheduler.filters, state, pod, cluster.table.order, counted, lambda point, plugin: None)
+        context = RemedyContext(cluster, state, pod)
+        return proposals(scheduler.profile.plugins, context, None, status, verdicts, fits=False)
+
+    # -- suggestions --------------------------------------------------------------------------------------------
+
+    def _suggestions(self, group: Object | None, first: Sequence[Proposal]) -> list[dict[str, Any]]:
+        lacking = (self._step_by_step(one) for one in first[:_MOST_PROPOSALS])
+        found = [next(filter(None, lacking), None), self._more_nodes()]
+        if group is not None and min_count(group):
+            found.append(self._smaller(group))
+        return sorted(filter(None, found), key=lambda each: len(each["commands"]))  # the least change first
+
+    def _step_by_step(self, first: Proposal) -> dict[str, Any] | None:
+        """One change after the other, each what the next member needs that fits nowhere."""
+        taken: list[Proposal] = []
+        proposal: Proposal | None = first
+        while proposal is not None and proposal.changes is not None and len(taken) < _MOST_CHANGES:
+            taken.append(proposal)
+            changes = [change for one in taken for change in one.changes or ()]
+            tried, more = self._with(changes)
+            if self._placed(tried):
+                return _told(_together(taken), changes, tried)
+            known = {one.sentence for one in taken}
+            possible = [one for one in more if one.changes is not None]
+            proposal = next((one for one in possible if one.sentence not in known), next(iter(possible), None))
+        return None
+
+    def _more_nodes(self) -> dict[str, Any] | None:
+        table = self._machine.cluster.table
+        nodes = [node for node in table.nodes if node is not None]
+        like = max(nodes, key=lambda node: (node.allocatable.get("cpu", 0), node.name), default=None)
+        changes: list[Change] = []
+        for number in range(1, _MOST_NODES + 1):
+            changes.append(add_node(f"new-{number}", like))
+            tried, _ = self._with(changes)
+            if self._placed(tried):
+                kind = "" if like is None else f" like {like.name}"
+                return _told(f"there {'were' if number > 1 else 'was'} {_count(number)}{kind}", changes, tried)
+        return None
+
+    def _smaller(self, group: Object) -> dict[str, Any] | None:
+        """The group as if it needed no more pods than fit."""
+        tried, _ = self._try()
+        scheduled = len(self._groups.scheduled(self._key))
+        enough = scheduled + sum(bool(member.node_name) and not member.preempts for member in tried.members)
+        if not 0 < enough < min_count(group) or enough == scheduled:
+            return None
+        policy = {**group.spec["schedulingPolicy"], "gang": {"minCount": enough}}
+        named = {"name": group.name, "namespace": group.namespace}
+        smaller = {**_kind_of(group), "metadata": named, "spec": {**group.spec, "schedulingPolicy": policy}}
+        remove = Change(f"delete podgroup {group.name}", lambda cluster, pod: ChangedObjects(remove=(group,)))
+        changes = [remove, create(smaller)]  # its spec never changes
+        tried, _ = self._with(changes)
+        return _told(f"it needed {enough} pods at once", changes, tried) if self._placed(tried) else None
+
+    def _with(self, changes: Sequence[Change]) -> tuple[TriedGroup, list[Proposal]]:
+        waiting = self._groups.waiting_for_node(self._key)
+        with applied(self._machine.cluster, waiting[0], changes):
+            return self._try()
+
+
+def _together(taken: Sequence[Proposal]) -> str:
+    """The sentences as one; what was asked for again is said with how often."""
+    times = Counter(one.sentence for one in taken)
+    return ", and ".join(text if count == 1 else f"{text} ({count} times)" for text, count in times.items())
+
+
+def _count(number: int) -> str:
+    return "one more node" if number == 1 else f"{number} more nodes"
+
+
+def _kind_of(group: Object) -> dict[str, Any]:
+    return {"apiVersion": group.raw["apiVersion"], "kind": "PodGroup"}
+
+
+def _told(sentence: str, changes: Sequence[Change], tried: TriedGroup) -> dict[str, Any]:
+    return {
+        "sentence": sentence,
+        "commands": [{"command": change.command, "input": change.input} for change in changes],
+        "placed": {member.entry.key: member.node_name for member in tried.members if member.node_name},
+        "displaced": list(dict.fromkeys(key for change in changes for key in change.displaced)),
+    }
+
+
+def _member(pod: Pod, state: str, *, node: str = "", status: Status | None = None) -> dict[str, Any]:
+    plugin, message = ("", "") if status is None else (status.plugin, status.message)
+    return {"pod": pod.key, "state": state, "node": node or None, "plugin": plugin, "message": message}
+
+
+def _tried(member: TriedMember) -> dict[str, Any]:
+    pod, failed = member.entry.pod, member.failed
+    if failed is None:
+        return _member(pod, "fits", node=member.node_name)
+    state = "preempts" if member.preempts else "unschedulable" if failed.reason == "Unschedulable" else "error"
+    plugins = ", ".join(sorted(failed.unschedulable_plugins | failed.pending_plugins))
+    return {**_member(pod, state, node=member.node_name), "plugin": plugins, "message": failed.message}

@@ -1,0 +1,110 @@
+"""Explaining a PodGroup: what its next cycle comes to, pod by pod, and changes that were tried with the whole group."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.config.kube_versions import V1_36
+from kschedd.config.load import default_config
+from kschedd.rpc.errors import RpcError
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+
+Raw = dict[str, Any]
+
+
+def node(name: str, cpu: str) -> Raw:
+    amounts = {"cpu": cpu, "memory": "8Gi", "pods": "10"}
+    status = {"allocatable": amounts, "capacity": amounts}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
+
+
+def pod(name: str, cpu: str = "1", **spec: Any) -> Raw:
+    spec["containers"] = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]
+    spec["schedulingGroup"] = {"podGroupName": "gang"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def group(min_count: int) -> Raw:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+    }
+
+
+def cluster(*objects: Raw) -> VirtualDaemon:
+    gates = {"GenericWorkload": True, "GangScheduling": True}
+    made = VirtualCluster(default_config(version=V1_36, feature_gates=gates))
+    for raw in objects:
+        made.engine.store.create(raw)
+    made.engine.run_until_idle()
+    return VirtualDaemon(made, daemon_methods)
+
+
+def told(daemon: VirtualDaemon) -> Raw:
+    answer: Raw = daemon.call("scheduler.explain_group", pod_group="default/gang")
+    return answer
+
+
+def states(answer: Raw) -> dict[str, tuple[str, str | None]]:
+    return {each["pod"].partition("/")[2]: (each["state"], each["node"]) for each in answer["members"]}
+
+
+def test_it_says_which_member_fits_nowhere_and_why() -> None:
+    answer = told(cluster(node("n", "2"), group(3), pod("a"), pod("b"), pod("c")))
+    assert states(answer) == {"a": ("fits", "n"), "b": ("fits", "n"), "c": ("unschedulable", None)}
+    last = answer["members"][-1]
+    assert last["plugin"] == "NodeResourcesFit"
+    assert "1 Insufficient cpu" in last["message"]
+    assert (answer["fits"], answer["min_count"], answer["scheduled"]) == (False, 3, 0)
+
+
+def test_every_suggestion_was_tried_with_the_whole_group() -> None:
+    daemon = cluster(node("n", "2"), group(3), pod("a"), pod("b"), pod("c"))
+    answer = told(daemon)
+    assert answer["would_fit_if"] == [
+        "n had 1 more free cpu",
+        "there was one more node like n",
+        "it needed 2 pods at once",
+    ]
+    larger, another, smaller = answer["suggestions"]
+    assert larger["placed"] == {"default/a": "n", "default/b": "n", "default/c": "n"}
+    assert set(another["placed"].values()) == {"n", "new-1"}
+    assert len(another["placed"]) == 3
+    assert smaller["placed"] == {"default/a": "n", "default/b": "n"}
+    assert [each["command"] for each in smaller["commands"]] == ["delete podgroup gang", "apply -f -"]
+    assert told(daemon) == answer, "nothing of a trial is left"
+
+
+def test_changes_add_up_until_the_group_fits() -> None:
+    answer = told(cluster(node("n", "1"), node("m", "1"), group(4), pod("a"), pod("b"), pod("c"), pod("d")))
+    [several] = [each for each in answer["suggestions"] if "more free cpu, and " in each["sentence"]]
+    assert several["sentence"] == "n had 1 more free cpu, and m had 1 more free cpu"
+    assert len(several["commands"]) == 2
+    assert len(several["placed"]) == 4
+
+
+def test_a_gang_that_lacks_pods_is_gated() -> None:
+    answer = told(cluster(node("n", "2"), group(3), pod("a")))
+    assert states(answer) == {"a": ("gated", None)}
+    assert answer["members"][0]["plugin"] == "GangScheduling"
+    assert not answer["fits"]
+
+
+def test_a_group_that_is_only_named_does_not_exist() -> None:
+    answer = told(cluster(node("n", "2"), pod("a")))
+    assert (answer["exists"], answer["policy"]) == (False, "")
+    assert states(answer) == {"a": ("gated", None)}
+
+
+def test_of_a_group_that_is_placed_every_pod_is_scheduled() -> None:
+    answer = told(cluster(node("n", "2"), group(2), pod("a"), pod("b")))
+    assert states(answer) == {"a": ("scheduled", "n"), "b": ("scheduled", "n")}
+    assert answer["suggestions"] == []
+
+
+def test_a_group_that_nothing_is_known_of_is_not_found() -> None:
+    with pytest.raises(RpcError, match=r'podgroups\.scheduling\.k8s\.io "gang" not found'):
+        told(cluster(node("n", "2")))
