@@ -16,6 +16,7 @@ import attrs
 
 from kschedd.bench.figures import recorded
 from kschedd.bench.report import ReportRow, as_json, compared, measured, read_earlier, table
+from kschedd.bench.scheduler_perf import run as scheduler_perf
 from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
 from kschedd.errors import KscheddError
 from kschedd.verbs.parsing import path_value
@@ -63,10 +64,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=1, help="decides ties (default 1)")
     parser.add_argument("--compare", type=path_value, metavar="FILE", help="an earlier result written with -o json")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    scheduler_perf.add_arguments(parser)
     parser.set_defaults(run=main)
 
 
 def main(options: argparse.Namespace) -> int:
+    if options.config is not None:
+        return scheduler_perf.main(options)
     try:
         runs = list(_runs(options))
         earlier = read_earlier(options.compare) if options.compare else []

@@ -12,7 +12,7 @@ Errors: GoTemplateError.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -33,6 +33,9 @@ class GoTemplateError(KscheddError):
         return f"go-template, line {self.line}: {self.why}"
 
 
+Functions = Mapping[str, Callable[..., Any]]
+
+_NO_MORE: Final[Functions] = {}
 _DEEPEST: Final = 100
 _MOST_OUTPUT: Final = 64 << 20
 
@@ -126,16 +129,17 @@ class _Continue(Exception):
 
 
 class GoTemplate:
-    """A parsed template. Raises GoTemplateError."""
+    """A parsed template; `functions` are known in it beside kubectl's. Raises GoTemplateError."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, functions: Functions = _NO_MORE) -> None:
         self._text = text
-        parser = _Parser(text)
+        self._functions = {**FUNCTIONS, **functions}
+        parser = _Parser(text, self._functions)
         self._parts = parser.parse()
 
     def evaluate(self, value: Any) -> str:
         """The text that the template makes of this value. Raises GoTemplateError."""
-        run = _Run(self._text, value)
+        run = _Run(self._text, value, self._functions)
         run.parts(self._parts, value)
         return "".join(run.output)
 
@@ -145,8 +149,9 @@ def evaluate(template: str, value: Any) -> str:
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, functions: Functions) -> None:
         self._text = text
+        self._functions = functions
         self._tokens: list[_Token] = []
         self._at = 0
         self._loops = 0
@@ -343,8 +348,8 @@ class _Parser:
             return _Operand("constant", constants[token.text], (), token.line)
         if token.text in _KEYWORDS:
             raise self._wrong(f"unexpected {token.text}", token.line)
-        if token.text not in FUNCTIONS and token.text not in ("and", "or"):
-            known = ", ".join(sorted({*FUNCTIONS, "and", "or"}))
+        if token.text not in self._functions and token.text not in ("and", "or"):
+            known = ", ".join(sorted({*self._functions, "and", "or"}))
             raise self._wrong(f'function "{token.text}" not defined; there are: {known}', token.line)
         return _Operand("function", token.text, (), token.line)
 
@@ -399,8 +404,9 @@ def _unescaped(text: str) -> str:
 
 
 class _Run:
-    def __init__(self, template: str, root: Any) -> None:
+    def __init__(self, template: str, root: Any, functions: Functions) -> None:
         self._template = template
+        self._functions = functions
         self._variables: list[tuple[str, Any]] = [("$", root)]
         self.output: list[str] = []
         self._size = 0
@@ -499,7 +505,7 @@ class _Run:
             return self._and_or(first, rest, dot, last)
         arguments = [self._value(each, dot) for each in rest] + last
         try:
-            found = FUNCTIONS[first.value](*arguments)
+            found = self._functions[first.value](*arguments)
         except TypeError as wrong:
             raise self._wrong(f"error calling {first.value}: {_type_words(wrong)}", first.line) from None
         except (ValueError, LookupError, OverflowError) as wrong:

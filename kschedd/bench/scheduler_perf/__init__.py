@@ -1,0 +1,1 @@
+"""kube-scheduler's own benchmark files: performance-config.yaml of test/integration/scheduler_perf."""

@@ -1,0 +1,245 @@
+"""`kschedd bench --config FILE`: runs the workloads of kube-scheduler's own benchmark files.
+
+Each workload runs in a process of its own. Which ones: those named by --case and --workload, else those whose labels
+the filter lets through (`performance`, as upstream). A workload that cannot be run is told with its reason, and the
+others go on. Exit status: 0; 1 if a threshold was missed or a workload could not be run; 2 if the file or the options
+cannot be used.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+
+from kschedd.bench.scheduler_perf.cases import PerfCase, PerfConfigError, PerfWorkload, enabled, read_file
+from kschedd.bench.scheduler_perf.perfdata import DataItem, as_json, held_against
+from kschedd.config.kube_versions import DEFAULT, KUBE_VERSIONS
+from kschedd.errors import KscheddError
+
+DEFAULT_FILTER: Final = "performance"
+
+_SHOWN: Final = ("Average", "Perc50", "Perc90", "Perc99")
+DONE, MISSED, NOT_RUN = "ok", "threshold missed", "not run"
+
+
+@attrs.define(eq=False)
+class SelectionError(KscheddError):
+    """No workload of the file is what the options ask for."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen
+class WorkloadResult:
+    case: str
+    workload: str
+    items: list[DataItem]
+    outcome: str
+    said: tuple[str, ...]  # notes, missed thresholds, why it was not run
+    limit: float = 0.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("kube-scheduler's benchmark files (scheduler_perf)")
+    group.add_argument("--config", type=Path, metavar="FILE", help="a performance-config.yaml: its workloads are run")
+    group.add_argument("--case", action="append", metavar="NAME", help="with --config: only this test case; repeatable")
+    group.add_argument(
+        "--label-filter",
+        metavar="LABELS",
+        help=f"with --config: labels to have, or (-label) not to have; default: {DEFAULT_FILTER}, "
+        "or any where --case or --workload is given",
+    )
+    group.add_argument(
+        "--topic", default="", metavar="NAME", help="with --config: whose thresholds, where a file has several"
+    )
+    group.add_argument(
+        "--data-items-dir",
+        type=Path,
+        metavar="DIR",
+        help="with --config: write the results there as perfdash reads them",
+    )
+    group.add_argument(
+        "--kube-version",
+        choices=list(KUBE_VERSIONS),
+        default=DEFAULT.name,
+        metavar="VERSION",
+        help=f"with --config: whose decisions are made: {', '.join(KUBE_VERSIONS)}; default: {DEFAULT.name}",
+    )
+    group.add_argument("--list", action="store_true", help="with --config: print the workloads and run none")
+
+
+def main(options: argparse.Namespace) -> int:
+    try:
+        chosen = choose(read_file(options.config), options.case, options.workload, options.label_filter)
+    except KscheddError as fault:
+        print(f"kschedd bench: {fault}", file=sys.stderr)
+        return 2
+    if options.list:
+        print(
+            _table([("CASE", "WORKLOAD", "LABELS", "THRESHOLD"), *(_listed(*each, options.topic) for each in chosen)])
+        )
+        return 0
+    results = []
+    for number, (case, workload) in enumerate(chosen):
+        print(f"[{number + 1}/{len(chosen)}] {case.name}/{workload.name}", file=sys.stderr, flush=True)
+        result = _run(options, case, workload)
+        for line in result.said:
+            print(f"  {line}", file=sys.stderr, flush=True)
+        results.append(result)
+    items = [item for result in results for item in result.items]
+    if options.data_items_dir is not None:
+        try:
+            written = _write(options.data_items_dir, options.topic, as_json(items))
+        except OSError as fault:
+            print(f"kschedd bench: {options.data_items_dir}: cannot be written: {fault.strerror}", file=sys.stderr)
+            return 2
+        print(f"written: {written}", file=sys.stderr)
+    print(as_json(items) if options.output == "json" else table(results))
+    return 0 if all(result.outcome == DONE for result in results) else 1
+
+
+def choose(
+    cases: Sequence[PerfCase], case_names: Sequence[str] | None, names: Sequence[str] | None, label_filter: str | None
+) -> list[tuple[PerfCase, PerfWorkload]]:
+    """The workloads that are asked for, in file order. Raises SelectionError where there are none."""
+    for wanted, there, what in (
+        (case_names, {case.name for case in cases}, "case"),
+        (names, {workload.name for case in cases for workload in case.workloads}, "workload"),
+    ):
+        for name in wanted or ():
+            if name not in there:
+                raise SelectionError(f"there is no {what} {name!r}; there are: {', '.join(sorted(there))}")
+    if label_filter is None:
+        label_filter = "" if case_names or names else DEFAULT_FILTER
+    chosen = [
+        (case, workload)
+        for case in cases
+        for workload in case.workloads
+        if (not case_names or case.name in case_names)
+        and (not names or workload.name in names)
+        and enabled(label_filter, (*case.labels, *workload.labels))
+    ]
+    if not chosen:
+        raise SelectionError(f"no workload is let through by the label filter {label_filter!r} and the names")
+    return chosen
+
+
+def _run(options: argparse.Namespace, case: PerfCase, workload: PerfWorkload) -> WorkloadResult:
+    result = partial(WorkloadResult, case.name, workload.name)
+    if case.faults:
+        return result([], NOT_RUN, case.faults)
+    asked = json.dumps(
+        {
+            "config": str(options.config),
+            "case": case.name,
+            "workload": workload.name,
+            "seed": options.seed,
+            "version": options.kube_version,
+        }
+    )
+    command = [sys.executable, "-m", "kschedd.bench.scheduler_perf.run", asked]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if ended.returncode:
+        return result([], NOT_RUN, (f"its process ended with status {ended.returncode}; what it said is above",))
+    answer = json.loads(ended.stdout.splitlines()[-1])
+    if "refused" in answer:
+        return result([], NOT_RUN, tuple(answer["refused"].splitlines()))
+    items = [DataItem(**item) for item in answer["items"]]
+    limit = workload.limit(options.topic)
+    missed = held_against(items, limit, case.selector(workload))
+    return result(items, MISSED if missed else DONE, (*answer["notes"], *missed), limit)
+
+
+def _write(folder: Path, topic: str, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    path = folder / f"BenchmarkPerfScheduling_benchmark_{topic}_{stamp}.json"
+    path.write_text(text + "\n", encoding="utf-8")
+    return path
+
+
+def _listed(case: PerfCase, workload: PerfWorkload, topic: str) -> tuple[str, ...]:
+    labels = ",".join((*case.labels, *workload.labels)) or "-"
+    limit = workload.limit(topic)
+    return case.name, workload.name, labels, "not supported" if case.faults else f"{limit:g}" if limit else "-"
+
+
+def table(results: Sequence[WorkloadResult]) -> str:
+    rows: list[Sequence[str]] = [
+        ("CASE", "WORKLOAD", "PODS/S", "P50", "P90", "P99", "ATTEMPT MS", "THRESHOLD", "OUTCOME")
+    ]
+    for result in results:
+        limit = f"{result.limit:g}" if result.limit else "-"
+        found = [item for item in result.items if item.labels["Metric"] == "SchedulingThroughput"]
+        if not found:
+            rows.append((result.case, result.workload, *("-",) * 5, limit, result.outcome))
+        for item in found:
+            figures = (f"{item.data[key]:,.0f}" if key in item.data else "-" for key in _SHOWN)
+            attempt = _attempt_ms(result.items, item.labels["Name"])
+            rows.append((result.case, result.workload, *figures, attempt, limit, result.outcome))
+    return _table(rows)
+
+
+def _attempt_ms(items: Sequence[DataItem], name: str) -> str:
+    for item in items:
+        labels = item.labels
+        if labels["Name"] == name and labels["Metric"] == "scheduler_scheduling_attempt_duration_seconds":
+            if labels.get("result", "scheduled") == "scheduled":
+                return f"{item.data['Average']:.3f}"
+    return "-"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+# -- in the child -----------------------------------------------------------------------------------------------
+
+
+def _measure(asked: dict[str, Any]) -> dict[str, Any]:
+    import trio
+
+    from kschedd.bench.scheduler_perf.configuration import configuration
+    from kschedd.bench.scheduler_perf.executor import run_workload
+
+    path = Path(asked["config"])
+    case = next(case for case in read_file(path) if case.name == asked["case"])
+    workload = next(each for each in case.workloads if each.name == asked["workload"])
+    try:
+        config, notes = configuration(case, workload, path, KUBE_VERSIONS[asked["version"]])
+        results = trio.run(partial(run_workload, case, workload, config, path, asked["seed"], _tell()))
+    except KscheddError as fault:
+        return {"refused": str(fault)}
+    for each in results:
+        if each.sample_s < 1:
+            notes.append(
+                f"{each.pods:,} pods took {each.took_s:.3f} s: throughput is sampled each {each.sample_s:g} s, "
+                "not each second as upstream"
+            )
+    return {"items": [attrs.asdict(item) for each in results for item in each.items], "notes": notes}
+
+
+def _tell() -> Any:
+    if not sys.stderr.isatty():
+        return lambda what: None
+    return lambda what: print(f"\r\x1b[K  {what}\r", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        print(json.dumps(_measure(json.loads(sys.argv[1]))))
+    except PerfConfigError as fault:
+        sys.exit(f"kschedd bench: {fault}")
