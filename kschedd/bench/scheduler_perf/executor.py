@@ -52,8 +52,9 @@ from kschedd.config.model import Config
 from kschedd.controllers.claims import ResourceClaims
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.volumes import VolumeController
-from kschedd.daemon import cluster_actors, freeze_gc
+from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
+from kschedd.garbage_collection import freeze_gc
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.admission import Admission
