@@ -56,7 +56,7 @@ from kschedd.apiserver.serving import http_face
 from kschedd.apiserver.version import ServedVersion
 from kschedd.config.feature_gates import without_effect
 from kschedd.config.flags import with_flags, with_schedulers
-from kschedd.config.in_tree import IN_TREE
+from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
@@ -81,6 +81,7 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES, Limits
+from kschedd.rpc.reloading import Reloading
 from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.server import Server
 from kschedd.rpc.session import SessionLimits, Shared
@@ -97,6 +98,7 @@ from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
 from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
+from kschedd.systemd import READY, STOPPING, ServiceManager
 from kschedd.values import run_steps
 
 log = structlog.get_logger("kschedd")
@@ -416,8 +418,6 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
     sys.setswitchinterval(SWITCH_S)
     config, registry = read_options(options)
     admission = admission_of(options, registry)
-    if "scheduler" in options.without:
-        config = without_scheduler(config)
     with lock_state_dir(options.state_dir) as state:
         try:
             await _serve(options, config, registry, admission, state, task_status)
@@ -446,6 +446,8 @@ async def _serve(
     signals: list[signal.Signals] = []
     daemon: DaemonState | None = None
     serving: trio.Nursery | None = None
+    reload = trio.Event()
+    manager = ServiceManager.of(os.environ, os.getpid())
 
     def told(number: signal.Signals, count: int) -> None:
         log.info("signal", name=number.name)
@@ -456,7 +458,9 @@ async def _serve(
             serving.cancel_scope.cancel()  # a second signal disconnects the clients
 
     async with AsyncExitStack() as opened:
-        opened.enter_context(heeded(told))  # first, so that signals are handled until the journal is closed
+        opened.enter_context(
+            heeded(told, lambda: reload.set())
+        )  # first, so that signals are handled until the journal is closed
         # Refused before anything else is begun.
         http = None if options.http is None else options.http.load()
         remote = None if options.listen is None else await _remote_door(options.listen.load(), opened)
@@ -503,6 +507,23 @@ async def _serve(
         methods = method_table(daemon_methods(cluster, daemon))
         server = Server(methods, identity=identity, terms=terms, shared=Shared(audit=audit))
         daemon.clients = server.describe_clients
+        reloading = Reloading(
+            cluster,
+            options.plugin_files,
+            None if options.config_file is None else partial(read_config, options),
+            [door for door in (http, None if remote is None else remote.credentials) if door is not None],
+            log,
+        )
+
+        async def reloads() -> None:
+            nonlocal reload
+            while True:
+                await reload.wait()
+                reload = trio.Event()
+                manager.tell_reloading()
+                whole = await reloading.run()
+                manager.tell(READY, f"STATUS={'read again' if whole else 'some files could not be used: see the log'}")
+
         async with trio.open_nursery() as nursery:
             serving = nursery
             if signals:
@@ -515,9 +536,13 @@ async def _serve(
                 log.info("http", url=face.url)
             log.info("started", socket=str(path), seed=seed, journal=str(cluster.journal) if state else None)
             freeze_gc()
+            nursery.start_soon(manager.watchdog, partial(_alive, cluster))
+            manager.tell(READY, f"STATUS=at {path}")
             task_status.started(path)
+            nursery.start_soon(reloads)
             await daemon.stop.wait()
             log.info("stopping", grace_s=daemon.grace_s)
+            manager.tell(STOPPING)
             end_within(daemon.grace_s + ORDERLY_S)
             server.shut_down(daemon.grace_s)
             if face is not None:
@@ -525,6 +550,12 @@ async def _serve(
             while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
+
+
+async def _alive(cluster: LiveCluster) -> None:
+    """Returns once those have answered on whom all else depends."""
+    await cluster.store.do(lambda store: store.version)
+    await cluster.scheduler.query(lambda owner: owner.working)
 
 
 async def _remote_door(credentials: Credentials, opened: AsyncExitStack) -> RemoteDoor:
@@ -602,7 +633,11 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
     registry.add_entry_points()
     for file in options.plugin_files:
         registry.add_file(file)
-    catalogue = {**IN_TREE, **registry.catalogue()}
+    return read_config(options, {**IN_TREE, **registry.catalogue()}), registry
+
+
+def read_config(options: DaemonOptions, catalogue: Catalogue) -> Config:
+    """The configuration by file and flags. Raises ConfigErrors, UnreadableFile."""
     version, gates = options.version, options.feature_gates
     if options.config_file is None:
         config = default_config(catalogue=catalogue, version=version, feature_gates=gates)
@@ -617,7 +652,8 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
     for gate in without_effect(gates, version.gates):
         log.warning("config", what=f"--feature-gates: {gate} has no effect here: nothing depends on it")
     config = with_flags(config, gates, options.unschedulable_flush_s)
-    return with_schedulers(config, options.schedulers), registry
+    config = with_schedulers(config, options.schedulers)
+    return without_scheduler(config) if "scheduler" in options.without else config
 
 
 @contextmanager

@@ -1,19 +1,22 @@
 """How the daemon is told to end, and the deadline by which it has, whatever hangs.
 
-SIGTERM, SIGINT and a terminal that goes (unless under nohup) end it in order; a second signal at once: whoever is being
-served is cut off. In order may take long
-where a plugin or a disk hangs: a thread cannot be stopped, nor a loop that somebody holds up. So each signal, and
-`daemon.stop`, sets a deadline after which the process exits as it stands, with the tracebacks of all threads on
-standard error; what was answered is in the journal by then. The deadline is kept by a thread that needs no Python
-(`faulthandler`), so it holds while Python code hangs, too.
+SIGTERM, SIGINT and a terminal that goes (SIGHUP, unless under nohup) end it in order; a second signal at once: whoever
+is being served is cut off. A SIGHUP while the terminal is there, or where there never was one, is no end: somebody
+wants the daemon to read its files again.
+
+In order may take long where a plugin or a disk hangs: a thread cannot be stopped, nor a loop that somebody holds up. So
+each signal, and `daemon.stop`, sets a deadline after which the process exits as it stands, with the tracebacks of all
+threads on standard error; what was answered is in the journal by then. The deadline is kept by a thread that needs no
+Python (`faulthandler`), so it holds while Python code hangs, too.
 
 Owns: the handlers of these signals while they are `heeded`.  Ends: with the context, which puts them back.
 """
 
 import faulthandler
+import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Final
 
@@ -36,16 +39,22 @@ def lift_deadline() -> None:
 
 
 @contextmanager
-def heeded(told: Callable[[signal.Signals, int], None]) -> Iterator[None]:
-    """While it is open, `told` is called in the Trio run for each signal, with how many there have been.
+def heeded(told: Callable[[signal.Signals, int], None], reload: Callable[[], None]) -> Iterator[None]:
+    """While it is open, `told` is called in the Trio run for each signal that ends it, with how many there have been;
+    `reload` for a SIGHUP that somebody sent.
 
     The handler itself sets the deadlines: it runs as soon as any Python code does, also while the loop is held up.
     """
     loop = trio.lowlevel.current_trio_token()
+    terminal = _terminal()
     count = 0
 
     def handle(number: int, _frame: FrameType | None) -> None:
         nonlocal count
+        if number == signal.SIGHUP and not _gone(terminal):
+            with suppress(trio.RunFinishedError):
+                loop.run_sync_soon(reload)
+            return
         count += 1
         end_within(AT_ONCE_S if count > 1 else ORDERLY_S)
         try:
@@ -62,3 +71,23 @@ def heeded(told: Callable[[signal.Signals, int], None]) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        if terminal is not None:
+            os.close(terminal)
+
+
+def _terminal() -> int | None:
+    """The controlling terminal, kept open so that one can see when it has gone; None where there is none."""
+    try:
+        return os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
+def _gone(terminal: int | None) -> bool:
+    if terminal is None:
+        return False
+    try:
+        os.tcgetpgrp(terminal)
+    except OSError:
+        return True
+    return False

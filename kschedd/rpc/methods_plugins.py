@@ -6,13 +6,12 @@ from typing import Any
 import attrs
 
 from kschedd.framework.interface import extension_points
-from kschedd.framework.registry import Registry
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
+from kschedd.rpc.reloading import reload_file
 from kschedd.rpc.table import Call, Method
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.plugin_reload import reload_plugins
 
 
 @attrs.frozen(eq=False)
@@ -43,18 +42,11 @@ class PluginMethods:
         return await self._cluster.scheduler.query(_listed)
 
     async def reload(self, call: Call) -> Any:
-        sources, limit_s = await self._cluster.scheduler.query(
-            lambda owner: (frozenset(owner.machine.registry.sources.values()), owner.machine.registry.start_limit_s)
-        )
-        source = _one_of(sources, call["file"])
-        fresh = Registry(start_limit_s=limit_s)
-        await call.services.workers.run(call.client, lambda given_up: fresh.add_file(Path(source)))
-
-        def swap(owner: SchedulingDriver) -> Any:
-            reload_plugins(owner, fresh.added, source)
-            return [one for one in _listed(owner) if one["source"] == source]
-
-        return await self._cluster.scheduler.query(swap)
+        sources = await self._cluster.scheduler.query(lambda owner: frozenset(owner.machine.registry.sources.values()))
+        source, workers = _one_of(sources, call["file"]), call.services.workers
+        await reload_file(self._cluster, source, lambda work: workers.run(call.client, lambda given_up: work()))
+        listed = await self._cluster.scheduler.query(_listed)
+        return [one for one in listed if one["source"] == source]
 
 
 def _one_of(sources: frozenset[str], file: str) -> str:

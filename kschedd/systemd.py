@@ -1,0 +1,56 @@
+"""What the daemon tells systemd: that it serves, reads its files again, ends; and that it is alive.
+
+A datagram to the socket that $NOTIFY_SOCKET names, as sd_notify(3) describes it; nothing where nobody asked.
+The watchdog is told only after the daemon has answered a question, so one whose actors hang is restarted.
+Never raises: what cannot be told is not told.
+"""
+
+import socket
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import attrs
+import trio
+
+READY: Final = "READY=1"
+STOPPING: Final = "STOPPING=1"
+
+
+@attrs.frozen
+class ServiceManager:
+    """`address`: where it listens, "" where there is none; `watchdog_s`: how often it wants to hear, 0 for never."""
+
+    address: str = ""
+    watchdog_s: float = 0.0
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], pid: int) -> "ServiceManager":
+        """The one that the environment names."""
+        usec, whose = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
+        meant = usec.isascii() and usec.isdigit() and whose in ("", str(pid))
+        return cls(environment.get("NOTIFY_SOCKET", ""), int(usec) / 1e6 if meant else 0.0)
+
+    def tell(self, *assignments: str) -> None:
+        if not self.address:
+            return
+        # A name that begins with "@" is in the abstract namespace.
+        where = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+                sender.setblocking(False)
+                sender.sendto("\n".join(assignments).encode(), where)
+        except (OSError, ValueError):  # nobody is there, or its queue is full: there is nobody to tell
+            return
+
+    def tell_reloading(self) -> None:
+        self.tell("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
+
+    async def watchdog(self, alive: Callable[[], Awaitable[object]]) -> None:
+        """Tell it that the daemon is alive, twice as often as it wants to hear, as long as `alive` returns."""
+        if not self.address or not self.watchdog_s:
+            return
+        while True:
+            await alive()
+            self.tell("WATCHDOG=1")
+            await trio.sleep(self.watchdog_s / 2)
