@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go
 """
 
 import re
-from datetime import date, datetime
+from datetime import date
 from functools import lru_cache
 from typing import Final
 
@@ -48,14 +48,15 @@ def seconds(text: str) -> float:
 @lru_cache(256)
 def _stamp(second: int) -> str:
     days, rest = divmod(second, 86_400)
+    return f"{_day(days)}T{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}Z"
+
+
+@lru_cache(256)  # simulated time passes by the second, and rarely is one asked for twice
+def _day(days: int) -> str:
     ordinal = days + _EPOCH
     if ordinal < 1:
-        return f"0000{date.fromordinal(ordinal + _CYCLE_DAYS).isoformat()[4:]}T{_clock(rest)}Z"
-    return f"{datetime.fromordinal(ordinal):%Y-%m-%d}T{_clock(rest)}Z".rjust(20, "0")
-
-
-def _clock(rest: int) -> str:
-    return f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+        return f"0000{date.fromordinal(ordinal + _CYCLE_DAYS).isoformat()[4:]}"
+    return date.fromordinal(ordinal).isoformat()
 
 
 def stamp(now: float) -> str:

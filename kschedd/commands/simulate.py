@@ -7,12 +7,12 @@ or a scenario's output differs; 2 some input was invalid (the valid input was si
 import argparse
 import sys
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kschedd.actors.plugin_calls import run_async
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
@@ -22,14 +22,11 @@ from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
-from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.loading import Prepared, read_dump
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
-from kschedd.garbage_collection import collection_paused
+from kschedd.garbage_collection import collection_paused, tune_gc
 from kschedd.printing.safe import exact, safe
-from kschedd.scenarios.runner import run_files
 from kschedd.simulate.decisions import DecisionLog
 from kschedd.simulate.engine import EPOCH
 from kschedd.simulate.fill import Fill, filled
@@ -38,6 +35,10 @@ from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.summary import Summary, span
 from kschedd.simulate.trace import Trace, read_trace
 from kschedd.verbs.parsing import path_text, path_value
+
+if TYPE_CHECKING:
+    from kschedd.controllers.controller import Controller
+    from kschedd.dumps.loading import Prepared
 
 PENDING: Final = 1
 BAD_INPUT: Final = 2
@@ -128,6 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
+    tune_gc()
     try:
         if wants_gates(options):
             return 0
@@ -170,6 +172,8 @@ def _scenarios(options: argparse.Namespace) -> int:
         raise SimulateUsageError(
             f"{', '.join(given)}: not beside --scenario, whose files say by commands what there is"
         )
+    from kschedd.scenarios.runner import run_files
+
     with DecisionLog(options.decisions) as log:
         hear = log.write if options.decisions is not None else None
         return run_files(
@@ -219,7 +223,7 @@ def _simulate(options: argparse.Namespace) -> int:
 def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
     """The plugin registry, and the scheduler configuration."""
     path, version, gates = options.config, options.kube_version, gates_of(options)
-    registry = Registry(run_async=run_async)
+    registry = Registry(run_async=_run_async)
     registry.add_entry_points()
     for plugin in options.plugin:
         registry.add_file(plugin)
@@ -233,9 +237,18 @@ def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
     return registry, load_config(text, str(path), catalogue=catalogue, version=version, feature_gates=gates)
 
 
-def _read_dump(options: argparse.Namespace, config: Config) -> Prepared | None:
+def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
+    """`run_async`, imported by the first plugin that needs it: most runs have none."""
+    from kschedd.actors.plugin_calls import run_async
+
+    return run_async(method, args, limit_s)
+
+
+def _read_dump(options: argparse.Namespace, config: Config) -> "Prepared | None":
     if not options.origin:
         return None
+    from kschedd.dumps.loading import read_dump
+
     with collection_paused():
         return read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
 
@@ -244,7 +257,7 @@ def _run(
     options: argparse.Namespace,
     registry: Registry,
     config: Config,
-    dump: Prepared | None,
+    dump: "Prepared | None",
     manifests: ManifestReading,
     trace: Trace,
     log: DecisionLog,
@@ -255,7 +268,7 @@ def _run(
         seed=options.seed or 0,
         registry=registry,
         # A trace creates and deletes its pods itself; manifests need the controllers.
-        controllers=embedded_controllers() if (manifests.manifests or dump is not None) and not options.frozen else (),
+        controllers=_controllers() if (manifests.manifests or dump is not None) and not options.frozen else (),
         on_decision=log.write if options.decisions is not None else None,
         audit=options.audit,
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
@@ -275,6 +288,12 @@ def _run(
     summary = simulation.summary(wall_s, at_rest=at_rest, why=options.explain)
     observed.write("Simulation", _facts(summary))
     return summary
+
+
+def _controllers() -> "Sequence[Controller]":
+    from kschedd.controllers.embedded import embedded_controllers
+
+    return embedded_controllers()
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:

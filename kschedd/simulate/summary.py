@@ -6,7 +6,7 @@ Units: shares are 0 to 1; seconds are virtual unless the name says `wall`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 import attrs
@@ -41,67 +41,71 @@ class Use:
 
 
 class Utilisation:
-    """The requested share of each resource, over time."""
+    """The requested share of each resource, over time.
+
+    Sampled at every event of a run, and an event changes a row or two: sums are kept as plain numbers and brought up to
+    date by the rows that changed, which costs less than one operation on an array. Place 0 of each list is the pods'.
+    """
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
         self._since = 0.0
         self._span = 0.0
         self._stamp = -1
-        self._rows = np.zeros((1, 0), dtype=np.int64)  # what each node's pods request; row 0 counts the pods
-        self._used = np.zeros(1, dtype=np.int64)  # of it all
-        self._there = np.zeros(1, dtype=np.int64)
-        self._now = np.zeros(1)  # the share of each resource at the last sample
-        self._sum = np.zeros(1)
-        self._most = np.zeros(1)
+        self._rows: list[list[int]] = []  # by row: what its pods request
+        self._used: list[int] = [0]  # of it all
+        self._there: list[int] = [0]
+        self._now: list[float] = [0.0]  # the share of each resource at the last sample
+        self._sum: list[float] = [0.0]
+        self._most: list[float] = [0.0]
 
     def sample(self, elapsed_s: float) -> None:
         """Take a sample. The cluster is idle, so the current requests held since the last sample, too."""
         table = self._table
         if elapsed_s > self._since:
-            self._sum += self._now * (elapsed_s - self._since)
-            self._span += elapsed_s - self._since
+            span = elapsed_s - self._since
+            self._sum = [total + share * span for total, share in zip(self._sum, self._now, strict=True)]
+            self._span += span
             self._since = elapsed_s
-        if not table.versions.rows_changed(self._stamp):
-            return
         versions = table.versions
+        if not versions.rows_changed(self._stamp):
+            return
         rows = None if versions.nodes.at > self._stamp else versions.pods.since(self._stamp)
         self._stamp = versions.now
         table.make_every_resource()
         if rows is None or len(table.requested) + 1 != len(self._used):
             self._count_all()
         else:
-            self._count(set(rows))
-        self._now = np.where(self._there > 0, self._used / np.maximum(self._there, 1), 0.0)
-        self._most = np.maximum(self._most, self._now)
+            for row in set(rows):
+                self._count(row)
+        self._now = [used / there if there > 0 else 0.0 for used, there in zip(self._used, self._there, strict=True)]
+        self._most = list(map(max, self._most, self._now))
 
     def _count_all(self) -> None:
         table = self._table
-        self._rows = np.vstack((table.pod_count, table.requested))
-        self._used = self._rows.sum(axis=1)
-        self._there = np.concatenate(([table.allowed_pods.sum()], table.allocatable.sum(axis=1)))
+        rows = np.vstack((table.pod_count, table.requested))
+        self._rows = rows.T.tolist()
+        self._used = rows.sum(axis=1).tolist()
+        self._there = [int(table.allowed_pods.sum()), *table.allocatable.sum(axis=1).tolist()]
         missing = len(self._used) - len(self._now)
-        if missing:
-            self._sum, self._most = np.pad(self._sum, (0, missing)), np.pad(self._most, (0, missing))
+        self._sum += [0.0] * missing
+        self._most += [0.0] * missing
 
-    def _count(self, rows: Iterable[int]) -> None:
-        """Count what changed on these rows of the table."""
-        table = self._table
-        for row in rows:
-            before = self._rows[:, row]
-            self._used -= before
-            before[0] = table.pod_count[row]
-            before[1:] = table.requested[:, row]
-            self._used += before
+    def _count(self, row: int) -> None:
+        """Count what changed on this row of the table."""
+        table, used, before = self._table, self._used, self._rows[row]
+        self._rows[row] = after = [table.pod_count.item(row), *table.requested[:, row].tolist()]
+        for place, requested in enumerate(after):
+            used[place] += requested - before[place]
 
     def by_resource(self) -> dict[str, Use]:
         """The utilisation of every resource that some node has."""
-        mean = self._sum / self._span if self._span else self._now
+        mean = [total / self._span for total in self._sum] if self._span else self._now
         there = np.concatenate(([self._table.allowed_pods.sum()], self._table.allocatable.sum(axis=1)))
         names = [*self._table.resources, "pods"]
         places = [*(1 + number for number in self._table.resources.values()), 0]
         return {
-            name: Use(float(mean[n]), float(self._most[n]), float(self._now[n]), int(there[n]))
+            name: Use(mean[n], self._most[n], self._now[n], int(there[n]))
             for name, n in zip(names, places, strict=True)
             if n < len(self._now) and there[n] > 0
         }

@@ -24,6 +24,7 @@ import attrs
 
 from kschedd.api.validation_names import dns_subdomain, label_value
 from kschedd.simulate.tracefile import TraceError, TraceFault, TraceRecord, records
+from kschedd.values import fast_frozen
 
 Raw = dict[str, Any]
 
@@ -50,7 +51,7 @@ PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 MOST_GPUS = 8
 
 
-@attrs.frozen
+@fast_frozen
 class TracePod:
     """One row of the pods file."""
 
@@ -62,7 +63,7 @@ class TracePod:
     phase: str  # as in the trace
 
 
-@attrs.frozen
+@fast_frozen
 class TraceEvent:
     """The creation or deletion of a pod at a time; a "create" contains the pod."""
 

@@ -22,10 +22,11 @@ from typing import Any, Final
 from kschedd.api.times import stamp
 from kschedd.config.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.dumps.loading import collection_paused, prepare
+from kschedd.dumps.loading import prepare
 from kschedd.dumps.saving import dump_objects, write_dump
 from kschedd.dumps.sources import read_sources
 from kschedd.framework.registry import Registry
+from kschedd.garbage_collection import collection_paused
 from kschedd.simulate.simulation import Simulation
 from kschedd.store.store import Store
 from kschedd.testing.objects import node
