@@ -403,7 +403,7 @@ class NodeTable:
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
         """A new version of a pod on the same row; with equal requests no column changes."""
-        if old.signature is new.signature and self._counted(old).requests == self._counted(new).requests:
+        if old.signature is new.signature and self.counted(old).requests == self.counted(new).requests:
             if self._shared[row]:
                 self._own(row)
             pods = self.pods[row]
@@ -441,11 +441,12 @@ class NodeTable:
             self._count(row, pod, 1)
             self.versions.touch_pods(row)
 
-    def _counted(self, pod: Pod) -> Pod:
+    def counted(self, pod: Pod) -> Pod:
+        """The pod as its requests count here."""
         return pod if self.pod_level_resize or not pod.has_pod_level_status else pod.without_pod_level_status()
 
     def _count(self, row: int, pod: Pod, sign: int) -> None:
-        counted = self._counted(pod)
+        counted = self.counted(pod)
         for name, amount in counted.requests.items():
             if name != "pods" and amount:
                 number = self.resource(name)
@@ -459,13 +460,7 @@ class NodeTable:
         self.pod_count[row] += sign
         spec = pod.signature.spec
         if spec.host_ports:
-            used = self.ports.setdefault(row, set())
-            if sign > 0:
-                used.update(spec.host_ports)
-            else:
-                used.difference_update(spec.host_ports)
-                if not used:
-                    del self.ports[row]
+            self.count_ports(row, spec, sign)
         if spec.volumes:
             for claim in claim_keys(pod):
                 users = self.claims.setdefault(claim, {})
@@ -474,6 +469,16 @@ class NodeTable:
                     del users[row]
                     if not users:
                         del self.claims[claim]
+
+    def count_ports(self, row: int, spec: PodSpec, sign: int) -> None:
+        """The host ports of a pod that comes (1) or goes (-1)."""
+        used = self.ports.setdefault(row, set())
+        if sign > 0:
+            used.update(spec.host_ports)
+        else:
+            used.difference_update(spec.host_ports)
+            if not used:
+                del self.ports[row]
 
     def _wrapped(self, total: int) -> int:
         """The sum wrapped to int64, for amounts that may overflow."""
@@ -561,45 +566,8 @@ class TableCopy(NodeTable):
                     self.allocatable[number, row] = 0 if node is None else node.allocatable.get(made, 0)
         return self.resources[name]
 
-    def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
-        """Add one pod to each of these distinct rows: as `add_pod`, pods with equal requests in one step."""
-        for row, pod in zip(rows, pods, strict=True):
-            self.pods[row].append(pod)
-        self._count_each(rows, pods, 1)
-
-    def remove_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> None:
-        """The inverse of `add_each`."""
-        there = self.pods
-        for row, pod in zip(rows, pods, strict=True):
-            on_row = there[row]
-            place = self._place(row, pod)
-            on_row[place] = on_row[-1]
-            on_row.pop()
-        self._count_each(rows, pods, -1)
-
-    def _count_each(self, rows: Sequence[int], pods: Sequence[Pod], sign: int) -> None:
-        alike: dict[PodSpec, list[int]] = {}
-        for row, pod in zip(rows, pods, strict=True):
-            spec = pod.signature.spec
-            if spec.host_ports or spec.volumes or pod.requests is not spec.requests:
-                self._count(row, pod, sign)
-            elif spec in alike:
-                alike[spec].append(row)
-            else:
-                alike[spec] = [row]
-        for spec, found in alike.items():
-            places = np.array(found, dtype=np.int64)
-            for name, amount in spec.requests.items():
-                if name != "pods" and amount:
-                    number = self.resource(name)  # first: it may reallocate the columns
-                    self.requested[number, places] += self._plain(sign * amount)
-            cpu, memory = spec.nonzero_requests
-            self.nonzero[0, places] += self._plain(sign * cpu)
-            self.nonzero[1, places] += self._plain(sign * memory)
-            self.pod_count[places] += sign
-        self.versions.touch_each(rows)
-
-    def _plain(self, amount: int) -> int:
+    def plain(self, amount: int) -> int:
+        """The amount of one pod, wrapped to int64 if sums may overflow with it."""
         return amount if -_PLAIN_OF_POD <= amount <= _PLAIN_OF_POD else self._wrapped(amount)
 
 

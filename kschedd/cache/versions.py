@@ -24,7 +24,6 @@ Shapes: `row_pods_at` has one int64 for each row of the table.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -114,7 +113,7 @@ class Versions:
         self.row_pods_at[row] = now
         self.pod_updates.add(row, now)
 
-    def touch_each(self, rows: Sequence[int]) -> None:
+    def touch_each(self, rows: npt.NDArray[np.int64]) -> None:
         """Pods were added to or removed from these rows of a what-if copy, whose logs are never read."""
         self.now += 1
         self.row_pods_at[rows] = self.now

@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
 from kschedd.api.times import stamp
@@ -240,6 +240,9 @@ class DynamicResources:
         )
 
     # -- nodes ------------------------------------------------------------------------------------------------
+
+    def affected_by(self, spec: PodSpec) -> bool:
+        return False
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         attempt: DeviceAttempt = state.data[self.name]

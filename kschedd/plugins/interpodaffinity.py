@@ -14,7 +14,7 @@ Shapes: counts have an int64 for each value id of the key's column, and a last o
 Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import ClassVar, Final, Self
@@ -29,7 +29,7 @@ from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.counts import PodMatcher, TermKind, pod_matcher
 from kschedd.cache.domain_counter import TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.config.args import arg
 from kschedd.framework.changes import Change, add_pod, delete_pods, label_node, labels_for
 from kschedd.framework.cycle_state import CycleState
@@ -124,6 +124,90 @@ class _Filtering:
             away=[tally.clone() for tally in self.away],
             minded={key: tally.clone() for key, tally in self.minded.items()},
         )
+
+
+class _DomainColumn:
+    """A tally in the dry run: what differs is the count of the row's own domain, and the total with it."""
+
+    def __init__(self, tally: _Tally | None, key: str, table: TableCopy) -> None:
+        self.ids = table.label(key).ids
+        nobody = np.zeros(len(self.ids), dtype=np.int64)
+        self.counts = nobody if tally is None else tally.counts[self.ids]
+        self.totals = nobody.copy() if tally is None else nobody + tally.total
+
+    def add(self, rows: Rows, amount: int) -> None:
+        pods = np.bincount(rows, minlength=len(self.ids)) * amount
+        pods[self.ids < 0] = 0
+        self.counts += pods
+        self.totals += pods
+
+    def has_any(self, rows: Rows) -> Bools:
+        """Whether there is a pod in the row's domain."""
+        there: Bools = (self.counts[rows] > 0) & (self.totals[rows] != 0)
+        return there
+
+
+class _AffinityColumns:
+    """The plugin's dry-run columns."""
+
+    def __init__(
+        self, pod: Pod, filtering: _Filtering, table: TableCopy, namespaces: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self._pod, self._terms, self._namespaces, self._table = pod, filtering.terms, namespaces, table
+        self._speaks_of_itself = filtering.speaks_of_itself
+        self._candidates = [_DomainColumn(tally, tally.key, table) for tally in filtering.candidates]
+        self._away = [_DomainColumn(tally, tally.key, table) for tally in filtering.away]
+        self._minded = {key: _DomainColumn(tally, key, table) for key, tally in filtering.minded.items()}
+        self._of: Sequence[Pod] = ()
+        self._counting: list[tuple[_DomainColumn, Ints]] = []  # columns, and how often each of these counts there
+
+    def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
+        if of is not self._of:
+            columns_of = [self._find(other) for other in of]
+            counting = {id(column): column for columns in columns_of for column in columns}.values()
+            self._of = of
+            self._counting = [
+                (column, np.array([columns.count(column) for columns in columns_of])) for column in counting
+            ]
+        for column, times in self._counting:
+            column.add(np.repeat(rows, times[kinds]), amount)
+
+    def _find(self, other: Pod) -> list[_DomainColumn]:
+        """The columns in which the pod counts, as often as it does."""
+        found: list[_DomainColumn] = []
+        terms, namespaces = self._terms, self._namespaces
+        if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
+            found += self._candidates
+        for (kind, _), column in zip(terms.away, self._away, strict=True):
+            if kind.includes(other.namespace, other.labels, namespaces):
+                found.append(column)
+        if other.pod_spec.has_pod_affinity:
+            namespace_labels = namespaces.get(self._pod.namespace, {})
+            for term in other.signature.required_anti_affinity:
+                if term.matches(self._pod.namespace, self._pod.labels, namespace_labels):
+                    key = term.topology_key
+                    if key not in self._minded:
+                        self._minded[key] = _DomainColumn(None, key, self._table)
+                    found.append(self._minded[key])
+        return found
+
+    def codes(self, rows: Rows) -> Ints:
+        # In reverse, as in `filter_rows`: the first failing check wins.
+        codes = np.zeros(len(rows), dtype=np.int64)
+        for column in self._minded.values():
+            codes[column.has_any(rows)] = MINDED
+        for column in self._away:
+            codes[column.has_any(rows)] = TOO_NEAR
+        if self._candidates:
+            first = np.full(len(rows), self._speaks_of_itself)
+            for column in self._candidates:
+                first &= column.totals[rows] == 0
+            for column in self._candidates:
+                codes[np.where(first, column.ids[rows] < 0, column.counts[rows] <= 0)] = NOT_NEAR
+        return codes
+
+    def status(self, code: int) -> Status:
+        return _STATUS[code]
 
 
 @attrs.frozen
@@ -243,6 +327,10 @@ class InterPodAffinity:
                     nobody = np.zeros(len(table.label(key).values) + 1, dtype=np.int64)
                     minded = filtering.minded[key] = _Tally(key, nobody, 0, changed=True)
                 minded.add(table, row, amount)
+
+    def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy) -> "_AffinityColumns | None":
+        filtering: _Filtering | None = state.data.get(_FILTER)
+        return None if filtering is None else _AffinityColumns(pod, filtering, table, self._cluster.counts.namespaces)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: _Filtering = state.data[_FILTER]

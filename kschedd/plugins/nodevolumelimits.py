@@ -8,13 +8,13 @@ Errors: a missing claim rejects the pod; a failing CSI translation is an error o
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, Self
 
 import attrs
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -72,6 +72,7 @@ class _Present:
 
     csi_node: Object
     stamp: int
+    pods: Sequence[Pod]  # those with volumes
     by_pods: Attached
     per_driver: Mapping[str, int]  # including volumes attached for no pod on the node
 
@@ -98,6 +99,9 @@ class NodeVolumeLimits:
             return SKIP
         state.data[self.name] = self._wanted(pod)
         return None
+
+    def affected_by(self, spec: PodSpec) -> bool:
+        return bool(spec.volumes)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         if not pod.signature.spec.volumes:
@@ -143,36 +147,39 @@ class NodeVolumeLimits:
         return known[1]
 
     def _present_on(self, node: NodeInfo, csi_node: Object, objects_at: int) -> _Present | Status:
-        """The volumes attached to the node; cached until its pods or any claim or volume change."""
-        own = node.table is self._cluster.table
-        versions = self._cluster.versions
-        known = self._present.get(node.row) if own else None
-        if (
-            known is not None
-            and known.csi_node is csi_node
-            and known.stamp >= objects_at
-            and known.stamp >= versions.row_pods_at[node.row]
-        ):
+        """The volumes attached to the node; cached until its pods or any claim or volume change.
+
+        A node of a what-if copy has them as long as its pods with volumes are the same.
+        """
+        table, versions = self._cluster.table, self._cluster.versions
+        own = node.table is table
+        row = node.row if own else table.row_of.get(node.name)
+        known = None if row is None else self._present.get(row)
+        if known is not None and (known.csi_node is not csi_node or known.stamp < objects_at):
+            known = None
+        if own and known is not None and known.stamp >= versions.row_pods_at[node.row]:
             return known
-        by_pods = self._used(node, csi_node)
+        pods = [other for other in node.pods if other.signature.spec.volumes]
+        if not own and known is not None and known.pods == pods:
+            return known
+        by_pods = self._used(pods, csi_node)
         if isinstance(by_pods, Status):
             return by_pods
         per_driver = Counter(driver for driver, _ in by_pods)
         per_driver.update(driver for driver, _ in self._attachments_on(node.name, objects_at) - by_pods)
-        found = _Present(csi_node, versions.now, by_pods, per_driver)
+        found = _Present(csi_node, versions.now, pods, by_pods, per_driver)
         if own:
             self._present[node.row] = found
         return found
 
-    def _used(self, node: NodeInfo, csi_node: Object) -> Attached | Status:
+    def _used(self, pods: Sequence[Pod], csi_node: Object) -> Attached | Status:
         storage = self._storage()
         used: set[tuple[str, str]] = set()
-        for other in node.pods:
-            if other.signature.spec.volumes:
-                theirs = _attached(storage.attachables(other, new=False), csi_node, self._is_migrated)
-                if isinstance(theirs, Status):
-                    return theirs
-                used |= theirs
+        for other in pods:
+            theirs = _attached(storage.attachables(other, new=False), csi_node, self._is_migrated)
+            if isinstance(theirs, Status):
+                return theirs
+            used |= theirs
         return frozenset(used)
 
     def _attachments_on(self, node_name: str, objects_at: int) -> set[tuple[str, str]]:

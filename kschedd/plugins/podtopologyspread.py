@@ -24,8 +24,9 @@ import numpy.typing as npt
 
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
+from kschedd.api.terms import SpreadConstraint
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.framework.changes import delete_pods, label_node
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -106,6 +107,81 @@ class _Filtering:
         return _Filtering(self.table, tuple(tally.clone() for tally in self.tallies))
 
 
+@attrs.define(eq=False)
+class _DomainColumns:
+    """One constraint in the dry run: what differs is the domain of the row itself, and the minimum with it."""
+
+    tally: _Tally
+    ids: npt.NDArray[np.int32]  # value id of each row
+    counts: Ints  # pods in the row's domain
+    others_least: Ints | None  # minimum over the other domains; None: minDomains makes it 0
+    among_domains: Bools  # whether the row's domain is one that counts for the minimum
+    may_count: Bools  # whether pods on the row count
+
+    @classmethod
+    def of(cls, tally: _Tally, table: TableCopy) -> Self:
+        ready, counts = tally.ready, tally.counts
+        ids = table.label(ready.constraint.topology_key).ids
+        among_domains = ids >= 0 if ready.values is None else np.isin(ids, ready.values)
+        may_count = np.ones(len(ids), dtype=np.bool_) if ready.among is None else ready.among.mask[table.rows_of_whole]
+        own = counts[ids]
+        others_least: Ints | None = None
+        if ready.domains >= ready.constraint.min_domains:
+            sums = np.sort(counts[:-1] if ready.values is None else counts[ready.values])
+            least = int(sums[0])
+            others_least = np.full(len(ids), least, dtype=np.int64)
+            if len(sums) == 1:
+                others_least[among_domains] = np.iinfo(np.int64).max
+            elif sums[1] > least:
+                others_least[among_domains & (own == least)] = sums[1]
+        return cls(tally, ids, own, others_least, among_domains, may_count)
+
+    def codes(self, rows: Rows) -> Ints:
+        there = self.counts[rows]
+        ready = self.tally.ready
+        most: Ints | int = ready.constraint.max_skew - ready.selects_itself
+        if self.others_least is not None:
+            others = self.others_least[rows]
+            most = most + np.where(self.among_domains[rows], np.minimum(others, there), others)
+        codes = (there > most) * np.int64(TOO_SKEWED)
+        codes[self.ids[rows] < 0] = NO_LABEL
+        return codes
+
+
+class _SpreadColumns:
+    """The plugin's dry-run columns."""
+
+    def __init__(self, namespace: str, tallies: Sequence[_Tally], table: TableCopy) -> None:
+        self._namespace = namespace
+        self._columns = [_DomainColumns.of(tally, table) for tally in tallies]
+        self._size = len(table.names)
+        self._labelled = np.logical_and.reduce([column.ids >= 0 for column in self._columns])
+        self._of: Sequence[Pod] = ()
+        self._selected: list[Bools] = []  # by constraint: which of these it selects
+
+    def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
+        if of is not self._of:
+            self._of, self._selected = of, [self._which(column.tally.ready.constraint, of) for column in self._columns]
+        for column, selected in zip(self._columns, self._selected, strict=True):
+            if selected.any():
+                pods = np.bincount(rows[selected[kinds]], minlength=self._size)
+                column.counts += np.where(self._labelled & column.may_count, pods * amount, 0)
+
+    def _which(self, constraint: SpreadConstraint, of: Sequence[Pod]) -> Bools:
+        """Which of these pods the constraint selects. As upstream, terminating pods count here, too."""
+        namespace, selector = self._namespace, constraint.selector
+        return np.array([other.namespace == namespace and selector.matches(other.labels) for other in of])
+
+    def codes(self, rows: Rows) -> Ints:
+        codes = self._columns[0].codes(rows)
+        for column in self._columns[1:]:
+            codes = np.where(codes == 0, column.codes(rows), codes)
+        return codes
+
+    def status(self, code: int) -> Status:
+        return _STATUS[code]
+
+
 @attrs.frozen(eq=False)
 class _Scoring:
     rows: Rows
@@ -160,6 +236,10 @@ class PodTopologySpread:
             ready = tally.ready
             if ready.constraint.selector.matches(other.labels) and (ready.among is None or ready.among.mask[row]):
                 tally.add(int(table.label(ready.constraint.topology_key).ids[row]), amount)
+
+    def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy) -> "_SpreadColumns | None":
+        filtering: _Filtering | None = state.data.get(_FILTER)
+        return None if filtering is None else _SpreadColumns(pod.namespace, filtering.tallies, table)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: _Filtering = state.data[_FILTER]

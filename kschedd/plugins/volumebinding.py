@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object, Raw, with_fields
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import ArgsContext, arg
 from kschedd.config.reading import INT64, ConfigValue
@@ -165,6 +165,9 @@ class VolumeBinding:
             return _UNBOUND_IMMEDIATE
         state.data[self.name] = _Attempt(claims)
         return None
+
+    def affected_by(self, spec: PodSpec) -> bool:
+        return False
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         attempt: _Attempt | None = state.data.get(self.name)

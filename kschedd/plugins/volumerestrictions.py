@@ -7,14 +7,16 @@ Source: Kubernetes v1.34, plugins/volumerestrictions/volume_restrictions.go.
 Errors: a claim that does not exist rejects the pod in PreFilter.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final, Self
 
 import attrs
+import numpy as np
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Ints, Rows, TableCopy
 from kschedd.framework.changes import delete_pods
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -37,6 +39,7 @@ _DISK_CONFLICT: Final = unschedulable("node(s) had no available disk")
 _CLAIM_CONFLICT: Final = unschedulable(
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
 )
+DISK_CONFLICT, CLAIM_CONFLICT = 1, 2  # codes of the dry run
 _DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
 
 
@@ -89,6 +92,42 @@ class _Wanted:
         return sum(name in self.claims for name in claims_named(other)) if self.claims else 0
 
 
+class _DiskColumns:
+    """The plugin's dry-run columns: pods on each row that have a disk in conflict, and uses of the claims."""
+
+    def __init__(self, wanted: _Wanted, table: TableCopy) -> None:
+        self._wanted = wanted
+        self._of: Sequence[Pod] = ()
+        self._effects_of = np.zeros((0, 2), dtype=np.int64)
+        self._effects: dict[int, tuple[bool, int]] = {}  # by signature: conflicts, uses
+        self._conflicts = np.array([sum(self._effect(pod)[0] for pod in pods) for pods in table.pods], dtype=np.int64)
+        self._users = np.full(len(table.pods), wanted.users, dtype=np.int64)
+
+    def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
+        if of is not self._of:
+            self._of, self._effects_of = of, np.array([self._effect(other) for other in of], dtype=np.int64)
+        effects = self._effects_of[kinds] * amount
+        np.add.at(self._conflicts, rows, effects[:, 0])
+        np.add.at(self._users, rows, effects[:, 1])
+
+    def _effect(self, other: Pod) -> tuple[bool, int]:
+        number = other.signature.id
+        found = self._effects.get(number)
+        if found is None:
+            theirs = other.signature.spec.volumes
+            conflicts = bool(theirs) and conflict(self._wanted.disks, theirs)
+            found = self._effects[number] = (conflicts, self._wanted.uses(other))
+        return found
+
+    def codes(self, rows: Rows) -> Ints:
+        codes: Ints = np.where(self._users[rows] > 0, CLAIM_CONFLICT, 0)
+        codes[self._conflicts[rows] > 0] = DISK_CONFLICT
+        return codes
+
+    def status(self, code: int) -> Status:
+        return _DISK_CONFLICT if code == DISK_CONFLICT else _CLAIM_CONFLICT
+
+
 @attrs.frozen(eq=False)
 class VolumeRestrictions:
     name: ClassVar = "VolumeRestrictions"
@@ -129,6 +168,10 @@ class VolumeRestrictions:
         if wanted is not None:
             wanted.users -= wanted.uses(other)
         return None
+
+    def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy) -> "_DiskColumns | None":
+        wanted: _Wanted | None = state.data.get(self.name)
+        return None if wanted is None else _DiskColumns(wanted, table)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         wanted = state.data.get(self.name)

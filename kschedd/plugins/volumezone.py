@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -77,6 +77,9 @@ class VolumeZone:
             return SKIP
         state.data[self.name] = demanded
         return None
+
+    def affected_by(self, spec: PodSpec) -> bool:
+        return False
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         if not pod.signature.spec.volumes:

@@ -28,13 +28,14 @@ from kschedd.scheduling.budgets import Budget, Budgets
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NominatedByRow
-from kschedd.scheduling.preemption import DryRunResult, earliest_start, select_victims
+from kschedd.scheduling.preemption import NO_VICTIMS, DryRunResult, earliest_start, select_victims
 from kschedd.scheduling.verdicts import fit_error
 
 CANDIDATE: Final = -1
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 
 _NEVER = -1
+_HIGHEST = (1 << 31) - 1  # no pod is below it
 _LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
 _MEMORY = 128 << 20  # bytes of columns of all signatures together
 _BYTES_A_ROW = 56
@@ -98,6 +99,11 @@ class _Columns:
         changed: Rows = rows[self.tried_at[rows] < table.versions.row_pods_at[rows]]
         return changed
 
+    def learn_same(self, table: NodeTable, rows: Rows, outcome: Status) -> None:
+        """Store an outcome of all these rows that no budget has a part in."""
+        self.tried_at[rows] = table.versions.now
+        self.outcome[rows] = self._outcome(outcome)
+
     def learn(self, table: NodeTable, rows: list[int], tried: list[DryRunResult]) -> None:
         """Store the results of dry runs on these rows."""
         self.tried_at[rows] = table.versions.now
@@ -144,16 +150,42 @@ class _Columns:
         return latest
 
 
+class _LowestPriorities:
+    """The lowest priority on each row, brought up to date when asked: most rows that a cluster without priorities
+    rejects have nobody to evict, for pods of any signature."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._values: Ints = np.zeros(0, dtype=np.int64)
+        self._at: Ints = np.zeros(0, dtype=np.int64)  # stamps
+
+    def on(self, rows: Rows) -> Ints:
+        table, versions = self._table, self._table.versions
+        if len(self._values) != table.capacity:
+            self._values = np.zeros(table.capacity, dtype=np.int64)
+            self._at = np.full(table.capacity, _NEVER, dtype=np.int64)
+        stale = rows[self._at[rows] < versions.row_pods_at[rows]]
+        if len(stale):
+            self._values[stale] = [
+                min([pod.priority for pod in table.pods[row]], default=_HIGHEST) for row in stale.tolist()
+            ]
+            self._at[stale] = versions.now
+        lowest: Ints = self._values[rows]
+        return lowest
+
+
 @attrs.define(eq=False)
 class Candidates:
     """Dry runs of one profile on one cluster."""
 
     filters: Filters
     _budgets: Budgets = attrs.field(init=False)
+    _lowest: "_LowestPriorities" = attrs.field(init=False)
     _signatures: OrderedDict[int, _Columns] = attrs.field(factory=OrderedDict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._budgets = Budgets(self.filters.cluster)
+        self._lowest = _LowestPriorities(self.filters.cluster.table)
 
     def dry_run(
         self,
@@ -216,7 +248,14 @@ class Candidates:
 
     def _try_stale(self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, counted: NominatedByRow) -> None:
         table = self.filters.cluster.table
-        rows = columns.stale(table, window).tolist()
+        stale = columns.stale(table, window)
+        if not len(stale):
+            return
+        evictable = self._lowest.on(stale) < pod.priority
+        if not evictable.all():
+            columns.learn_same(table, stale[~evictable], NO_VICTIMS)
+            stale = stale[evictable]
+        rows = stale.tolist()
         if rows:
             columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self._budgets, counted))
 

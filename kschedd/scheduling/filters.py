@@ -9,7 +9,7 @@ Errors: PluginFault where a vector filter fails; a failing per-node filter gives
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Literal, TypeVar, cast
 
 import attrs
@@ -17,8 +17,9 @@ import numpy as np
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.dry_run import AffectedBySomePods, DryRunColumns, TriesRowsTogether
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.fast_path import NeverRejects
 from kschedd.framework.faults import PluginError
@@ -36,6 +37,9 @@ from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
 from kschedd.scheduling.work import Shards, Work, drive
 
 T = TypeVar("T")
+
+PodsSince = tuple[Ints, Sequence[Pod]]
+"""Pods that came to rows one by one: the kind of each, and one pod of each kind."""
 
 _SHARD = 64  # rows in one shard of per-node work
 
@@ -145,6 +149,22 @@ class Filters:
                 return False
         return True
 
+    def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":
+        """The filters that are not node-local, for rows of a copy each of which stands for a cluster of its own.
+
+        None: some plugin needs a CycleState of its own for each row, or may look at that of others.
+        """
+        others = [filter_ for filter_ in self.others if filter_.name not in state.skip_filter]
+        notified = self.pre_filter_extensions(state)
+        if not all(filter_.in_tree for filter_ in others):
+            return None
+        if not all(plugin.name in self.profile.in_tree and hasattr(plugin, "dry_run_columns") for plugin in notified):
+            return None
+        columns = {}
+        for plugin in notified:
+            columns[plugin.name] = cast(TriesRowsTogether, plugin).dry_run_columns(state, pod, table)
+        return FiltersOfRows(state, pod, table, others, columns)
+
     def judge_rows(
         self,
         plugins: NodeLocalPlugins,
@@ -186,6 +206,73 @@ class Filters:
         """Call the plugins' AddPod or RemovePod for a pod added to or removed from a row of a copy."""
         for plugin in plugins:
             getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
+
+
+@attrs.frozen(eq=False)
+class FiltersOfRows:
+    """Filters that are not node-local over rows of a what-if copy, in the profile's order."""
+
+    _state: CycleState
+    _pod: Pod
+    _table: TableCopy
+    _filters: list[EnabledFilter]
+    _columns: Mapping[str, DryRunColumns | None]  # of the plugins whose state follows pods; None: they pass all rows
+    _affected: dict[str, tuple[Sequence[Pod], Bools]] = attrs.field(factory=dict, init=False)
+
+    def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
+        """Pods of these kinds, of which `of` has one each, were added (`amount` 1) or removed (-1), each on its row."""
+        for columns in self._columns.values():
+            if columns is not None:
+                columns.follow(rows, kinds, of, amount)
+
+    def judge(self, rows: Rows, failed: Places, codes: Ints, since: PodsSince | None) -> dict[int, Status]:
+        """As `Filters.run_others`. `since`: what came to each row since it passed:
+        filters are asked about the rows where that affects them."""
+        explicit_status: dict[int, Status] = {}
+        for filter_ in self._filters:
+            open_ = failed > filter_.place
+            if since is not None and hasattr(filter_.plugin, "affected_by"):
+                kinds, of = since
+                open_ &= self._affecting(filter_, of)[kinds]
+            places = open_.nonzero()[0]
+            if not len(places):
+                continue
+            said = self._ask(filter_, rows[places], explicit_status)
+            if said is not None:
+                rejected = said.nonzero()[0]
+                failed[places[rejected]] = filter_.place
+                codes[places[rejected]] = said[rejected]
+        return explicit_status
+
+    def _affecting(self, filter_: EnabledFilter, of: Sequence[Pod]) -> Bools:
+        """Which of these pods affect the filter; worked out once for one list of them."""
+        known = self._affected.get(filter_.name)
+        if known is None or known[0] is not of:
+            affected_by = cast(AffectedBySomePods, filter_.plugin).affected_by
+            known = self._affected[filter_.name] = of, np.array([affected_by(pod.pod_spec) for pod in of])
+        return known[1]
+
+    def _ask(self, filter_: EnabledFilter, rows: Rows, explicit_status: dict[int, Status]) -> Ints | None:
+        state, pod, table = self._state, self._pod, self._table
+        if filter_.name in self._columns:
+            columns = self._columns[filter_.name]
+            if columns is None:
+                return None
+            codes = columns.codes(rows)
+            if filter_.style is EvaluationStyle.PER_NODE:
+                for place in codes.nonzero()[0].tolist():
+                    explicit_status[int(rows[place])] = columns.status(int(codes[place])).by(filter_.name)
+                    codes[place] = EXPLICIT
+            return codes
+        if filter_.style is not EvaluationStyle.PER_NODE:
+            return filter_columns(filter_, state, pod, table, rows)
+        codes = np.zeros(len(rows), dtype=np.int64)
+        for place, row in enumerate(rows.tolist()):
+            status = filter_status(filter_, state, pod, NodeInfo(table, row))
+            if status is not None:
+                explicit_status[row] = status
+                codes[place] = EXPLICIT
+        return codes
 
 
 def _never(pod: Pod) -> bool:

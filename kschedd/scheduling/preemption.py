@@ -5,8 +5,9 @@ reprieved: first those whose eviction would violate a PodDisruptionBudget, then 
 first in each group. The pods that cannot be reprieved are the victims.
 
 Many rows are tried together in one copy of the table, in rounds: each round reprieves one pod on every row and
-filters all rows at once. Where plugins' state follows the pods (spreading, affinity), every row has its own clone of
-the state, made only once the row has passed the filters that need none.
+filters all rows at once. Plugins whose state follows the pods (spreading, affinity, disks) say in columns what differs
+from row to row (`framework/dry_run`). Where an out-of-tree plugin takes part, or one without columns, every row has its
+own clone of the state instead, made only once the row has passed the filters that need none.
 
 Nothing is cached here: see `candidates` for what is kept from one preemption to the next.
 
@@ -15,21 +16,22 @@ scheduler/util/utils.go (MoreImportantPod, GetEarliestPodStartTime).
 Units: start times are microseconds since the epoch.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Self
 
 import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
 from kschedd.api.times import micros
-from kschedd.cache.table import Ints, Rows, TableCopy
+from kschedd.cache.pod_batch import PodBatch
+from kschedd.cache.table import Bools, Ints, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PreFilterExtensions
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.status import Status, error, unresolvable
-from kschedd.scheduling.budgets import Budgets
-from kschedd.scheduling.filters import Filters
+from kschedd.scheduling.budgets import Budgets, Split
+from kschedd.scheduling.filters import Filters, FiltersOfRows, PodsSince
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.nominated_pods import NominatedByRow
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
@@ -68,6 +70,7 @@ class DryRunResult:
 
 
 _NOBODY_TO_EVICT: Final = DryRunResult(NO_VICTIMS)
+_UNSPLIT: Final = Split([], [], frozenset())
 
 
 def select_victims(
@@ -82,101 +85,166 @@ def select_victims(
         return tried
     copy = table.copy_rows(rows[place] for place in places)
     nominated = {number: counted[rows[place]] for number, place in enumerate(places) if rows[place] in counted}
-    stage = _Stage(filters, state, pod, copy, nominated)
-    for place, result in zip(places, _victims(stage, [lesser[place] for place in places], budgets), strict=True):
+    candidates = _LesserPods.of(copy, [lesser[place] for place in places])
+    stage = _Stage(filters, state, pod, copy, nominated, candidates)
+    for place, result in zip(places, _victims(stage, candidates, budgets), strict=True):
         tried[place] = result
     return tried
 
 
-def _victims(stage: "_Stage", lesser: list[list[Pod]], budgets: Budgets) -> list[DryRunResult]:
-    stage.empty(lesser)
-    verdicts = stage.judge(list(range(len(lesser))), stage.filters.local)
-    rejected = [verdicts.status(row) for row in range(len(lesser))]
-    splits = []
-    queues: list[list[Pod]] = []  # by row: pods to reprieve, in this order
-    for pods, status in zip(lesser, rejected, strict=True):
-        split = None if status is not None else budgets.split(sorted(pods, key=importance))
-        splits.append(split)
-        queues.append([] if split is None else split.violating + split.others)
-    back: list[list[bool]] = [[] for _ in queues]
-    for turn in range(max(map(len, queues), default=0)):
-        rows = [row for row, queue in enumerate(queues) if turn < len(queue)]
-        for row, fits in zip(rows, stage.reprieve(rows, [queues[row][turn] for row in rows]), strict=True):
-            back[row].append(fits)
-    tried = []
-    for row, (split, status) in enumerate(zip(splits, rejected, strict=True)):
-        if split is None:
-            assert status is not None
+@attrs.frozen(eq=False)
+class _LesserPods:
+    """The pods of lower priority on each row, at least one, row after row, the more important ones first."""
+
+    batch: PodBatch
+    rows: Rows  # of each pod
+    first: Ints  # by row: the place of its first pod
+    many: Ints  # by row
+
+    @classmethod
+    def of(cls, table: TableCopy, lesser: Sequence[Sequence[Pod]]) -> Self:
+        many = np.array([len(pods) for pods in lesser], dtype=np.int64)
+        rows = np.repeat(np.arange(len(lesser)), many)
+        pods = [pod for pods in lesser for pod in pods]
+        starts = np.array([started(pod) for pod in pods], dtype=np.int64)
+        priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
+        order = np.lexsort((starts, -priorities, rows)).tolist()  # stable, so that equal ones keep the table's order
+        batch = PodBatch.made([pods[place] for place in order], table)
+        return cls(batch, rows, np.cumsum(many) - many, many)
+
+    def on(self, row: int) -> Sequence[Pod]:
+        first = int(self.first[row])
+        return self.batch.pods[first : first + int(self.many[row])]
+
+
+def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[DryRunResult]:
+    stage.empty()
+    count = len(lesser.many)
+    verdicts = stage.judge(np.arange(count), stage.filters.local)
+    open_ = np.flatnonzero(verdicts.failed == PASSED)
+    order, splits = _reprieve_order(lesser, open_.tolist(), budgets)
+    stays = np.zeros(len(order), dtype=np.bool_)  # by place in `order`
+    for turn in range(int(lesser.many[open_].max(initial=0))):
+        rows = open_[lesser.many[open_] > turn]
+        places = lesser.first[rows] + turn
+        stays[places] = stage.reprieve(rows, order[places])
+    evicted = [order[first:end][~stays[first:end]].tolist() for first, end in _spans(lesser)]
+    pods, tried = lesser.batch.pods, []
+    for row in range(count):
+        status = verdicts.status(row)
+        if status is not None:
             tried.append(DryRunResult(status))
             continue
-        victims = [pod for pod, stays in zip(queues[row], back[row], strict=True) if not stays]
+        split = splits.get(row, _UNSPLIT)
+        victims = [pods[place] for place in evicted[row]]
         name = stage.table.names[row]
         if not victims:
             tried.append(DryRunResult(error(f'expected at least one victim pod on node "{name}"'), split.covering))
             continue
-        violations = back[row][: len(split.violating)].count(False)
-        if split.violating and split.others:
+        violations = 0
+        if split.violating:
+            first = int(lesser.first[row])
+            violations = len(split.violating) - int(np.count_nonzero(stays[first : first + len(split.violating)]))
             victims.sort(key=importance)
         tried.append(DryRunResult(Candidate(name, tuple(victims), violations), split.covering))
     return tried
 
 
+def _spans(lesser: _LesserPods) -> list[tuple[int, int]]:
+    return list(zip(lesser.first.tolist(), (lesser.first + lesser.many).tolist(), strict=True))
+
+
+def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) -> tuple[Ints, dict[int, Split]]:
+    """The places of the pods in the order in which their row reprieves them, and how budgets split those of `rows`."""
+    order = np.arange(len(lesser.rows))
+    splits: dict[int, Split] = {}
+    if not budgets.all:
+        return order, splits
+    spans = _spans(lesser)
+    for row in rows:
+        first, end = spans[row]
+        splits[row] = split = budgets.split(lesser.on(row))
+        if split.violating and split.others:
+            violating = {pod.uid for pod in split.violating}
+            breaks = [pod.uid in violating for pod in lesser.on(row)]
+            order[first:end] = first + np.argsort(np.logical_not(breaks), kind="stable")
+    return order, splits
+
+
 @attrs.define(eq=False)
 class _Stage:
-    """Rows in a copy of the table, changed and filtered together. Rows are lists of row numbers in the copy."""
+    """Rows in a copy of the table, changed and filtered together. Rows are numbers of rows of the copy, places those of
+    pods in the batch."""
 
     filters: Filters
     state: CycleState
     pod: Pod
     table: TableCopy
     nominated: Mapping[int, Sequence[Pod]]
+    lesser: _LesserPods
+    _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: row by row, with `_states`
     _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
     _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own state
-    _gone: list[list[Pod]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        if not self.filters.row_by_row(self.state, self.pod):
+        if self.filters.row_by_row(self.state, self.pod):
+            return
+        self._together = self.filters.together(self.state, self.pod, self.table)
+        if self._together is None:
             self._notified = self.filters.pre_filter_extensions(self.state)
 
-    def empty(self, lesser: list[list[Pod]]) -> None:
-        """Remove all these pods, a list for each row."""
-        self._gone = lesser
-        for turn in range(max(map(len, lesser))):
-            rows = [row for row, pods in enumerate(lesser) if turn < len(pods)]
-            self.table.remove_each(rows, [lesser[row][-1 - turn] for row in rows])
+    def empty(self) -> None:
+        """Remove all pods of lower priority."""
+        lesser, priority = self.lesser, self.pod.priority
+        for row, pods in enumerate(self.table.pods):
+            self.table.pods[row] = [pod for pod in pods if pod.priority >= priority]
+        lesser.batch.count_all(self.table, np.arange(len(lesser.many)), lesser.first, -1)
+        if self._together is not None:
+            self._together.follow(lesser.rows, lesser.batch.kinds, lesser.batch.of, -1)
 
-    def reprieve(self, rows: list[int], pods: list[Pod]) -> list[bool]:
+    def reprieve(self, rows: Rows, places: Ints) -> Bools:
         """Add one pod back to each row; remove it again where the preemptor no longer fits. Returns where it fits."""
-        self.table.add_each(rows, pods)
-        self._tell("add_pod", rows, pods)
+        pods = self.lesser.batch.pods
+        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+            self.table.pods[row].append(pods[place])
+        self._count(rows, places, 1)
         # Verdicts that depend on the Node object alone are known and cannot change.
-        fits: list[bool] = (self.judge(rows, self.filters.of_pods).failed == PASSED).tolist()
-        if not all(fits):
-            full = [row for row, stays in zip(rows, fits, strict=True) if not stays]
-            unwanted = [pod for pod, stays in zip(pods, fits, strict=True) if not stays]
-            self.table.remove_each(full, unwanted)
-            self._tell("remove_pod", full, unwanted)
+        since = self.lesser.batch.kinds[places], self.lesser.batch.of
+        fits: Bools = self.judge(rows, self.filters.of_pods, since).failed == PASSED
+        if not fits.all():
+            full = rows[~fits]
+            for row in full.tolist():
+                self.table.pods[row].pop()
+            self._count(full, places[~fits], -1)
         return fits
 
-    def judge(self, rows: list[int], plugins: NodeLocalPlugins) -> Verdicts:
-        """The verdicts on these rows; where nominated pods count, first with them, and without them if they pass."""
-        counting = [row for row in rows if row in self.nominated] if self.nominated else []
+    def _count(self, rows: Rows, places: Ints, sign: Literal[-1, 1]) -> None:
+        batch = self.lesser.batch
+        batch.count(self.table, rows, places, sign)
+        if self._together is not None:
+            self._together.follow(rows, batch.kinds[places], batch.of, sign)
+        elif self._notified:
+            for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+                self._notify(row, batch.pods[place], sign)
+
+    def judge(self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None) -> Verdicts:
+        """The verdicts on these rows; where nominated pods count, first with them, and without them if they pass.
+        `since`: the pods that came to rows which passed before."""
+        counting = [row for row in rows.tolist() if row in self.nominated] if self.nominated else []
         rejected = self._with_nominated(counting, plugins) if counting else {}
         if not rejected:
-            failed, codes, explicit_status = self._judge(rows, plugins)
+            failed, codes, explicit_status = self._judge(rows, plugins, None if counting else since)
         else:
-            places = [place for place, row in enumerate(rows) if row not in rejected]
+            there = np.isin(rows, list(rejected), invert=True)
             failed, codes = np.zeros(len(rows), dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
-            failed[places], codes[places], explicit_status = self._judge([rows[place] for place in places], plugins)
-            for place, row in enumerate(rows):
+            failed[there], codes[there], explicit_status = self._judge(rows[there], plugins)
+            for place, row in enumerate(rows.tolist()):
                 if row in rejected:
                     failed[place], codes[place], status = rejected[row]
                     if status is not None:
                         explicit_status[row] = status
-        asked = np.array(rows, dtype=np.int64)
-        return Verdicts(
-            self.table, self.filters.profile.filters, self.state, self.pod, asked, failed, codes, explicit_status
-        )
+        filters = self.filters.profile.filters
+        return Verdicts(self.table, filters, self.state, self.pod, rows, failed, codes, explicit_status)
 
     def _with_nominated(
         self, counting: list[int], plugins: NodeLocalPlugins
@@ -186,21 +254,32 @@ class _Stage:
         for row, other in others:
             self._state_of(row)
             self.table.add_pod(row, other)
-            self._tell("add_pod", [row], [other])
-        failed, codes, explicit_status = self._judge(counting, plugins)
+            self._follow(row, other, 1)
+        failed, codes, explicit_status = self._judge(np.array(counting, dtype=np.int64), plugins)
         for row, other in reversed(others):
             self.table.remove_pod(row, other)
-            self._tell("remove_pod", [row], [other])
+            self._follow(row, other, -1)
         rejected = np.flatnonzero(failed != PASSED).tolist()
         return {
             counting[place]: (int(failed[place]), int(codes[place]), explicit_status.get(counting[place]))
             for place in rejected
         }
 
-    def _judge(self, rows: list[int], plugins: NodeLocalPlugins) -> tuple[Places, Ints, dict[int, Status]]:
-        asked: Rows = np.array(rows, dtype=np.int64)
+    def _judge(
+        self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None
+    ) -> tuple[Places, Ints, dict[int, Status]]:
+        if self._together is not None:
+            failed, codes = plugins.judge(self.state, self.pod, self.table, rows)
+            return failed, codes, self._together.judge(rows, failed, codes, since)
         state_of = self._state_of if self._notified else None
-        return self.filters.judge_rows(plugins, self.state, self.pod, self.table, asked, state_of)
+        return self.filters.judge_rows(plugins, self.state, self.pod, self.table, rows, state_of)
+
+    def _follow(self, row: int, other: Pod, sign: Literal[-1, 1]) -> None:
+        """A single pod was added to a row or removed from it."""
+        if self._together is not None:
+            self._together.follow(np.array([row]), np.array([0]), [other], sign)
+        elif self._notified:
+            self._notify(row, other, sign)
 
     def _state_of(self, row: int) -> CycleState:
         """The row's own CycleState, updated for the removed pods."""
@@ -209,14 +288,13 @@ class _Stage:
         state = self._states.get(row)
         if state is None:
             state = self._states[row] = self.state.clone()
-            gone = self._gone[row]
-            self._tell("remove_pod", [row] * len(gone), gone)
+            for other in self.lesser.on(row):
+                self._notify(row, other, -1)
         return state
 
-    def _tell(self, method: Literal["add_pod", "remove_pod"], rows: Iterable[int], pods: Iterable[Pod]) -> None:
-        if not self._notified:
-            return
-        for row, other in zip(rows, pods, strict=True):
-            state = self._states.get(row)
-            if state is not None:
-                self.filters.notify(method, self._notified, state, self.pod, other, self.table, row)
+    def _notify(self, row: int, other: Pod, sign: Literal[-1, 1]) -> None:
+        """Update the row's own CycleState, if it has one."""
+        state = self._states.get(row)
+        if state is not None:
+            method: Literal["add_pod", "remove_pod"] = "add_pod" if sign > 0 else "remove_pod"
+            self.filters.notify(method, self._notified, state, self.pod, other, self.table, row)

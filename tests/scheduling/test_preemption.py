@@ -51,8 +51,29 @@ SPREAD = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "x"}},
 }
+NEAR = {"labelSelector": {"matchLabels": {"app": "y"}}, "topologyKey": ZONE}
+OVER_HOSTS = {**SPREAD, "topologyKey": HOST, "maxSkew": 2, "minDomains": 3}
+
+
+def anti(term: dict[str, Any]) -> dict[str, Any]:
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def disk(name: str) -> dict[str, Any]:
+    return {"volumes": [{"name": name, "gcePersistentDisk": {"pdName": name}}]}
+
+
 SHAPES: dict[str, dict[str, Any]] = {
     "plain": {},
+    "near": {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [NEAR]}}},
+    "near itself": {
+        "affinity": {
+            "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{**APART, "topologyKey": ZONE}]}
+        }
+    },
+    "apart twice": {"affinity": anti({**APART, "topologyKey": ZONE}), "topologySpreadConstraints": [OVER_HOSTS]},
+    "spread twice": {"topologySpreadConstraints": [SPREAD, OVER_HOSTS]},
+    "disk": disk("one"),
     "apart": {
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}},
     },
@@ -232,6 +253,11 @@ PREEMPTORS = [
     pod("ports", 5, 1, port=80),
     pod("apart", 5, 1, shape="apart"),
     pod("spread", 5, 1, shape="spread"),
+    pod("spread-twice", 5, 1, shape="spread twice"),
+    pod("apart-twice", 5, 2, shape="apart twice"),
+    pod("near", 5, 2, shape="near"),
+    pod("near-itself", 5, 3, shape="near itself"),
+    pod("disk", 5, 2, shape="disk"),
 ]
 
 _pods = st.tuples(
@@ -241,6 +267,7 @@ _pods = st.tuples(
     st.sampled_from(("x", "x", "y")),
     st.sampled_from((None, 0, 1, 1, 2)),  # start
     st.sampled_from((0, 0, 80)),  # host port
+    st.sampled_from(("plain", "plain", "apart", "disk")),
 )
 _nominations = st.tuples(st.sampled_from(NODES), st.sampled_from((1, 5, 7)), st.sampled_from((0, 1, 3)))
 _changes = st.one_of(
@@ -278,10 +305,11 @@ class Twins:
     def change(self, what: str, how: Any) -> None:
         plain, cluster = self.plain, self.cluster
         if what == "add":
-            on, priority, cpu, app, start, port = how
+            on, priority, cpu, app, start, port, shape = how
             used = [other for other in plain.pods.get(on, ()) if port and other.pod_spec.host_ports]
             self.count += 1
-            made = pod(f"p{self.count}", priority, cpu, on=on, app=app, start=start, port=0 if used else port)
+            port = 0 if used else port
+            made = pod(f"p{self.count}", priority, cpu, on=on, app=app, start=start, port=port, shape=shape)
             plain.pods.setdefault(on, []).append(made)
             cluster.put(made)
         elif what == "go" and self._all:
@@ -323,7 +351,7 @@ class Twins:
             compare(result, self.plain, preemptor)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(_pods, min_size=4, max_size=12), st.lists(_changes, max_size=6))
 def test_dry_runs_find_what_the_plain_rule_finds(start: list[Any], changes: list[Any]) -> None:
     twins = Twins()

@@ -1,0 +1,101 @@
+"""PodBatch: pods that are added to or removed from rows of a what-if copy, many in a few array operations.
+
+Pods of one kind have the signature and the requests in common: what they count for is worked out once.
+
+Shapes: `requested` is R resources by kinds, `nonzero` 2 by kinds; amounts that int64 cannot hold are wrapped, and the
+copy is marked as one that wraps.
+"""
+
+from collections.abc import Sequence
+from typing import Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.api.resources import Resources, resizes
+from kschedd.cache.table import Ints, Rows, TableCopy
+
+
+@attrs.frozen(eq=False)
+class PodBatch:
+    pods: Sequence[Pod]
+    kinds: Ints  # of each pod
+    of: Sequence[Pod]  # one of each kind
+    _requested: Ints
+    _nonzero: Ints
+    _resources: list[int]  # those that any of them requests
+    _ports: frozenset[int]  # the kinds with host ports
+
+    @classmethod
+    def made(cls, pods: Sequence[Pod], table: TableCopy) -> Self:
+        numbers: dict[object, int] = {}
+        of: list[Pod] = []
+        kinds = []
+        for pod in pods:
+            status = pod.raw.get("status")
+            # During an in-place resize the requests are the pod's own.
+            key: object = (pod.signature.id, pod.uid) if status and resizes(status) else pod.signature.id
+            number = numbers.get(key)
+            if number is None:
+                number = numbers[key] = len(of)
+                of.append(pod)
+            kinds.append(number)
+        amounts: dict[int, int] = {}  # by the identity of the requests, which equal specs share
+        distinct: list[tuple[Resources, tuple[int, int]]] = []
+        amounts_of = []
+        for pod in map(table.counted, of):
+            requests = pod.requests
+            number = amounts.setdefault(id(requests), len(distinct))
+            if number == len(distinct):
+                distinct.append((requests, pod.nonzero_requests))
+            amounts_of.append(number)
+        names = {name for requests, _ in distinct for name, amount in requests.items() if name != "pods" and amount}
+        columns = {name: table.resource(name) for name in sorted(names)}
+        requested = np.zeros((len(table.resources), len(distinct)), dtype=np.int64)
+        nonzero = np.zeros((2, len(distinct)), dtype=np.int64)
+        for number, (requests, cpu_and_memory) in enumerate(distinct):
+            for name, column in columns.items():
+                requested[column, number] = table.plain(requests.get(name, 0))
+            nonzero[:, number] = [table.plain(amount) for amount in cpu_and_memory]
+        ports = frozenset(number for number, pod in enumerate(of) if pod.signature.spec.host_ports)
+        return cls(
+            pods,
+            np.array(kinds, dtype=np.int64),
+            of,
+            requested[:, amounts_of],
+            nonzero[:, amounts_of],
+            list(columns.values()),
+            ports,
+        )
+
+    def count(self, table: TableCopy, rows: Rows, places: Ints, sign: int) -> None:
+        """Add (`sign` 1) or remove (-1) one pod, by its place in the batch, on each of these distinct rows."""
+        kinds = self.kinds[places]
+        for resource in self._resources:
+            table.requested[resource, rows] += sign * self._requested[resource, kinds]
+        for number in (0, 1):
+            table.nonzero[number, rows] += sign * self._nonzero[number, kinds]
+        table.pod_count[rows] += sign
+        if self._ports:
+            self._count_ports(table, rows, kinds, sign)
+        table.versions.touch_each(rows)
+
+    def count_all(self, table: TableCopy, rows: Rows, first: Ints, sign: int) -> None:
+        """As `count` for the whole batch, in which the pods of each row follow one another, those of row `rows[n]` from
+        `first[n]` on. No row is without a pod."""
+        for resource in self._resources:
+            amounts = np.add.reduceat(self._requested[resource, self.kinds], first)
+            table.requested[resource, rows] += sign * amounts
+        for number in (0, 1):
+            table.nonzero[number, rows] += sign * np.add.reduceat(self._nonzero[number, self.kinds], first)
+        many = np.diff(np.append(first, len(self.kinds)))
+        table.pod_count[rows] += sign * many
+        if self._ports:
+            self._count_ports(table, np.repeat(rows, many), self.kinds, sign)
+        table.versions.touch_each(rows)
+
+    def _count_ports(self, table: TableCopy, rows: Rows, kinds: Ints, sign: int) -> None:
+        for row, kind in zip(rows.tolist(), kinds.tolist(), strict=True):
+            if kind in self._ports:
+                table.count_ports(row, self.of[kind].signature.spec, sign)
