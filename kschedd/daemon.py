@@ -18,7 +18,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, nullcontext
 from functools import partial
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -76,6 +76,10 @@ from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, freeze_gc, tune_gc
 from kschedd.object_faults import ObjectRef
 from kschedd.printing.safe import safe
+from kschedd.recording.driver import RecordedDriver
+from kschedd.recording.plugins import RecordedRegistry
+from kschedd.recording.recorder import Recorder
+from kschedd.recording.wiring import RecordOptions, as_driver, header_of
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
@@ -131,19 +135,21 @@ async def cluster_actors(
     mark_time: Callable[[float], None] = lambda now_s: None,
     verbosity: int = 0,
     disk: Disk = REAL_DISK,
+    record: RecordOptions | None = None,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
     `mark_time` is told of the clock's time, where it is not the machine's, when it was moved and before each write.
     `store` and `driver`, if given, are used instead of ones built from the other parameters. `begin` fills a new store,
     if the journal has no cluster yet. `verbosity` is kube-scheduler's: from MOVES_LOGGED and SCORES_LOGGED on these are
-    logged. Raises JournalError (for a damaged journal only unless `drop_damaged`), PluginLoadError.
+    logged. Raises JournalError (for a damaged journal only unless `drop_damaged`), PluginLoadError, RecordingError.
     """
     config = config or default_config()
     clock = clock or Clock.started()
     plain = registry or Registry()
     processes = WorkerProcesses(start_limit_s=plain.start_limit_s)
-    registry = GuardedRegistry(
+    recorder = None if record is None else Recorder(record.file)
+    registry = (GuardedRegistry if recorder is None else RecordedRegistry)(
         plain.added,
         limit_s=plugin_limit_s,
         start_limit_s=plain.start_limit_s,
@@ -153,6 +159,14 @@ async def cluster_actors(
         processes=processes,
     )
     metrics = SchedulingMetrics(time.perf_counter)
+    started_s = clock.now()
+    if recorder is not None and record is not None:
+        assert isinstance(registry, RecordedRegistry), "it is made for a recording"
+        registry.recorder = recorder
+        with as_driver():
+            machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose, metrics=metrics)
+        driver = RecordedDriver(machine, recorder)
+        recorder.begin(header_of(record, config, registry, seed, started_s))
     driver = driver or SchedulingDriver(
         SchedulingMachine(config, registry=registry, seed=seed, choose=choose, metrics=metrics)
     )
@@ -210,6 +224,7 @@ async def cluster_actors(
     workers = FilterWorkers(to_workers, at_once, start_worker)
 
     store_client = StoreClient.of(to_store)
+    on_write = None if recorder is None else recorder.own  # of the cluster's own controllers, and the scheduler
     store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
     scheduling_actor = SchedulingActor(
         driver,
@@ -228,15 +243,16 @@ async def cluster_actors(
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
         stops,
         log_scores=verbosity >= SCORES_LOGGED,
+        must_wait=None if recorder is None else lambda: recorder.behind,
     )
     queue_actor = QueueActor(
         driver.queue_configuration(), queue_in, to_popped, bell, clock, lock, log_moves=verbosity >= MOVES_LOGGED
     )
     driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     binding_actor = BindingActor(
-        binding_in, store_client.clone(), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
+        binding_in, store_client.clone(on_write), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
     )
-    controller_actors = [ControllerActor(controller, store_client.clone(), clock) for controller in controllers]
+    controller_actors = [ControllerActor(controller, store_client.clone(on_write), clock) for controller in controllers]
 
     scheduler: ActorRef[SchedulingDriver] = ActorRef("scheduler", to_driver, bell)
     live = LiveCluster(
@@ -249,7 +265,7 @@ async def cluster_actors(
         seed,
         journal,
         uuid.uuid4().hex if kept is None else kept.epoch,
-        clock.now(),
+        started_s,
         TimeControl(
             clock,
             lambda: scheduler.query(lambda owner: owner.working),
@@ -261,7 +277,7 @@ async def cluster_actors(
         () if kept is None else tuple(store.set_aside),
     )
     failure: BaseException | None = None
-    with closing(processes):
+    with closing(processes), nullcontext() if recorder is None else closing(recorder):
         async with trio.open_nursery() as actors:
             if kept is not None:
                 journal_actor = JournalActor(kept, journal_in, to_kept, before_append=mark)

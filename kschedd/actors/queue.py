@@ -86,7 +86,7 @@ class QueueActor:
     def __attrs_post_init__(self) -> None:
         self._out_of_tree = self.run_by.out_of_tree
         self.queue = self.run_by.new_queue()
-        self.operations = QueueOperations(self.queue, self.run_by.scheduler_names)
+        self.operations = self.run_by.new_operations(self.queue)
         self.moves = deque(maxlen=MOVES_KEPT)
         self.queue.recorder = self._recorded
         self.queue.on_fault = _log_fault

@@ -59,6 +59,7 @@ M = TypeVar("M")
 _SLICE_S = 0.004
 _MOST_EVENTS = 500  # events observed between two checks of the slice's time
 _MOST = 64  # messages of one kind in a turn
+_CATCH_UP_S = 0.01
 _SLOW_S = 0.1  # attempts that take longer are logged, as upstream does
 
 
@@ -100,6 +101,7 @@ class SchedulingActor:
     _threads: PluginThreads
     _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
     _log_scores: bool = False  # a line for each plugin, node and attempt
+    _must_wait: Callable[[], bool] | None = None  # whether a recording of what happens here is behind
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
@@ -117,6 +119,8 @@ class SchedulingActor:
                 busy = True
                 while not self._watch.ended and (busy or await self._rung()):
                     busy = await self._turn()
+                    while self._must_wait is not None and self._must_wait():  # noqa: ASYNC110 - a thread catches up
+                        await trio.sleep(_CATCH_UP_S)
                     if busy:
                         await trio.lowlevel.checkpoint()
                 await self._finish()

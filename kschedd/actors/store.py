@@ -352,13 +352,16 @@ class StoreClient:
 
     _asking: ActorRef[Store]
     _send: "trio.MemorySendChannel[Message]"
+    _on_write: Callable[[int, int], None] | None = None  # is told the first and last version of what it wrote
 
     @classmethod
-    def of(cls, send: "trio.MemorySendChannel[Message]") -> "StoreClient":
-        return cls(ActorRef("store", send), send)
+    def of(
+        cls, send: "trio.MemorySendChannel[Message]", on_write: Callable[[int, int], None] | None = None
+    ) -> "StoreClient":
+        return cls(ActorRef("store", send), send, on_write)
 
-    def clone(self) -> "StoreClient":
-        return self.of(self._send.clone())
+    def clone(self, on_write: Callable[[int, int], None] | None = None) -> "StoreClient":
+        return self.of(self._send.clone(), on_write)
 
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
         """Run a function over the store and return what it does, once all that it has seen or written is durable.
@@ -366,7 +369,19 @@ class StoreClient:
         Raises what it raises; JournalError if its writes could not be kept. One that wrote nothing is run again if what
         it has seen could not be, or, where it may run `once` only, refused like a writer.
         """
-        return await self._asking.query(request, once=once)
+        on_write = self._on_write
+        if on_write is None:
+            return await self._asking.query(request, once=once)
+
+        def noted(store: Store) -> T:
+            before = store.version
+            try:
+                return request(store)
+            finally:
+                if store.version > before:
+                    on_write(before + 1, store.version)
+
+        return await self._asking.query(noted, once=once)
 
     async def until_writable(self) -> None:
         """Wait until the store takes writes; returns as well when it is ending."""
@@ -383,8 +398,18 @@ class StoreClient:
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
         """Run a generator over the store, a few milliseconds at a time, and return what it does. It is all one write:
         nobody else's request comes in between, and the journal has all of it or nothing."""
+        on_write = self._on_write
+
+        def noted(store: Store) -> Generator[None, None, T]:
+            before = store.version
+            try:
+                return (yield from work(store))
+            finally:
+                if on_write is not None and store.version > before:
+                    on_write(before + 1, store.version)
+
         reply: Reply[T] = Reply()
-        await post(self._send, Steps(work, reply), "store")
+        await post(self._send, Steps(work if on_write is None else noted, reply), "store")
         return await reply.value()
 
     async def perform(self, write: Write) -> Object:

@@ -72,6 +72,10 @@ class Reconfigured:
     def new_queue(self) -> SchedulingQueue:
         return SchedulingQueue(self.settings, sort_key=self.sort_key, pre_enqueue=self.pre_enqueue, hints=self.hints)
 
+    def new_operations(self, queue: SchedulingQueue) -> "QueueOperations":
+        """What applies operations to a queue of this configuration."""
+        return QueueOperations(queue, self.scheduler_names)
+
 
 QueueOperation = EventsObserved | AttemptFailed | AssumedPodForgotten | Activate | Reconfigured
 

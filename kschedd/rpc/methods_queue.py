@@ -207,7 +207,7 @@ class QueueMethods:
         def let_go(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
             for plugin in _plugins(waiting, call["plugin"]):
-                waiting.allow(plugin)
+                owner.allow(waiting.pod.uid, plugin)
             return {"pod": call["pod"], "decided": waiting.decided}
 
         return await self._cluster.scheduler.query(let_go)
@@ -215,7 +215,7 @@ class QueueMethods:
     async def reject(self, call: Call) -> Any:
         def turn_away(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
-            waiting.reject(_plugins(waiting, call["plugin"])[0], call["reason"])
+            owner.reject(waiting.pod.uid, _plugins(waiting, call["plugin"])[0], call["reason"])
             return {"pod": call["pod"], "decided": waiting.decided}
 
         return await self._cluster.scheduler.query(turn_away)

@@ -363,6 +363,9 @@ class SchedulingDriver:
         """The pod of an attempt that runs step by step, such as one that is stopped; "" if none does."""
         return self.stepper.pod.key if self.attempting and self.stepper is not None else ""
 
+    def by_hand(self, what: str) -> None:
+        """Somebody is about to change what the stopped attempt comes to."""
+
     def choices(self) -> Choices:
         """How the next attempt would choose; of an attempt that runs step by step, how it would if it began again."""
         if self.stepped_pod and self._choices_before is not None:
@@ -552,6 +555,14 @@ class SchedulingDriver:
         """Reject the pods at Permit whose timeout has passed."""
         for waiting in list(self.machine.waiting.pods.values()):
             waiting.expire(now)
+
+    def allow(self, uid: str, plugin: str) -> bool:
+        """Somebody allows a pod at Permit in the place of a plugin; False if no such pod waits."""
+        return self.machine.waiting.allow(uid, plugin)
+
+    def reject(self, uid: str, plugin: str, reason: str) -> bool:
+        """Likewise: rejects it."""
+        return self.machine.waiting.reject(uid, plugin, reason)
 
     def waiting_cycles(self) -> list[BindingCycle]:
         """The binding cycles that wait, in order of start."""

@@ -64,6 +64,7 @@ def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -
     reasons = why_not(driver, stepper, _row(stepper, node))
     if reasons and not even_if_unfit:
         raise DoesNotFit(stepper.pod.key, node, reasons)
+    driver.by_hand(f"force {node}")
     stepper.forced = node
     return reasons
 
@@ -72,6 +73,7 @@ def veto(driver: SchedulingDriver, node: str) -> None:
     """Have the attempt choose any node but this one."""
     stepper = _undecided(driver)
     _row(stepper, node)
+    driver.by_hand(f"veto {node}")
     stepper.vetoed.add(node)
     if stepper.forced == node:
         stepper.forced = ""
@@ -91,6 +93,7 @@ def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
     left = stepper.nodes_left()
     if left is not None and row not in left:
         raise CannotReplace(f"{node} is not among the nodes that are left")
+    driver.by_hand(f"score {plugin} {node} {value}")
     stepper.replaced[plugin, node] = value
 
 
@@ -99,6 +102,7 @@ def drop(driver: SchedulingDriver) -> None:
     stepper, at = _stepper(driver)
     if at.point in ("preBind", "bind", "postBind"):
         raise NotStopped(f"pod {stepper.pod.key} is being bound: the attempt is over")
+    driver.by_hand("drop")
     stepper.dropped = True
 
 

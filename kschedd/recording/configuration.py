@@ -1,0 +1,23 @@
+"""A configuration in a recording: as a KubeSchedulerConfiguration, without the keys of certificates."""
+
+import attrs
+
+from kschedd.config.files import written_as_v1
+from kschedd.config.in_tree import IN_TREE, Catalogue
+from kschedd.config.kube_versions import KubernetesVersion
+from kschedd.config.load import load_config
+from kschedd.config.model import Config
+
+
+def text_of(config: Config, catalogue: Catalogue = IN_TREE) -> str:
+    """What flags say is not in it."""
+    extenders = tuple(attrs.evolve(one, tls=None, enable_https=False) for one in config.extenders)
+    return written_as_v1(attrs.evolve(config, extenders=extenders), catalogue)
+
+
+def config_of(
+    text: str, catalogue: Catalogue, version: KubernetesVersion, gates: dict[str, bool], flush_s: int
+) -> Config:
+    """Raises ConfigErrors."""
+    config = load_config(text, "recording", catalogue=catalogue, version=version, feature_gates=gates)
+    return attrs.evolve(config, unschedulable_flush_s=flush_s)

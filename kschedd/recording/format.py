@@ -1,0 +1,82 @@
+"""The file of a recording: a mark, then frames, each with its length, number and checksum.
+
+    KSCHEDD-RECORDING\\n  1\\n          the mark and the format's number, as text
+    frame 0                           the header (`Header`)
+    frame 1 ...                       notes (`notes`), one after the other, compressed
+    last frame                        END: how the recording ended
+
+A frame is `>IIIB`: bytes of its body, its number, CRC-32 of number, kind and body, and what it is; then the body. A
+recording that was cut off, as by SIGKILL, ends in the middle of a frame or without END: what is whole of it counts. A
+frame whose checksum is wrong ends it likewise, and so does one that is missing.
+"""
+
+import struct
+import zlib
+from typing import Any, Final
+
+import attrs
+import msgpack
+
+from kschedd.errors import KscheddError
+
+FORMAT: Final = 1
+MARK: Final = b"KSCHEDD-RECORDING\n"
+HEADER, NOTES, END = 0, 1, 2
+_FRAME: Final = struct.Struct(">IIIB")
+FRAME_BYTES: Final = _FRAME.size
+MOST_BYTES: Final = 1 << 30  # of a frame; one that claims more is damaged
+
+
+@attrs.define(eq=False)
+class RecordingError(KscheddError):
+    """A file that is no recording, or one that cannot be used here."""
+
+    file: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.why}"
+
+
+@attrs.frozen
+class Header:
+    """What a run began with. `config` is a KubeSchedulerConfiguration; what flags say is beside it."""
+
+    kschedd: str  # the version that recorded it
+    kube_version: str
+    seed: int
+    start_s: float  # seconds since the epoch
+    config: str
+    feature_gates: dict[str, bool]
+    unschedulable_flush_s: int
+    controllers: bytes  # a ControllerOptions, packed
+    without: list[str]  # parts of the cluster that others played
+    plugins: dict[str, list[str]]  # out-of-tree plugins: their extension points' methods
+    redacted: bool = False
+
+    def packed(self) -> bytes:
+        packed: bytes = msgpack.packb(attrs.asdict(self))
+        return packed
+
+    @classmethod
+    def read(cls, body: bytes, file: str) -> "Header":
+        """Fields that this version does not know are left out. Raises RecordingError."""
+        try:
+            fields: dict[str, Any] = msgpack.unpackb(body)
+            return cls(**{a.name: fields[a.name] for a in attrs.fields(cls) if a.name in fields})
+        except (ValueError, TypeError, msgpack.UnpackException) as wrong:
+            raise RecordingError(file, f"its header cannot be read: {wrong}") from wrong
+
+
+def frame(number: int, kind: int, body: bytes) -> bytes:
+    return _FRAME.pack(len(body), number, checksum(number, kind, body), kind) + body
+
+
+def checksum(number: int, kind: int, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(b"%d/%d" % (number, kind)))
+
+
+def frame_head(head: bytes) -> tuple[int, int, int, int]:
+    """Length, number, checksum, kind."""
+    length, number, summed, kind = _FRAME.unpack(head)
+    return length, number, summed, kind

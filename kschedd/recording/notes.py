@@ -1,0 +1,81 @@
+"""Notes: one for each call of a machine, or value that came from outside, in the order in which they happened.
+
+A note is a tuple: its kind, then its values. Calls of the driver and of the queue follow each other in one order, which
+is the order in which they began. With out-of-tree plugins the two may overlap, in threads; then each one's own calls
+and answers are in order, and that is all that counts: they meet in messages and plugins only.
+
+Times are seconds (driver) or nanoseconds (queue) since the epoch.
+"""
+
+from enum import IntEnum
+from typing import Any, Final
+
+from kschedd.scheduling.records import AttemptRecord
+
+Note = tuple[Any, ...]
+
+
+class Kind(IntEnum):
+    """What a note says; its values are in the comment. Numbers are the file's: they are never used again."""
+
+    # of the driver
+    OBSERVE = 1  # now, events: each (type, kind, packed object, version)
+    STARTED = 2  # version: all events before it are the cluster as it stood at the start
+    POPPED = 3  # number of entries, in the order in which the queue handed them out
+    NOMINATED = 4  # number of pods, likewise
+    BEGIN = 5  # now, uid
+    SEND = 6  # answers to what the attempt had yielded, packed; None where it has just begun
+    BROKEN = 7  # status packed: the attempt was broken off, and this is what it came to
+    COMPLETE = 8  # now, seconds it took
+    PLAN_EXECUTED = 9  # uid, status packed, now
+    PLUGIN_CALLED = 10  # uid, answer packed, now
+    TICK = 11  # now
+    RESUME_DECIDED = 12  # now
+    RESUME_READY = 13  # now
+    RESUME_STOPPED = 14  # now
+    EVICTION_FAILED = 15  # uid
+    TAKE = 16  # records of attempts
+    CHANGE_CONFIG = 17  # text, flush_s, what, now
+    UNDO_CONFIG = 18
+    RECONFIGURE = 19  # text, flush_s
+    ALLOW = 20  # uid, plugin
+    REJECT = 21  # uid, plugin, reason
+    ACTIVATE = 22  # uids
+    MADE = 23  # an out-of-tree plugin: name, its description packed
+    CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins made for it are of no use
+    BY_HAND = 25  # what an attempt that was stopped was changed by; it cannot be replayed
+    # of the queue; times in nanoseconds
+    DONE = 32  # now
+    APPLY = 33  # now, events of the operation that this part has (-1: the whole operation)
+    POP = 34  # now
+    FLUSH_BACKOFF = 35  # now, most
+    FLUSH_LEFTOVER = 36  # now
+    TAKE_NOMINATED = 37
+    MOVE_ACTIVE = 38  # now, keys
+    FORCE = 39  # key, place, now
+    # of both
+    ANSWER = 48  # stream, plugin, method, answer packed
+    FAULT = 49  # stream, plugin, method, why, whether it came too late
+    # of the store
+    OWN = 56  # first and last version of writes by the cluster's own controllers and the scheduler
+
+
+DRIVER: Final = 0  # streams
+QUEUE: Final = 1
+
+
+def line_of(record: AttemptRecord) -> tuple[Any, ...]:
+    """What a recording has of an attempt, for TAKE."""
+    return (
+        record.at_s,
+        record.pod,
+        record.attempt,
+        record.node,
+        record.feasible,
+        record.visited,
+        record.ties,
+        record.score,
+        record.message,
+        record.nominated_node,
+        record.of_binding,
+    )

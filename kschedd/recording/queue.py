@@ -1,0 +1,98 @@
+"""RecordedQueue: the scheduling queue, and what applies operations to it, with a note of each call.
+
+Which operations are applied is not noted: they are the driver's, in its order. `RecordedConfiguration` is how the
+queue's owner comes to have it: the driver tells by which configuration the queue is made.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.recording.notes import QUEUE, Kind
+from kschedd.recording.recorder import Recorder, enter, leave, stream
+
+
+class RecordedQueue(SchedulingQueue):
+    """See the module."""
+
+    noted_by: Recorder
+
+    def done(self, uid: str, now: int) -> None:
+        if stream() is None:
+            self.noted_by.note((Kind.DONE, now))
+        super().done(uid, now)
+
+    def pop(self, now: int) -> QueuedPod | None:
+        popped: QueuedPod | None = self._call((Kind.POP, now), super().pop, now)
+        return popped
+
+    def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
+        moved: list[QueuedPod] = self._call((Kind.FLUSH_BACKOFF, now, most), super().flush_backoff, now, most)
+        return moved
+
+    def flush_unschedulable_leftover(self, now: int) -> list[QueuedPod]:
+        moved: list[QueuedPod] = self._call((Kind.FLUSH_LEFTOVER, now), super().flush_unschedulable_leftover, now)
+        return moved
+
+    def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
+        given = list(pods)
+        note = Kind.MOVE_ACTIVE, now, [pod.key for pod in given]
+        moved: list[QueuedPod] = self._call(note, super().activate, given, now)
+        return moved
+
+    def force(self, key: str, place: SubQueue, now: int) -> bool:
+        forced: bool = self._call((Kind.FORCE, key, place.value, now), super().force, key, place, now)
+        return forced
+
+    def _call(self, note: tuple[Any, ...], call: Any, *args: Any) -> Any:
+        if stream() is not None:
+            return call(*args)
+        self.noted_by.note(note)
+        before = enter(QUEUE)
+        try:
+            return call(*args)
+        finally:
+            leave(before)
+
+
+class RecordedOperations(QueueOperations):
+    noted_by: Recorder
+
+    def take_nominated(self) -> tuple[Pod, ...]:
+        if self.nominated:
+            self.noted_by.note((Kind.TAKE_NOMINATED,))
+        return super().take_nominated()
+
+    def apply(self, operation: QueueOperation, now: int) -> None:
+        size = len(operation.events) if isinstance(operation, EventsObserved) else -1
+        self.noted_by.note((Kind.APPLY, now, size))
+        before = enter(QUEUE)
+        try:
+            super().apply(operation, now)
+        finally:
+            leave(before)
+
+
+@attrs.frozen(eq=False)
+class RecordedConfiguration(Reconfigured):
+    recorder: Recorder
+
+    @classmethod
+    def of(cls, plain: Reconfigured, recorder: Recorder) -> Self:
+        fields = {field.name: getattr(plain, field.name) for field in attrs.fields(Reconfigured)}
+        return cls(**fields, recorder=recorder)
+
+    def new_queue(self) -> SchedulingQueue:
+        queue = RecordedQueue(self.settings, sort_key=self.sort_key, pre_enqueue=self.pre_enqueue, hints=self.hints)
+        queue.noted_by = self.recorder
+        return queue
+
+    def new_operations(self, queue: SchedulingQueue) -> QueueOperations:
+        operations = RecordedOperations(queue, self.scheduler_names)
+        operations.noted_by = self.recorder
+        return operations

@@ -1,0 +1,204 @@
+"""Recorder: takes notes of a run and writes them to a file, in a thread of its own.
+
+Owns: the notes that are not written yet, the thread, the file.  Ends: with `close`, or when the file cannot be written;
+then that is logged, `failure` says why, and no more notes are taken: the run goes on.
+
+Taking a note is one append to a deque. The thread wakes when there is one, waits a moment for more, and writes all that
+is there as one frame, so that a run that is killed loses that moment. Where the disk is slower than the run, notes pile
+up to MOST_WAITING; then `behind` says that whoever makes more of them should wait: none is lost.
+"""
+
+import threading
+import zlib
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import IO, Any, Final
+
+import attrs
+import msgpack
+import structlog
+
+from kschedd.framework.handle import Handle
+from kschedd.recording.format import END, FORMAT, HEADER, MARK, NOTES, Header, RecordingError, frame
+from kschedd.recording.notes import Kind, Note
+from kschedd.store.log import ADDED, DELETED, MODIFIED, EventType, WatchEvent
+
+log = structlog.get_logger("kschedd.recording")
+
+MOST_WAITING: Final = 200_000  # notes
+_FRAME_NOTES: Final = 5_000  # in a frame: some 500 KB before it is compressed
+_MOMENT_S: Final = 0.1  # that notes wait for more of them
+_LAST_S: Final = 30.0  # that the end of a run waits for the disk
+_LEVEL: Final = 1  # of zlib: three times as fast as the default, a fifth larger
+EVENT_CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}
+EVENT_TYPES: Final[dict[int, EventType]] = {code: name for name, code in EVENT_CODES.items()}
+
+_this_thread = threading.local()
+
+
+@attrs.frozen
+class RecordingState:
+    """How a recording is doing. `failure`: why nothing is written any more; "" as long as it is."""
+
+    file: str
+    bytes: int
+    notes: int
+    since_s: float
+    failure: str
+
+
+class Recorder:
+    """See the module. `open_file` opens a new file for writing."""
+
+    def __init__(self, path: Path, open_file: Callable[[Path], IO[bytes]] = lambda path: path.open("xb")) -> None:
+        self.path = path
+        self.failure = ""
+        self.began_s = 0.0
+        self._notes: deque[Note] = deque()
+        self._written = self._bytes = 0
+        self._frames = 0
+        self._awake = threading.Event()
+        self._ending = threading.Event()
+        self._pack = msgpack.Packer(autoreset=True).pack
+        self._thread: threading.Thread | None = None
+        self.note: Callable[[Note], None] = self._notes.append
+        self._open = open_file
+
+    def begin(self, header: Header) -> None:
+        """Write the header, and from now on what is noted. Raises RecordingError."""
+        self.began_s = header.start_s
+        try:
+            self._file = self._open(self.path)
+            self._write(MARK + b"%d\n" % FORMAT)
+            self._add(HEADER, header.packed())
+            self._file.flush()
+        except FileExistsError:
+            raise RecordingError(str(self.path), "is there already; a recording needs a new file") from None
+        except OSError as fault:
+            raise RecordingError(str(self.path), f"cannot be written: {fault.strerror}") from fault
+        self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
+        self._thread.start()
+
+    # -- taking notes ---------------------------------------------------------------------------------------------
+
+    @property
+    def behind(self) -> bool:
+        return len(self._notes) > MOST_WAITING
+
+    def wake(self) -> None:
+        """There may be notes to write."""
+        if self._notes and not self._awake.is_set():
+            self._awake.set()
+
+    def state(self) -> RecordingState:
+        return RecordingState(str(self.path), self._bytes, self._written, self.began_s, self.failure)
+
+    def own(self, first: int, last: int) -> None:
+        """The cluster's own controllers, or the scheduler, made these writes."""
+        self.note((Kind.OWN, first, last))
+
+    def watch_handle(self, handle: Handle) -> None:
+        """Note what out-of-tree plugins have the scheduler do, by themselves, and not by what they answer."""
+        allow, reject, activate = handle.allow, handle.reject, handle.activate
+
+        def noted_allow(uid: str, plugin: str) -> bool:
+            if stream() is None:
+                self.note((Kind.ALLOW, uid, plugin))
+            return allow(uid, plugin)
+
+        def noted_reject(uid: str, plugin: str, reason: str) -> bool:
+            if stream() is None:
+                self.note((Kind.REJECT, uid, plugin, reason))
+            return reject(uid, plugin, reason)
+
+        def noted_activate(pods: Any) -> None:
+            if stream() is None:
+                self.note((Kind.ACTIVATE, [pod.uid for pod in pods]))
+            activate(pods)
+
+        handle.allow, handle.reject, handle.activate = noted_allow, noted_reject, noted_activate
+
+    def close(self) -> None:
+        """Write what is left. Waits for the disk, though not for ever."""
+        self._ending.set()
+        self._awake.set()
+        if self._thread is not None:
+            self._thread.join(_LAST_S)
+            if self._thread.is_alive():
+                self._fail("the disk does not answer")
+
+    # -- the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._ending.is_set():
+                self._awake.wait()
+                self._ending.wait(_MOMENT_S)
+                self._awake.clear()
+                self._drain()
+            self._drain()
+            self._add(END, b"")
+            self._file.flush()
+            self._file.close()
+        except OSError as fault:
+            self._fail(fault.strerror or str(fault))
+
+    def _drain(self) -> None:
+        until = monotonic() + _LAST_S
+        while self._notes and (not self._ending.is_set() or monotonic() < until):
+            count = min(len(self._notes), _FRAME_NOTES)
+            taken = [self._notes.popleft() for _ in range(count)]
+            self._add(NOTES, zlib.compress(b"".join(map(self._packed, taken)), _LEVEL))
+            self._file.flush()
+            self._written += count
+
+    def _packed(self, note: Note) -> bytes:
+        if note[0] == Kind.OBSERVE:
+            note = (note[0], note[1], [self._event(event) for event in note[2]])
+        packed: bytes = self._pack(note)
+        return packed
+
+    def _event(self, event: WatchEvent) -> tuple[int, str, bytes, int]:
+        return EVENT_CODES[event.type], event.new.kind, self._pack_raw(event.new.raw), event.version
+
+    _pack_raw = staticmethod(msgpack.Packer(autoreset=True).pack)
+
+    def _add(self, kind: int, body: bytes) -> None:
+        self._write(frame(self._frames, kind, body))
+        self._frames += 1
+
+    def _write(self, data: bytes) -> None:
+        self._file.write(data)
+        self._bytes += len(data)
+
+    def _fail(self, why: str) -> None:
+        self.failure = why
+        self.note = _forget
+        self._notes.clear()
+        log.error("recording_ended", file=str(self.path), why=why, notes=self._written)
+
+
+def _forget(note: Note) -> None:
+    """The recording has ended."""
+
+
+# -- whose call it is ---------------------------------------------------------------------------------------------
+
+
+def stream() -> int | None:
+    """The machine of which this thread runs a call: DRIVER or QUEUE; None outside, as in a plugin's own code."""
+    found: int | None = getattr(_this_thread, "stream", None)
+    return found
+
+
+def enter(machine: int | None) -> int | None:
+    """This thread runs a call of that machine from now on; returns what to `leave` to."""
+    before: int | None = getattr(_this_thread, "stream", None)
+    _this_thread.stream = machine
+    return before
+
+
+def leave(before: int | None) -> None:
+    _this_thread.stream = before

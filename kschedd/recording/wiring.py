@@ -1,0 +1,58 @@
+"""What the daemon's wiring takes in place of its plain parts where a run is recorded."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.model import Config
+from kschedd.controllers.options import ControllerOptions
+from kschedd.framework.guarded import GUARDED_METHODS
+from kschedd.framework.registry import Registry
+from kschedd.recording.configuration import text_of
+from kschedd.recording.format import Header
+from kschedd.recording.notes import DRIVER
+from kschedd.recording.recorder import enter, leave
+from kschedd.recording.values import pack
+
+
+@attrs.frozen
+class RecordOptions:
+    """Record the run into this file, which must be new. `controllers`, `without`: what the cluster has of them."""
+
+    file: Path
+    controllers: ControllerOptions = attrs.field(factory=ControllerOptions)
+    without: frozenset[str] = frozenset()
+    kschedd: str = ""  # the version
+
+
+def header_of(options: RecordOptions, config: Config, registry: Registry, seed: int, start_s: float) -> Header:
+    return Header(
+        options.kschedd,
+        config.version.name,
+        seed,
+        start_s,
+        text_of(config, {**IN_TREE, **registry.catalogue()}),
+        dict(config.feature_gates),
+        config.unschedulable_flush_s,
+        pack(options.controllers),
+        sorted(options.without),
+        {name: _methods(cls) for name, cls in registry.added.items()},
+    )
+
+
+def _methods(cls: type[Any]) -> list[str]:
+    return [name for name in (*GUARDED_METHODS, "sort_key", "events_to_register") if callable(getattr(cls, name, None))]
+
+
+@contextmanager
+def as_driver() -> Iterator[None]:
+    """What is made in this context is made for the driver: its plugins' answers are noted."""
+    before = enter(DRIVER)
+    try:
+        yield
+    finally:
+        leave(before)

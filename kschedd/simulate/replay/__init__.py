@@ -1,0 +1,1 @@
+"""Replays: a recording (`kschedd.recording`) played again, exactly, or under another configuration."""

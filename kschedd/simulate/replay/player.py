@@ -1,0 +1,454 @@
+"""Player: gives a scheduling driver and a queue the calls of a recording again, one note after the other.
+
+Owns: the driver and the queue, which are the ones that the daemon and simulations run; what went from one to the other
+and was not taken yet; the objects as the scheduler saw them.  Ends: with the recording, or where it no longer fits.
+
+Where a plugin or an extender was asked within a call, the answer is one of the notes that follow. Until it comes, the
+notes before it are done: that is what went on while the plugin was waited for.
+
+Errors: ReplayDiverged where what is replayed asks for something else than was recorded.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import KubernetesVersion, kube_version
+from kschedd.config.model import Config
+from kschedd.errors import KscheddError
+from kschedd.framework.faults import PluginError, PluginTimeout
+from kschedd.framework.writes import Plan
+from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
+from kschedd.queue.operations import EventsObserved, QueueOperation
+from kschedd.queue.scheduling_queue import Recorder as MoveRecorder
+from kschedd.recording.configuration import config_of
+from kschedd.recording.notes import DRIVER, QUEUE, Kind, Note, line_of
+from kschedd.recording.reading import RecordingFile
+from kschedd.recording.recorder import EVENT_TYPES
+from kschedd.recording.values import PodRef, unpack
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.simulate.replay.plugins import ReplayedPlugin, ReplayedRegistry
+from kschedd.store.journal_reading import read_object
+from kschedd.store.log import ADDED, DELETED, WatchEvent
+
+_RECORD: Final = ("time", "pod", "attempt", "node", "feasible", "visited", "ties", "score", "message", "nominated")
+_BEGIN: Final = int(Kind.BEGIN)
+_ANSWERS: Final = (Kind.ANSWER, Kind.FAULT)
+
+
+@attrs.define(eq=False)
+class ReplayDiverged(KscheddError):
+    """The replay came to something else than the recorded run. `note`: the number of the note at which that shows."""
+
+    note: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"at note {self.note} the replay is no longer what was recorded: {self.why}"
+
+
+class _Unwound(BaseException):
+    """Ends the calls that are being done, and is no fault of theirs; `why` None: the recording is over."""
+
+    def __init__(self, why: ReplayDiverged | None) -> None:
+        self.why = why
+
+
+@attrs.define(eq=False)
+class _Attempt:
+    entry: QueuedPod
+    work: Attempt | None
+    result: ScheduleResult | FitError | None = None
+
+
+class Player:
+    """See the module. `on_effects` is told of all effects, and `on_record` of what the recorded run has of attempts."""
+
+    def __init__(
+        self,
+        recording: RecordingFile,
+        *,
+        on_effects: Callable[[Effects], None] = lambda effects: None,
+        move_recorder: MoveRecorder | None = None,
+    ) -> None:
+        header = recording.header
+        self.recording = recording
+        self.now_s = header.start_s
+        self.at = 0  # notes done
+        self.attempts = 0  # begun
+        self.version = 0  # of the store, as the scheduler has seen it
+        self.started: int | None = None  # the version up to which the cluster stood at the start
+        self.objects: dict[tuple[str, str, str], Object] = {}
+        self.pods: dict[str, Pod] = {}  # by uid
+        self.by_hand: list[str] = []  # what cannot be replayed
+        self.ended = False
+        self._on_effects = on_effects
+        self._notes: Iterator[Note] = recording.notes()
+        self._ahead: deque[Note] = deque()
+        self._answers: tuple[deque[Note], deque[Note]] = (deque(), deque())
+        self._machine = DRIVER  # whose call is being done
+        self._made: list[tuple[str, dict[str, Any]]] = []
+        self._attempt: _Attempt | None = None
+        self._released: deque[str] = deque()
+        self._operations: deque[QueueOperation] = deque()
+        self._taken = 0  # events of the first operation that were applied
+        self._popped: deque[QueuedPod] = deque()
+        self._nominated: deque[Pod] = deque()
+        self._version = kube_version(header.kube_version)
+        self.registry = ReplayedRegistry(header.plugins, self._next_made)
+        self._take_made()
+        self.driver = SchedulingDriver(
+            SchedulingMachine(
+                self._config(header.config, header.unschedulable_flush_s), registry=self.registry, seed=header.seed
+            )
+        )
+        run_by = self.driver.queue_configuration()
+        self.queue = run_by.new_queue()
+        self.queue.recorder = move_recorder
+        self.operations = run_by.new_operations(self.queue)
+        self.driver.machine.handle.evicting = self.operations.evicting
+        self._do_by_kind: dict[int, Callable[..., object]] = {
+            Kind.OBSERVE: self._observe,
+            Kind.STARTED: self._started,
+            Kind.POPPED: self._take_popped,
+            Kind.NOMINATED: self._take_nominated,
+            Kind.BEGIN: self._begin,
+            Kind.SEND: self._send,
+            Kind.BROKEN: self._broken,
+            Kind.COMPLETE: self._complete,
+            Kind.PLAN_EXECUTED: self._plan_executed,
+            Kind.PLUGIN_CALLED: self._plugin_called,
+            Kind.TICK: lambda now: self.driver.tick(self._moved(now)),
+            Kind.RESUME_DECIDED: lambda now: self.driver.resume_decided(self._moved(now)),
+            Kind.RESUME_READY: lambda now: self.driver.resume_ready(self._moved(now)),
+            Kind.RESUME_STOPPED: lambda now: self.driver.resume_stopped(self._moved(now)),
+            Kind.EVICTION_FAILED: lambda uid: self.driver.eviction_failed(self._pod(uid)),
+            Kind.TAKE: self._take_effects,
+            Kind.CHANGE_CONFIG: self._change_config,
+            Kind.UNDO_CONFIG: self._undo_config,
+            Kind.RECONFIGURE: self._reconfigure,
+            Kind.CONFIG_REFUSED: self._made.clear,
+            Kind.ALLOW: lambda uid, plugin: self.driver.allow(uid, plugin),
+            Kind.REJECT: lambda uid, plugin, reason: self.driver.reject(uid, plugin, reason),
+            Kind.ACTIVATE: lambda uids: self.driver.machine.handle.activate([self._pod(uid) for uid in uids]),
+            Kind.MADE: lambda name, packed: self._made.append((name, unpack(packed))),
+            Kind.BY_HAND: self.by_hand.append,
+            Kind.DONE: self._done,
+            Kind.APPLY: self._apply,
+            Kind.POP: self._pop,
+            Kind.FLUSH_BACKOFF: lambda now, most: self.queue.flush_backoff(now, most),
+            Kind.FLUSH_LEFTOVER: lambda now: self.queue.flush_unschedulable_leftover(now),
+            Kind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.take_nominated()),
+            Kind.MOVE_ACTIVE: self._move_active,
+            Kind.FORCE: lambda key, place, now: self.queue.force(key, SubQueue(place), now),
+            Kind.OWN: lambda first, last: None,
+        }
+
+    # -- going on -------------------------------------------------------------------------------------------------
+
+    def peek(self) -> Note | None:
+        """The next note; None at the end."""
+        if not self._ahead:
+            note = next(self._notes, None)
+            if note is None:
+                return None
+            self._ahead.append(note)
+        return self._ahead[0]
+
+    def step(self) -> bool:
+        """Do the next note; False at the end. Raises ReplayDiverged."""
+        note = self.peek()
+        if note is None:
+            self.ended = True
+            return False
+        self._ahead.popleft()
+        try:
+            self._do(note)
+        except _Unwound as end:
+            if end.why is not None:
+                raise end.why from None
+            self.ended = True
+            return False
+        return True
+
+    @property
+    def next_pod(self) -> QueuedPod | None:
+        """The pod whose attempt the next note begins; None if it is another note."""
+        note = self.peek()
+        return self.driver.head if note is not None and note[0] == _BEGIN else None
+
+    def _do(self, note: Note) -> None:
+        kind = note[0]
+        self.at += 1
+        if kind in _ANSWERS:
+            self._answers[note[1]].append(note)
+            return
+        do = self._do_by_kind.get(kind)
+        if do is None:
+            raise self._diverged(f"it has a note of kind {kind}, which this kschedd does not know")
+        before, self._machine = self._machine, _machine_of(note)
+        try:
+            do(*note[1:])
+        finally:
+            self._machine = before
+
+    def _diverged(self, why: str) -> _Unwound:
+        return _Unwound(ReplayDiverged(self.at, why))
+
+    def _moved(self, now: float) -> float:
+        self.now_s = max(self.now_s, now)
+        return now
+
+    # -- plugins ----------------------------------------------------------------------------------------------
+
+    def _take_made(self) -> None:
+        """Take what follows of plugins that were made, for a configuration that is about to be used."""
+        while (note := self.peek()) is not None and note[0] == Kind.MADE:
+            self._ahead.popleft()
+            self.at += 1
+            self._made.append((note[1], unpack(note[2])))
+        self._renew()
+
+    def _renew(self) -> None:
+        for name, described in self._made:
+            more = ["sort_key"] if described["sorts"] else []
+            self.registry.renew(name, [*described["methods"], *more])
+
+    def _next_made(self, name: str) -> ReplayedPlugin | None:
+        for place, (made, described) in enumerate(self._made):
+            if made == name:
+                del self._made[place]
+                return ReplayedPlugin(name, described, self._answer)
+        return None
+
+    def _answer(self, plugin: str, method: str) -> Any:
+        note = self._next_answer()
+        if note[0] == Kind.FAULT:
+            _, _, name, blamed, in_method, why, late = note
+            if name != plugin:
+                raise self._diverged(f"{plugin} is asked for {method}, and {name} had failed")
+            raise (PluginTimeout if late else PluginError)(blamed, in_method, why)
+        _, _, name, said, packed = note
+        if (name, said) != (plugin, method):
+            raise self._diverged(f"{plugin} is asked for {method}, and {name} had answered {said}")
+        return unpack(packed, lambda ref: self._named(ref))
+
+    def _next_answer(self) -> Note:
+        """The next answer to the machine whose call is being done; what it did before that is done before.
+
+        The notes of the other machine stay where they are: its calls may overlap with this one in any way.
+        """
+        machine = self._machine
+        known = self._answers[machine]
+        if known:
+            return known.popleft()
+        place = 0
+        while True:
+            if place == len(self._ahead):
+                note = next(self._notes, None)
+                if note is None:
+                    raise _Unwound(None)
+                self._ahead.append(note)
+            note = self._ahead[place]
+            if _machine_of(note) != machine:
+                place += 1
+                continue
+            del self._ahead[place]
+            if note[0] in _ANSWERS:
+                self.at += 1
+                return note
+            self._do(note)
+            if known:
+                return known.popleft()
+
+    def _named(self, ref: PodRef) -> Pod:
+        return self.driver.machine.cluster.pod(ref.uid) or self._pod(ref.uid)
+
+    def _pod(self, uid: str) -> Pod:
+        pod = self.pods.get(uid)
+        if pod is None:
+            raise self._diverged(f"there is no pod of uid {uid}")
+        return pod
+
+    # -- the driver -------------------------------------------------------------------------------------------
+
+    def _observe(self, now: float, events: Sequence[Any]) -> None:
+        self.driver.observe([self._event(*event) for event in events], self._moved(now))
+
+    def _event(self, code: int, kind: str, packed: bytes, version: int) -> WatchEvent:
+        new = read_object(kind, packed)
+        event_type = EVENT_TYPES[code]
+        key = kind, new.namespace, new.name
+        old = None if event_type == ADDED else self.objects.get(key)
+        if event_type == DELETED:
+            self.objects.pop(key, None)
+        else:
+            self.objects[key] = new
+        if isinstance(new, Pod):
+            self.pods[new.uid] = new
+        self.version = max(self.version, version)
+        return WatchEvent(event_type, old, new, version)
+
+    def _started(self, version: int) -> None:
+        self.started = self.version = version
+        self.driver.observed = version
+
+    def _take_popped(self, count: int) -> None:
+        if len(self._popped) < count:
+            raise self._diverged(f"{count} pods were popped, and there are {len(self._popped)}")
+        self.driver.popped([self._popped.popleft() for _ in range(count)])
+
+    def _take_nominated(self, count: int) -> None:
+        if len(self._nominated) < count:
+            raise self._diverged(f"{count} pods were nominated, and there are {len(self._nominated)}")
+        self.driver.nominated([self._nominated.popleft() for _ in range(count)])
+
+    def _begin(self, now: float, uid: str) -> None:
+        entry = self.driver.next_popped(self._moved(now))
+        if entry is None or entry.uid != uid:
+            pod = self.pods.get(uid)
+            there = "no pod" if entry is None else entry.key
+            raise self._diverged(f"the next attempt was that of {uid if pod is None else pod.key}, and is of {there}")
+        self.attempts += 1
+        self._attempt = _Attempt(entry, None)
+        try:
+            self._attempt.work = self.driver.begin(entry)
+        except Exception:  # the attempt's: what it came to is noted
+            return
+
+    def _send(self, packed: bytes | None) -> None:
+        attempt = self._attempt
+        if attempt is None or attempt.work is None:
+            raise self._diverged("an attempt went on, and there is none")
+        answers: Any = None if packed is None else unpack(packed, self._named)
+        try:
+            attempt.work.send(answers)
+        except StopIteration as end:
+            attempt.result = end.value
+        except Exception:  # the attempt's: what it came to is noted
+            return
+
+    def _broken(self, packed: bytes) -> None:
+        attempt = self._attempt
+        if attempt is None:
+            raise self._diverged("an attempt was broken off, and there is none")
+        if attempt.work is not None:
+            attempt.work.close()
+        result = self.driver.broken(attempt.entry, PluginError("", "", ""))
+        attempt.result = attrs.evolve(result, status=unpack(packed))
+
+    def _complete(self, now: float, took_s: float) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is None or attempt.result is None:
+            raise self._diverged("an attempt was complete, and is not")
+        self.driver.complete_attempt(attempt.entry, attempt.result, self._moved(now), took_s)
+
+    def _plan_executed(self, uid: str, packed: bytes | None, now: float) -> None:
+        cycle = self.driver.binding_cycles.get(uid)
+        if cycle is None or cycle.plan is None:
+            raise self._diverged(f"a plan of the binding of {uid} was executed, and there is none")
+        self.driver.plan_executed(uid, None if packed is None else unpack(packed), self._moved(now))
+
+    def _plugin_called(self, uid: str, packed: bytes | None, now: float) -> None:
+        cycle = self.driver.binding_cycles.get(uid)
+        if cycle is None or cycle.call is None:
+            raise self._diverged(f"a plugin was called for the binding of {uid}, and none is")
+        answer = None if packed is None else unpack(packed, self._named)
+        if isinstance(answer, Plan) and answer.ready is not None:
+            plugin = getattr(cycle.call, "plugin", "")
+            answer = attrs.evolve(answer, ready=lambda cluster: self._answer(plugin, "ready"))
+        self.driver.plugin_called(uid, answer, self._moved(now))
+
+    def _take_effects(self, recorded: Sequence[Sequence[Any]]) -> None:
+        effects = self.driver.take_effects()
+        self._released.extend(effects.released)
+        self._operations.extend(effects.queue)
+        self._on_effects(effects)
+        self._compare(effects.records, recorded)
+
+    def _compare(self, records: Sequence[AttemptRecord], recorded: Sequence[Sequence[Any]]) -> None:
+        for record, expected in zip(records, recorded, strict=False):
+            if (found := list(line_of(record))) != expected:
+                what = [
+                    f"{name} was {was!r} and is {now!r}"
+                    for name, was, now in zip(_RECORD, expected, found, strict=False)
+                    if was != now
+                ]
+                raise self._diverged(f"attempt {expected[2]} of {expected[1]}: {'; '.join(what)}")
+        if len(records) != len(recorded):
+            raise self._diverged(f"{len(recorded)} attempts had ended, and {len(records)} have")
+
+    def _config(self, text: str, flush_s: int) -> Config:
+        catalogue = {**IN_TREE, **self.registry.catalogue()}
+        return config_of(text, catalogue, self.kube_version, self.recording.header.feature_gates, flush_s)
+
+    @property
+    def kube_version(self) -> KubernetesVersion:
+        return self._version
+
+    def _change_config(self, text: str, flush_s: int, what: str, now: float) -> None:
+        self._renew()
+        self.driver.change_config(self._config(text, flush_s), what, self._moved(now))
+        self._made.clear()
+
+    def _undo_config(self) -> None:
+        self._renew()
+        self.driver.undo_config_change()
+        self._made.clear()
+
+    def _reconfigure(self, text: str, flush_s: int) -> None:
+        self._renew()
+        self.driver.reconfigure(self._config(text, flush_s))
+        self._made.clear()
+
+    # -- the queue --------------------------------------------------------------------------------------------
+
+    def _done(self, now: int) -> None:
+        if not self._released:
+            raise self._diverged("a pod was no longer in flight, and none is released")
+        self.queue.done(self._released.popleft(), now)
+
+    def _apply(self, now: int, size: int) -> None:
+        if not self._operations:
+            raise self._diverged("an operation was applied to the queue, and there is none")
+        operation = self._operations[0]
+        if not isinstance(operation, EventsObserved):
+            if size >= 0:
+                raise self._diverged(f"events were told to the queue, and it is {type(operation).__name__}")
+            self._operations.popleft()
+            self.operations.apply(operation, now)
+            return
+        first, self._taken = self._taken, self._taken + size
+        if self._taken >= len(operation.events):
+            self._operations.popleft()
+            self._taken = 0
+        if size != len(operation.events):
+            operation = attrs.evolve(operation, events=operation.events[first : first + size])
+        self.operations.apply(operation, now)
+
+    def _pop(self, now: int) -> None:
+        self._moved(now / SECOND)
+        entry = self.queue.pop(now)
+        if entry is not None:
+            self._popped.append(entry)
+
+    def _move_active(self, now: int, keys: Sequence[str]) -> None:
+        entries = [self.queue.entry(key) for key in keys]
+        self.queue.activate([entry.pod for entry in entries if entry is not None], now)
+
+
+def _machine_of(note: Note) -> int:
+    """Whose call, or answer, it is."""
+    kind = note[0]
+    if kind in _ANSWERS:
+        return int(note[1])
+    return QUEUE if Kind.DONE <= kind < Kind.ANSWER else DRIVER

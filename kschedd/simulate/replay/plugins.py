@@ -1,0 +1,97 @@
+"""ReplayedPlugin: in the place of an out-of-tree plugin, with the answers that it gave when the run was recorded.
+
+Nothing of the plugin's code is run, and none is needed. Whoever asks outside the replay, such as an explanation, hears
+that there are recorded answers only.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import NodeTable
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import ClusterEvent, ClusterEventWithHint
+from kschedd.framework.faults import PluginError
+from kschedd.framework.guard import PluginGuard
+from kschedd.framework.guarded import GuardedPlugin, GuardedRegistry
+from kschedd.framework.handle import Handle
+from kschedd.framework.registry import PluginLoadError
+
+Answer = Callable[[str, str], Any]
+"""What the recording has for a plugin and its method, next. Raises PluginError as the plugin's guard did."""
+
+_ELSEWHERE: Final[Any] = object()  # its node plugins ran in worker processes
+
+
+class ReplayedPlugin(GuardedPlugin):
+    """See the module. `described`: what it was when it was made."""
+
+    def __init__(self, name: str, described: Mapping[str, Any], answer: Answer) -> None:
+        self.name = name
+        self.guard = PluginGuard(name)
+        self.depends_on = described["depends_on"]
+        self.pre_score_by_signature = described["pre_score_by_signature"]
+        self.worker_processes = described["worker_processes"]
+        self.elsewhere = _ELSEWHERE if described["elsewhere"] else None
+        self._answer = answer
+        own: Any = self
+        methods = [*described["methods"], *(["sort_key"] if described["sorts"] else [])]
+        for method in methods:
+            setattr(own, method, self._answering(method))
+        if described["events"] is not None:
+            events = [self._registered(*one) for one in described["events"]]
+            own.events_to_register = lambda: events
+
+    def _answering(self, method: str) -> Callable[..., Any]:
+        def answering(*args: Any) -> Any:
+            return self._answer(self.name, method)
+
+        answering.__name__ = method
+        return answering
+
+    def _registered(self, event: ClusterEvent, hints: bool, by_signature: bool) -> ClusterEventWithHint:
+        return ClusterEventWithHint(event, self._answering("hint") if hints else None, by_signature)
+
+    def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
+        return self._answer(self.name, "batch")
+
+    def call_elsewhere(
+        self, method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Sequence[int]
+    ) -> list[Any]:
+        answers: list[Any] = self._answer(self.name, "elsewhere")
+        return answers
+
+    def ready(self, ready: Callable[..., Any]) -> Callable[[Any], Any]:
+        """A plan's `ready`: what it had answered each time."""
+        return lambda cluster: self._answer(self.name, "ready")
+
+
+class ReplayedRegistry(GuardedRegistry):
+    """Its out-of-tree plugins are replayed ones. `made` gives the next of that name; None where there is none."""
+
+    def __init__(self, methods: Mapping[str, Sequence[str]], made: Callable[[str], ReplayedPlugin | None]) -> None:
+        super().__init__({name: _class(name, its) for name, its in methods.items()})
+        self._plugin_made = made
+
+    def renew(self, name: str, methods: Sequence[str]) -> None:
+        """The plugin is made anew by the next configuration that has it."""
+        self.added[name] = _class(name, methods)
+
+    def make(self, name: str, args: Any, handle: Handle) -> Any:
+        if name not in self.added:
+            return super().make(name, args, handle)
+        plugin = self._plugin_made(name)
+        if plugin is None:
+            raise PluginLoadError(
+                "recording", f"has the answers of {name}, and not its code: it can be asked nothing new"
+            )
+        return plugin
+
+
+def _class(name: str, methods: Sequence[str]) -> type[Any]:
+    """A class with these methods, by which the configuration knows where the plugin takes part."""
+
+    def refuse(self: Any, *args: Any) -> Any:
+        raise PluginError(name, "", "a recorded plugin answers in the replay only")
+
+    return type(name, (), {"name": name, **dict.fromkeys(methods, refuse)})
