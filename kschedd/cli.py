@@ -31,6 +31,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "kubeconfig": ("kschedd.commands.kubeconfig", "what Kubernetes' clients need to talk to the daemon's REST API"),
     "repl": ("kschedd.commands.repl", "talk to the daemon with completion, history and a status bar; or run a script"),
     "simulate": ("kschedd.commands.simulate", "place pods offline in virtual time"),
+    "replay": ("kschedd.commands.replay", "a recorded run again, exactly"),
     "check": ("kschedd.commands.check", "would these manifests fit into that cluster: for pull requests and CI"),
     "mcp": ("kschedd.commands.mcp", "serve an assistant with tools over the cluster (Model Context Protocol)"),
     "test": ("kschedd.commands.test", "run scenarios and say which of their expectations do not hold"),

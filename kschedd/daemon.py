@@ -78,7 +78,7 @@ from kschedd.object_faults import ObjectRef
 from kschedd.printing.safe import safe
 from kschedd.recording.driver import RecordedDriver
 from kschedd.recording.plugins import RecordedRegistry
-from kschedd.recording.recorder import Recorder
+from kschedd.recording.recorder import RunRecorder
 from kschedd.recording.wiring import RecordOptions, as_driver, header_of
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -148,7 +148,7 @@ async def cluster_actors(
     clock = clock or Clock.started()
     plain = registry or Registry()
     processes = WorkerProcesses(start_limit_s=plain.start_limit_s)
-    recorder = None if record is None else Recorder(record.file)
+    recorder = None if record is None else RunRecorder(record.file)
     registry = (GuardedRegistry if recorder is None else RecordedRegistry)(
         plain.added,
         limit_s=plugin_limit_s,
@@ -275,6 +275,7 @@ async def cluster_actors(
         stops,
         controller_actors,
         () if kept is None else tuple(store.set_aside),
+        recorder,
     )
     failure: BaseException | None = None
     with closing(processes), nullcontext() if recorder is None else closing(recorder):
@@ -393,6 +394,7 @@ class DaemonOptions:
     schedulers: Mapping[str, str] = {}  # of pods' schedulerName: the profile as by which they are scheduled
     speed: float = REAL  # seconds of the cluster in a real one; 0: virtual
     start_s: float | None = None  # the time at the first start; None: EPOCH where time is virtual, else the machine's
+    record_file: Path | None = None  # a new file, into which the run is recorded
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
 
 
@@ -500,6 +502,9 @@ async def _serve(
                 clock=started_clock(options, mark),
                 mark_time=_nowhere if mark is None else mark.write,
                 verbosity=options.verbosity,
+                record=None
+                if options.record_file is None
+                else RecordOptions(options.record_file, options.controller_options, options.without, version()),
             )
         )
         audit = None if options.audit is None else await opened.enter_async_context(_audit_log(options.audit))

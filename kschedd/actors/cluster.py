@@ -20,6 +20,7 @@ from kschedd.actors.time_control import TimeControl
 from kschedd.controllers.controller import Controller
 from kschedd.garbage_collection import collection_postponed
 from kschedd.object_faults import ObjectFault
+from kschedd.recording.recorder import RecordingState, RunRecorder
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.fork import DriverSnapshot
@@ -48,6 +49,10 @@ class LiveCluster:
     stops: Bulletin  # numbers of the debugger's changes
     _controllers: Sequence[ControllerActor] = ()  # read between two of their turns
     _set_aside: Sequence[SetAside] = ()  # objects the store did not restore
+    _recorder: RunRecorder | None = None
+
+    def recording(self) -> RecordingState | None:
+        return None if self._recorder is None else self._recorder.state()
 
     async def faults(self) -> list[ObjectFault]:
         """The objects that a component of the cluster currently fails to process."""

@@ -39,6 +39,12 @@ def add_parser(subparsers: Any) -> None:
     add_dump_flags(parser)
     parser.add_argument("--state", type=path_value, metavar="DIR", help="keep a journal here; default: in memory only")
     parser.add_argument(
+        "--record",
+        type=path_value,
+        metavar="FILE",
+        help="record the run into a new file, which `kschedd replay` plays again",
+    )
+    parser.add_argument(
         "--drop-damaged", action="store_true", help="set a damaged journal aside and go on with what is whole of it"
     )
     parser.add_argument(
@@ -357,6 +363,7 @@ def run(options: argparse.Namespace) -> int:
         feature_gates=gates_of(options),
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
         drop_damaged=options.drop_damaged,
+        record_file=options.record,
         origin=tuple(options.origin),
         keep_secrets=options.keep_secrets,
         schedulers=dict(options.scheduler),

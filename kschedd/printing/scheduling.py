@@ -192,6 +192,7 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         ("Socket", _text(info.get("socket"))),
         ("Profiles", ", ".join(map(str, info.get("profiles") or ()))),
         ("Journal", _text(info.get("journal"), "off (in memory)")),
+        *_recording(info.get("recording")),
         ("Seed", _text(info.get("seed"))),
         ("Objects", _objects(info.get("objects") or {}, style)),
         ("Nodes", _text(status.get("nodes"))),
@@ -252,3 +253,11 @@ def _rate(value: Any) -> str:
     if not isinstance(value, int | float):
         return "0"
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _recording(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    if state is None:
+        return []
+    if state["failure"]:
+        return [("Recording", f"ENDED: {state['failure']} ({state['file']} has {state['notes']:,} notes)")]
+    return [("Recording", f"{state['file']}, {state['notes']:,} notes, {state['bytes']:,} bytes")]

@@ -11,14 +11,15 @@ from typing import Any
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.model import Config
+from kschedd.extenders.calls import ExtenderCall
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.operations import Reconfigured
 from kschedd.recording.configuration import text_of
-from kschedd.recording.notes import DRIVER, Kind, line_of
+from kschedd.recording.notes import DRIVER, NoteKind, line_of
 from kschedd.recording.queue import RecordedConfiguration
-from kschedd.recording.recorder import Recorder, enter, leave, stream
+from kschedd.recording.recorder import RunRecorder, enter, leave, stream
 from kschedd.recording.values import pack
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.breakpoints import StopPoint
@@ -26,6 +27,7 @@ from kschedd.scheduling.config_changes import ConfigChange
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.work import Work
@@ -35,7 +37,7 @@ from kschedd.store.log import WatchEvent
 class RecordedDriver(SchedulingDriver):
     """See the module."""
 
-    def __init__(self, machine: SchedulingMachine, recorder: Recorder) -> None:
+    def __init__(self, machine: SchedulingMachine, recorder: RunRecorder) -> None:
         self._recorder = recorder
         self._observed = 0
         self._began_s = 0.0
@@ -62,36 +64,36 @@ class RecordedDriver(SchedulingDriver):
     @observed.setter
     def observed(self, version: int) -> None:
         if not self._observed and version:
-            self._recorder.note((Kind.STARTED, version))
+            self._recorder.note((NoteKind.STARTED, version))
         self._observed = version
 
     def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
-        self._call((Kind.OBSERVE, now, events), super().observe, events, now)
+        self._call((NoteKind.OBSERVE, now, events), super().observe, events, now)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def popped(self, entries: Sequence[QueuedPod]) -> None:
-        self._call((Kind.POPPED, len(entries)), super().popped, entries)
+        self._call((NoteKind.POPPED, len(entries)), super().popped, entries)
 
     def nominated(self, pods: Sequence[Pod]) -> None:
         if pods:
-            self._call((Kind.NOMINATED, len(pods)), super().nominated, pods)
+            self._call((NoteKind.NOMINATED, len(pods)), super().nominated, pods)
 
     def next_popped(self, now: float = 0.0) -> QueuedPod | None:
         self._began_s = now
         return super().next_popped(now)
 
     def begin(self, entry: QueuedPod) -> Attempt | None:
-        attempt: Attempt | None = self._call((Kind.BEGIN, self._began_s, entry.uid), super().begin, entry)
+        attempt: Attempt | None = self._call((NoteKind.BEGIN, self._began_s, entry.uid), super().begin, entry)
         return None if attempt is None else self._noted(attempt)
 
     def _noted(self, work: Work[Any]) -> Work[Any]:
         """The attempt, with a note of what it is sent, but for what lets it go on from where it was stopped."""
         answers: Any = None
-        stopped = False
+        asked: Any = None
         while True:
-            if not stopped:
-                self._recorder.note((Kind.SEND, None if answers is None else pack(list(answers))))
+            if not isinstance(asked, StopPoint):
+                self._recorder.note((NoteKind.SEND, _from_outside(asked, answers)))
             before = enter(DRIVER)
             try:
                 asked = work.send(answers)
@@ -99,19 +101,18 @@ class RecordedDriver(SchedulingDriver):
                 return end.value
             finally:
                 leave(before)
-            stopped = isinstance(asked, StopPoint)
             answers = yield asked
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         result = super().broken(entry, fault)
-        self._recorder.note((Kind.BROKEN, pack(result.status)))
+        self._recorder.note((NoteKind.BROKEN, pack(result.status)))
         return result
 
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> AssumedPod | FailedAttempt:
         outcome: AssumedPod | FailedAttempt = self._call(
-            (Kind.COMPLETE, now, took_s), super().complete_attempt, entry, result, now, took_s
+            (NoteKind.COMPLETE, now, took_s), super().complete_attempt, entry, result, now, took_s
         )
         return outcome
 
@@ -125,7 +126,7 @@ class RecordedDriver(SchedulingDriver):
             try:
                 asked = work.send(answers)
             except StopIteration as end:
-                self._recorder.note((Kind.COMPLETE, max(now, self.debugger.now_s), took_s))
+                self._recorder.note((NoteKind.COMPLETE, max(now, self.debugger.now_s), took_s))
                 outcome: AssumedPod | FailedAttempt = end.value
                 return outcome
             finally:
@@ -134,47 +135,47 @@ class RecordedDriver(SchedulingDriver):
 
     def by_hand(self, what: str) -> None:
         """The attempt that is stopped is changed by somebody."""
-        self._recorder.note((Kind.BY_HAND, what))
+        self._recorder.note((NoteKind.BY_HAND, what))
         super().by_hand(what)
 
     def eviction_failed(self, pod: Pod) -> None:
-        self._call((Kind.EVICTION_FAILED, pod.uid), super().eviction_failed, pod)
+        self._call((NoteKind.EVICTION_FAILED, pod.uid), super().eviction_failed, pod)
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
         packed = None if failure is None else pack(failure)
-        self._call((Kind.PLAN_EXECUTED, uid, packed, now), super().plan_executed, uid, failure, now)
+        self._call((NoteKind.PLAN_EXECUTED, uid, packed, now), super().plan_executed, uid, failure, now)
 
     def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
         packed = None if answer is None else pack(answer)
-        self._call((Kind.PLUGIN_CALLED, uid, packed, now), super().plugin_called, uid, answer, now)
+        self._call((NoteKind.PLUGIN_CALLED, uid, packed, now), super().plugin_called, uid, answer, now)
 
     def tick(self, now: float) -> None:
-        self._call((Kind.TICK, now), super().tick, now)
+        self._call((NoteKind.TICK, now), super().tick, now)
 
     def resume_decided(self, now: float) -> None:
-        self._call((Kind.RESUME_DECIDED, now), super().resume_decided, now)
+        self._call((NoteKind.RESUME_DECIDED, now), super().resume_decided, now)
 
     def resume_ready(self, now: float) -> None:
-        self._call((Kind.RESUME_READY, now), super().resume_ready, now)
+        self._call((NoteKind.RESUME_READY, now), super().resume_ready, now)
 
     def resume_stopped(self, now: float) -> None:
-        self._call((Kind.RESUME_STOPPED, now), super().resume_stopped, now)
+        self._call((NoteKind.RESUME_STOPPED, now), super().resume_stopped, now)
 
     def allow(self, uid: str, plugin: str) -> bool:
-        allowed: bool = self._call((Kind.ALLOW, uid, plugin), super().allow, uid, plugin)
+        allowed: bool = self._call((NoteKind.ALLOW, uid, plugin), super().allow, uid, plugin)
         return allowed
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
-        rejected: bool = self._call((Kind.REJECT, uid, plugin, reason), super().reject, uid, plugin, reason)
+        rejected: bool = self._call((NoteKind.REJECT, uid, plugin, reason), super().reject, uid, plugin, reason)
         return rejected
 
     # -- effects ----------------------------------------------------------------------------------------------
 
     def take_effects(self) -> Effects:
         effects = super().take_effects()
-        self._recorder.note((Kind.TAKE, [line_of(record) for record in effects.records]))
+        self._recorder.note((NoteKind.TAKE, [line_of(record) for record in effects.records]))
         self._recorder.wake()
         return effects
 
@@ -186,16 +187,16 @@ class RecordedDriver(SchedulingDriver):
     def reconfigure(self, config: Config) -> Config:
         if stream() is not None:
             return super().reconfigure(config)  # of a change
-        before: Config = self._changed((Kind.RECONFIGURE, *self._written(config)), super().reconfigure, config)
+        before: Config = self._changed((NoteKind.RECONFIGURE, *self._written(config)), super().reconfigure, config)
         return before
 
     def change_config(self, config: Config, what: str, now: float) -> ConfigChange:
-        note = Kind.CHANGE_CONFIG, *self._written(config), what, now
+        note = NoteKind.CHANGE_CONFIG, *self._written(config), what, now
         change: ConfigChange = self._changed(note, super().change_config, config, what, now)
         return change
 
     def undo_config_change(self) -> ConfigChange:
-        change: ConfigChange = self._changed((Kind.UNDO_CONFIG,), super().undo_config_change)
+        change: ConfigChange = self._changed((NoteKind.UNDO_CONFIG,), super().undo_config_change)
         return change
 
     def _written(self, config: Config) -> tuple[str, int]:
@@ -208,9 +209,17 @@ class RecordedDriver(SchedulingDriver):
         try:
             done = change(*args)
         except Exception:
-            self._recorder.note((Kind.CONFIG_REFUSED,))
+            self._recorder.note((NoteKind.CONFIG_REFUSED,))
             raise
         finally:
             leave(before)
         self._recorder.note(note)
         return done
+
+
+def _from_outside(asked: Any, answers: Any) -> bytes | None:
+    """The answers of out-of-tree plugins and extenders; in-tree plugins are asked again by a replay."""
+    outside = [isinstance(shard, PluginBatch | ExtenderCall) for shard in asked or ()]
+    if not any(outside):
+        return None
+    return pack([answer if out else None for answer, out in zip(answers, outside, strict=True)])

@@ -1,7 +1,7 @@
 """The file of a recording: a mark, then frames, each with its length, number and checksum.
 
     KSCHEDD-RECORDING\\n  1\\n          the mark and the format's number, as text
-    frame 0                           the header (`Header`)
+    frame 0                           the header (`RecordingHeader`)
     frame 1 ...                       notes (`notes`), one after the other, compressed
     last frame                        END: how the recording ended
 
@@ -39,7 +39,7 @@ class RecordingError(KscheddError):
 
 
 @attrs.frozen
-class Header:
+class RecordingHeader:
     """What a run began with. `config` is a KubeSchedulerConfiguration; what flags say is beside it."""
 
     kschedd: str  # the version that recorded it
@@ -59,7 +59,7 @@ class Header:
         return packed
 
     @classmethod
-    def read(cls, body: bytes, file: str) -> "Header":
+    def read(cls, body: bytes, file: str) -> "RecordingHeader":
         """Fields that this version does not know are left out. Raises RecordingError."""
         try:
             fields: dict[str, Any] = msgpack.unpackb(body)

@@ -15,7 +15,7 @@ from kschedd.scheduling.records import AttemptRecord
 Note = tuple[Any, ...]
 
 
-class Kind(IntEnum):
+class NoteKind(IntEnum):
     """What a note says; its values are in the comment. Numbers are the file's: they are never used again."""
 
     # of the driver
@@ -24,7 +24,7 @@ class Kind(IntEnum):
     POPPED = 3  # number of entries, in the order in which the queue handed them out
     NOMINATED = 4  # number of pods, likewise
     BEGIN = 5  # now, uid
-    SEND = 6  # answers to what the attempt had yielded, packed; None where it has just begun
+    SEND = 6  # answers of out-of-tree plugins and extenders that the attempt had asked for, packed; None without any
     BROKEN = 7  # status packed: the attempt was broken off, and this is what it came to
     COMPLETE = 8  # now, seconds it took
     PLAN_EXECUTED = 9  # uid, status packed, now

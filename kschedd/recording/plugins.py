@@ -18,15 +18,15 @@ from kschedd.framework.events import ClusterEventWithHint
 from kschedd.framework.faults import PluginError, PluginTimeout
 from kschedd.framework.guarded import GUARDED_METHODS, GuardedPlugin, GuardedRegistry
 from kschedd.framework.handle import Handle
-from kschedd.recording.notes import DRIVER, Kind
-from kschedd.recording.recorder import Recorder, enter, leave, stream
+from kschedd.recording.notes import DRIVER, NoteKind
+from kschedd.recording.recorder import RunRecorder, enter, leave, stream
 from kschedd.recording.values import pack
 
 
 class RecordedRegistry(GuardedRegistry):
     """As GuardedRegistry; `recorder` is set right after it is made."""
 
-    recorder: Recorder
+    recorder: RunRecorder
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
         plugin = super().make(name, args, handle)
@@ -36,7 +36,7 @@ class RecordedRegistry(GuardedRegistry):
         return plugin
 
 
-def _have_noted(plugin: GuardedPlugin, recorder: Recorder) -> None:
+def _have_noted(plugin: GuardedPlugin, recorder: RunRecorder) -> None:
     own: Any = plugin
     name = plugin.name
 
@@ -50,13 +50,13 @@ def _have_noted(plugin: GuardedPlugin, recorder: Recorder) -> None:
                 said = call(*args)
             except PluginError as fault:
                 late = isinstance(fault, PluginTimeout)
-                recorder.note((Kind.FAULT, machine, name, fault.plugin, fault.method, fault.why, late))
+                recorder.note((NoteKind.FAULT, machine, name, fault.plugin, fault.method, fault.why, late))
                 raise
             finally:
                 leave(machine)
             if isinstance(said, np.ndarray):
                 said = said.copy()  # the caller may write into its own
-            recorder.note((Kind.ANSWER, machine, name, method, pack(said)))
+            recorder.note((NoteKind.ANSWER, machine, name, method, pack(said)))
             return said
 
         noting.__name__ = method
@@ -92,4 +92,4 @@ def _have_noted(plugin: GuardedPlugin, recorder: Recorder) -> None:
         if registered is None
         else [(one.event, one.hint is not None, one.by_signature) for one in registered],
     }
-    recorder.note((Kind.MADE, name, pack(described)))
+    recorder.note((NoteKind.MADE, name, pack(described)))

@@ -13,40 +13,40 @@ from kschedd.api.pods import Pod
 from kschedd.queue.entry import QueuedPod, SubQueue
 from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import SchedulingQueue
-from kschedd.recording.notes import QUEUE, Kind
-from kschedd.recording.recorder import Recorder, enter, leave, stream
+from kschedd.recording.notes import QUEUE, NoteKind
+from kschedd.recording.recorder import RunRecorder, enter, leave, stream
 
 
 class RecordedQueue(SchedulingQueue):
     """See the module."""
 
-    noted_by: Recorder
+    noted_by: RunRecorder
 
     def done(self, uid: str, now: int) -> None:
         if stream() is None:
-            self.noted_by.note((Kind.DONE, now))
+            self.noted_by.note((NoteKind.DONE, now))
         super().done(uid, now)
 
     def pop(self, now: int) -> QueuedPod | None:
-        popped: QueuedPod | None = self._call((Kind.POP, now), super().pop, now)
+        popped: QueuedPod | None = self._call((NoteKind.POP, now), super().pop, now)
         return popped
 
     def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
-        moved: list[QueuedPod] = self._call((Kind.FLUSH_BACKOFF, now, most), super().flush_backoff, now, most)
+        moved: list[QueuedPod] = self._call((NoteKind.FLUSH_BACKOFF, now, most), super().flush_backoff, now, most)
         return moved
 
     def flush_unschedulable_leftover(self, now: int) -> list[QueuedPod]:
-        moved: list[QueuedPod] = self._call((Kind.FLUSH_LEFTOVER, now), super().flush_unschedulable_leftover, now)
+        moved: list[QueuedPod] = self._call((NoteKind.FLUSH_LEFTOVER, now), super().flush_unschedulable_leftover, now)
         return moved
 
     def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
         given = list(pods)
-        note = Kind.MOVE_ACTIVE, now, [pod.key for pod in given]
+        note = NoteKind.MOVE_ACTIVE, now, [pod.key for pod in given]
         moved: list[QueuedPod] = self._call(note, super().activate, given, now)
         return moved
 
     def force(self, key: str, place: SubQueue, now: int) -> bool:
-        forced: bool = self._call((Kind.FORCE, key, place.value, now), super().force, key, place, now)
+        forced: bool = self._call((NoteKind.FORCE, key, place.value, now), super().force, key, place, now)
         return forced
 
     def _call(self, note: tuple[Any, ...], call: Any, *args: Any) -> Any:
@@ -61,16 +61,16 @@ class RecordedQueue(SchedulingQueue):
 
 
 class RecordedOperations(QueueOperations):
-    noted_by: Recorder
+    noted_by: RunRecorder
 
     def take_nominated(self) -> tuple[Pod, ...]:
         if self.nominated:
-            self.noted_by.note((Kind.TAKE_NOMINATED,))
+            self.noted_by.note((NoteKind.TAKE_NOMINATED,))
         return super().take_nominated()
 
     def apply(self, operation: QueueOperation, now: int) -> None:
         size = len(operation.events) if isinstance(operation, EventsObserved) else -1
-        self.noted_by.note((Kind.APPLY, now, size))
+        self.noted_by.note((NoteKind.APPLY, now, size))
         before = enter(QUEUE)
         try:
             super().apply(operation, now)
@@ -80,10 +80,10 @@ class RecordedOperations(QueueOperations):
 
 @attrs.frozen(eq=False)
 class RecordedConfiguration(Reconfigured):
-    recorder: Recorder
+    recorder: RunRecorder
 
     @classmethod
-    def of(cls, plain: Reconfigured, recorder: Recorder) -> Self:
+    def of(cls, plain: Reconfigured, recorder: RunRecorder) -> Self:
         fields = {field.name: getattr(plain, field.name) for field in attrs.fields(Reconfigured)}
         return cls(**fields, recorder=recorder)
 

@@ -20,8 +20,8 @@ from kschedd.recording.format import (
     MARK,
     MOST_BYTES,
     NOTES,
-    Header,
     RecordingError,
+    RecordingHeader,
     checksum,
     frame_head,
 )
@@ -30,10 +30,11 @@ from kschedd.recording.notes import Note
 
 @attrs.define(eq=False)
 class RecordingFile:
-    """`notes` may be called once; after the last one `broken` says why it ends before its end, "" if it does not."""
+    """A context manager: the file is open meanwhile. `notes` may be called once. After them `broken` says why it
+    ends before its end, "" if it does not."""
 
     path: Path
-    header: Header
+    header: RecordingHeader
     _file: IO[bytes]
     _at: int  # bytes read so far
     broken: str = ""
@@ -51,13 +52,19 @@ class RecordingFile:
         except OSError as fault:
             file.close()
             raise RecordingError(str(path), f"cannot be read: {fault.strerror}") from fault
-        reading = cls(path, Header("", "", 0, 0.0, "", {}, 0, b"", [], {}), file, len(mark) + len(number))
+        reading = cls(path, RecordingHeader("", "", 0, 0.0, "", {}, 0, b"", [], {}), file, len(mark) + len(number))
         try:
             reading._begin(mark, number)
         except BaseException:
             file.close()
             raise
         return reading
+
+    def __enter__(self) -> "RecordingFile":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     def _begin(self, mark: bytes, number: bytes) -> None:
         name = str(self.path)
@@ -69,20 +76,14 @@ class RecordingFile:
         body = self._frame(0, HEADER)
         if body is None:
             raise RecordingError(name, f"has no whole header ({self.broken}): nothing of it can be replayed")
-        self.header = Header.read(body, name)
+        self.header = RecordingHeader.read(body, name)
 
     def notes(self) -> Iterator[Note]:
         """All that are whole, in order."""
-        number = 0
-        try:
-            while not self.broken:
-                number += 1
-                body = self._frame(number, NOTES)
-                if body is None:
-                    return
-                yield from self._notes(body)
-        finally:
-            self._file.close()
+        number = 1
+        while (body := self._frame(number, NOTES)) is not None:
+            yield from self._notes(body)
+            number += 1
 
     def _notes(self, body: bytes) -> Iterator[Note]:
         unpacker = msgpack.Unpacker(use_list=True, strict_map_key=False, max_buffer_size=MOST_BYTES)

@@ -1,4 +1,4 @@
-"""Recorder: takes notes of a run and writes them to a file, in a thread of its own.
+"""RunRecorder: takes notes of a run and writes them to a file, in a thread of its own.
 
 Owns: the notes that are not written yet, the thread, the file.  Ends: with `close`, or when the file cannot be written;
 then that is logged, `failure` says why, and no more notes are taken: the run goes on.
@@ -21,8 +21,8 @@ import msgpack
 import structlog
 
 from kschedd.framework.handle import Handle
-from kschedd.recording.format import END, FORMAT, HEADER, MARK, NOTES, Header, RecordingError, frame
-from kschedd.recording.notes import Kind, Note
+from kschedd.recording.format import END, FORMAT, HEADER, MARK, NOTES, RecordingError, RecordingHeader, frame
+from kschedd.recording.notes import Note, NoteKind
 from kschedd.store.log import ADDED, DELETED, MODIFIED, EventType, WatchEvent
 
 log = structlog.get_logger("kschedd.recording")
@@ -49,7 +49,7 @@ class RecordingState:
     failure: str
 
 
-class Recorder:
+class RunRecorder:
     """See the module. `open_file` opens a new file for writing."""
 
     def __init__(self, path: Path, open_file: Callable[[Path], IO[bytes]] = lambda path: path.open("xb")) -> None:
@@ -66,7 +66,7 @@ class Recorder:
         self.note: Callable[[Note], None] = self._notes.append
         self._open = open_file
 
-    def begin(self, header: Header) -> None:
+    def begin(self, header: RecordingHeader) -> None:
         """Write the header, and from now on what is noted. Raises RecordingError."""
         self.began_s = header.start_s
         try:
@@ -97,7 +97,7 @@ class Recorder:
 
     def own(self, first: int, last: int) -> None:
         """The cluster's own controllers, or the scheduler, made these writes."""
-        self.note((Kind.OWN, first, last))
+        self.note((NoteKind.OWN, first, last))
 
     def watch_handle(self, handle: Handle) -> None:
         """Note what out-of-tree plugins have the scheduler do, by themselves, and not by what they answer."""
@@ -105,17 +105,17 @@ class Recorder:
 
         def noted_allow(uid: str, plugin: str) -> bool:
             if stream() is None:
-                self.note((Kind.ALLOW, uid, plugin))
+                self.note((NoteKind.ALLOW, uid, plugin))
             return allow(uid, plugin)
 
         def noted_reject(uid: str, plugin: str, reason: str) -> bool:
             if stream() is None:
-                self.note((Kind.REJECT, uid, plugin, reason))
+                self.note((NoteKind.REJECT, uid, plugin, reason))
             return reject(uid, plugin, reason)
 
         def noted_activate(pods: Any) -> None:
             if stream() is None:
-                self.note((Kind.ACTIVATE, [pod.uid for pod in pods]))
+                self.note((NoteKind.ACTIVATE, [pod.uid for pod in pods]))
             activate(pods)
 
         handle.allow, handle.reject, handle.activate = noted_allow, noted_reject, noted_activate
@@ -155,7 +155,7 @@ class Recorder:
             self._written += count
 
     def _packed(self, note: Note) -> bytes:
-        if note[0] == Kind.OBSERVE:
+        if note[0] == NoteKind.OBSERVE:
             note = (note[0], note[1], [self._event(event) for event in note[2]])
         packed: bytes = self._pack(note)
         return packed

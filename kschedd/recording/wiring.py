@@ -13,7 +13,7 @@ from kschedd.controllers.options import ControllerOptions
 from kschedd.framework.guarded import GUARDED_METHODS
 from kschedd.framework.registry import Registry
 from kschedd.recording.configuration import text_of
-from kschedd.recording.format import Header
+from kschedd.recording.format import RecordingHeader
 from kschedd.recording.notes import DRIVER
 from kschedd.recording.recorder import enter, leave
 from kschedd.recording.values import pack
@@ -29,8 +29,8 @@ class RecordOptions:
     kschedd: str = ""  # the version
 
 
-def header_of(options: RecordOptions, config: Config, registry: Registry, seed: int, start_s: float) -> Header:
-    return Header(
+def header_of(options: RecordOptions, config: Config, registry: Registry, seed: int, start_s: float) -> RecordingHeader:
+    return RecordingHeader(
         options.kschedd,
         config.version.name,
         seed,

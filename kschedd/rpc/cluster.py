@@ -19,6 +19,7 @@ from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move
 from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.recording.recorder import RecordingState
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
@@ -123,6 +124,9 @@ class ClusterBackend(Protocol):
 
     @property
     def epoch(self) -> str: ...
+
+    def recording(self) -> RecordingState | None:
+        """How the recording of this run is doing; None if it is not recorded."""
 
     async def snapshot(self) -> ClusterSnapshot:
         """What a fork of the cluster goes on from."""

@@ -51,10 +51,12 @@ class DaemonMethods:
                 reads=True,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
-                "resource_version, epoch, journal, read_only, faults, plugins, limits: {max_request_body_bytes, "
-                "max_object_bytes}}`; epoch names the history that versions count in; journal is its file, null if "
-                "objects are kept in memory only; read_only says why the journal cannot be written now, so that writes "
-                "are refused, null if it can; faults are the objects that cannot be handled now, each `{kind, "
+                "resource_version, epoch, journal, read_only, recording, faults, plugins, limits: "
+                "{max_request_body_bytes, max_object_bytes}}`; epoch names the history that versions count in; journal "
+                "is its file, null if objects are kept in memory only; read_only says why the journal cannot be "
+                "written now, so that writes are refused, null if it can; recording is `{file, bytes, notes, since_s, "
+                "failure}`: what was written of this run's recording, and why it has ended, empty as long as it goes "
+                "on; null without one; faults are the objects that cannot be handled now, each `{kind, "
                 "namespace, name, component, why, count, first_s, last_s, retry_s}`: what part of the daemon raised "
                 "what, how often, and when it tries again (seconds since the epoch; null: at the next start); "
                 "plugins are the calls of out-of-tree plugins and of extenders, each `{name, call, calls, p50_ms, "
@@ -96,6 +98,7 @@ class DaemonMethods:
         config = await cluster.scheduler.query(lambda owner: owner.machine.config)
         counted = await cluster.store.do(_counted)
         unwritable = await cluster.store.condition()
+        recording = cluster.recording()
         limits = {"max_object_bytes": await cluster.store.do(lambda store: store.max_object_bytes)}
         return {
             "version": self._daemon.version,
@@ -109,6 +112,7 @@ class DaemonMethods:
             "epoch": cluster.epoch,
             "journal": None if cluster.journal is None else str(cluster.journal),
             "read_only": None if unwritable is None else str(unwritable),
+            "recording": None if recording is None else attrs.asdict(recording),
             "faults": as_maps(await cluster.faults()),
             "plugins": await cluster.scheduler.query(_costs),
             "limits": {"max_request_body_bytes": self._daemon.max_request_body_bytes, **limits},

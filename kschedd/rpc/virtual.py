@@ -36,6 +36,7 @@ from kschedd.queue.entry import Move, QueuedPod
 from kschedd.queue.history import both
 from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.recording.recorder import RecordingState
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError, wire_error
 from kschedd.rpc.methods_daemon import DaemonState
@@ -192,6 +193,9 @@ class VirtualCluster:
 
     async def snapshot(self) -> ClusterSnapshot:
         return self.engine.snapshot()
+
+    def recording(self) -> RecordingState | None:
+        return None
 
     async def faults(self) -> list[ObjectFault]:
         return list(self.engine.machine.faults.faults())

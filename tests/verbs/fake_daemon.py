@@ -471,6 +471,7 @@ class FakeDaemon:
             "epoch": "e1",
             "journal": None,
             "read_only": None,
+            "recording": None,
             "plugins": [],
             "faults": [],
             "limits": {"max_request_body_bytes": 3145728, "max_object_bytes": 1572864},

@@ -2,6 +2,9 @@
 
 import json
 
+from kschedd.printing.scheduling import status_text
+from kschedd.printing.terminal_style import TerminalStyle
+
 
 def test_explain_says_where_why_and_by_which_points(typed) -> None:
     assert typed("explain web-1") == 0
@@ -117,3 +120,15 @@ def test_every_verb_has_help_and_no_two_share_a_name(typed) -> None:
     for name in BY_NAME:
         assert typed(f"{name} --help") == 0
         assert "usage: " in typed.out
+
+
+def test_status_says_how_a_recording_is_doing(daemon) -> None:
+    recording = {"file": "/tmp/r.rec", "bytes": 12345, "notes": 678, "since_s": 0.0, "failure": ""}
+    info = daemon.daemon_info()
+    assert "Recording:  /tmp/r.rec, 678 notes, 12,345 bytes\n" in status_text(
+        {**info, "recording": recording}, {}, TerminalStyle()
+    )
+    ended = {**recording, "failure": "No space left on device"}
+    assert "Recording:  ENDED: No space left on device (/tmp/r.rec has 678 notes)\n" in status_text(
+        {**info, "recording": ended}, {}, TerminalStyle()
+    )

@@ -21,18 +21,20 @@ from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import KubernetesVersion, kube_version
 from kschedd.config.model import Config
 from kschedd.errors import KscheddError
+from kschedd.extenders.calls import ExtenderCall
 from kschedd.framework.faults import PluginError, PluginTimeout
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.queue.operations import EventsObserved, QueueOperation
 from kschedd.queue.scheduling_queue import Recorder as MoveRecorder
 from kschedd.recording.configuration import config_of
-from kschedd.recording.notes import DRIVER, QUEUE, Kind, Note, line_of
+from kschedd.recording.notes import DRIVER, QUEUE, Note, NoteKind, line_of
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import EVENT_TYPES
 from kschedd.recording.values import PodRef, unpack
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
@@ -41,8 +43,8 @@ from kschedd.store.journal_reading import read_object
 from kschedd.store.log import ADDED, DELETED, WatchEvent
 
 _RECORD: Final = ("time", "pod", "attempt", "node", "feasible", "visited", "ties", "score", "message", "nominated")
-_BEGIN: Final = int(Kind.BEGIN)
-_ANSWERS: Final = (Kind.ANSWER, Kind.FAULT)
+_BEGIN: Final = int(NoteKind.BEGIN)
+_ANSWERS: Final = (NoteKind.ANSWER, NoteKind.FAULT)
 
 
 @attrs.define(eq=False)
@@ -67,17 +69,17 @@ class _Unwound(BaseException):
 class _Attempt:
     entry: QueuedPod
     work: Attempt | None
+    asked: Any = None  # what it has yielded
     result: ScheduleResult | FitError | None = None
 
 
 class Player:
-    """See the module. `on_effects` is told of all effects, and `on_record` of what the recorded run has of attempts."""
+    """See the module."""
 
     def __init__(
         self,
         recording: RecordingFile,
         *,
-        on_effects: Callable[[Effects], None] = lambda effects: None,
         move_recorder: MoveRecorder | None = None,
     ) -> None:
         header = recording.header
@@ -91,7 +93,7 @@ class Player:
         self.pods: dict[str, Pod] = {}  # by uid
         self.by_hand: list[str] = []  # what cannot be replayed
         self.ended = False
-        self._on_effects = on_effects
+        self._told: list[Callable[[Effects], None]] = []
         self._notes: Iterator[Note] = recording.notes()
         self._ahead: deque[Note] = deque()
         self._answers: tuple[deque[Note], deque[Note]] = (deque(), deque())
@@ -117,43 +119,47 @@ class Player:
         self.operations = run_by.new_operations(self.queue)
         self.driver.machine.handle.evicting = self.operations.evicting
         self._do_by_kind: dict[int, Callable[..., object]] = {
-            Kind.OBSERVE: self._observe,
-            Kind.STARTED: self._started,
-            Kind.POPPED: self._take_popped,
-            Kind.NOMINATED: self._take_nominated,
-            Kind.BEGIN: self._begin,
-            Kind.SEND: self._send,
-            Kind.BROKEN: self._broken,
-            Kind.COMPLETE: self._complete,
-            Kind.PLAN_EXECUTED: self._plan_executed,
-            Kind.PLUGIN_CALLED: self._plugin_called,
-            Kind.TICK: lambda now: self.driver.tick(self._moved(now)),
-            Kind.RESUME_DECIDED: lambda now: self.driver.resume_decided(self._moved(now)),
-            Kind.RESUME_READY: lambda now: self.driver.resume_ready(self._moved(now)),
-            Kind.RESUME_STOPPED: lambda now: self.driver.resume_stopped(self._moved(now)),
-            Kind.EVICTION_FAILED: lambda uid: self.driver.eviction_failed(self._pod(uid)),
-            Kind.TAKE: self._take_effects,
-            Kind.CHANGE_CONFIG: self._change_config,
-            Kind.UNDO_CONFIG: self._undo_config,
-            Kind.RECONFIGURE: self._reconfigure,
-            Kind.CONFIG_REFUSED: self._made.clear,
-            Kind.ALLOW: lambda uid, plugin: self.driver.allow(uid, plugin),
-            Kind.REJECT: lambda uid, plugin, reason: self.driver.reject(uid, plugin, reason),
-            Kind.ACTIVATE: lambda uids: self.driver.machine.handle.activate([self._pod(uid) for uid in uids]),
-            Kind.MADE: lambda name, packed: self._made.append((name, unpack(packed))),
-            Kind.BY_HAND: self.by_hand.append,
-            Kind.DONE: self._done,
-            Kind.APPLY: self._apply,
-            Kind.POP: self._pop,
-            Kind.FLUSH_BACKOFF: lambda now, most: self.queue.flush_backoff(now, most),
-            Kind.FLUSH_LEFTOVER: lambda now: self.queue.flush_unschedulable_leftover(now),
-            Kind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.take_nominated()),
-            Kind.MOVE_ACTIVE: self._move_active,
-            Kind.FORCE: lambda key, place, now: self.queue.force(key, SubQueue(place), now),
-            Kind.OWN: lambda first, last: None,
+            NoteKind.OBSERVE: self._observe,
+            NoteKind.STARTED: self._started,
+            NoteKind.POPPED: self._take_popped,
+            NoteKind.NOMINATED: self._take_nominated,
+            NoteKind.BEGIN: self._begin,
+            NoteKind.SEND: self._send,
+            NoteKind.BROKEN: self._broken,
+            NoteKind.COMPLETE: self._complete,
+            NoteKind.PLAN_EXECUTED: self._plan_executed,
+            NoteKind.PLUGIN_CALLED: self._plugin_called,
+            NoteKind.TICK: lambda now: self.driver.tick(self._moved(now)),
+            NoteKind.RESUME_DECIDED: lambda now: self.driver.resume_decided(self._moved(now)),
+            NoteKind.RESUME_READY: lambda now: self.driver.resume_ready(self._moved(now)),
+            NoteKind.RESUME_STOPPED: lambda now: self.driver.resume_stopped(self._moved(now)),
+            NoteKind.EVICTION_FAILED: lambda uid: self.driver.eviction_failed(self._pod(uid)),
+            NoteKind.TAKE: self._take_effects,
+            NoteKind.CHANGE_CONFIG: self._change_config,
+            NoteKind.UNDO_CONFIG: self._undo_config,
+            NoteKind.RECONFIGURE: self._reconfigure,
+            NoteKind.CONFIG_REFUSED: self._made.clear,
+            NoteKind.ALLOW: lambda uid, plugin: self.driver.allow(uid, plugin),
+            NoteKind.REJECT: lambda uid, plugin, reason: self.driver.reject(uid, plugin, reason),
+            NoteKind.ACTIVATE: lambda uids: self.driver.machine.handle.activate([self._pod(uid) for uid in uids]),
+            NoteKind.MADE: lambda name, packed: self._made.append((name, unpack(packed))),
+            NoteKind.BY_HAND: self.by_hand.append,
+            NoteKind.DONE: self._done,
+            NoteKind.APPLY: self._apply,
+            NoteKind.POP: self._pop,
+            NoteKind.FLUSH_BACKOFF: lambda now, most: self.queue.flush_backoff(now, most),
+            NoteKind.FLUSH_LEFTOVER: lambda now: self.queue.flush_unschedulable_leftover(now),
+            NoteKind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.take_nominated()),
+            NoteKind.MOVE_ACTIVE: self._move_active,
+            NoteKind.FORCE: lambda key, place, now: self.queue.force(key, SubQueue(place), now),
+            NoteKind.OWN: lambda first, last: None,
         }
 
     # -- going on -------------------------------------------------------------------------------------------------
+
+    def on_effects(self, told: Callable[[Effects], None]) -> None:
+        """Have it told of all effects from now on."""
+        self._told.append(told)
 
     def peek(self) -> Note | None:
         """The next note; None at the end."""
@@ -212,7 +218,7 @@ class Player:
 
     def _take_made(self) -> None:
         """Take what follows of plugins that were made, for a configuration that is about to be used."""
-        while (note := self.peek()) is not None and note[0] == Kind.MADE:
+        while (note := self.peek()) is not None and note[0] == NoteKind.MADE:
             self._ahead.popleft()
             self.at += 1
             self._made.append((note[1], unpack(note[2])))
@@ -232,7 +238,7 @@ class Player:
 
     def _answer(self, plugin: str, method: str) -> Any:
         note = self._next_answer()
-        if note[0] == Kind.FAULT:
+        if note[0] == NoteKind.FAULT:
             _, _, name, blamed, in_method, why, late = note
             if name != plugin:
                 raise self._diverged(f"{plugin} is asked for {method}, and {name} had failed")
@@ -329,9 +335,9 @@ class Player:
         attempt = self._attempt
         if attempt is None or attempt.work is None:
             raise self._diverged("an attempt went on, and there is none")
-        answers: Any = None if packed is None else unpack(packed, self._named)
+        said = None if packed is None else unpack(packed, self._named)
         try:
-            attempt.work.send(answers)
+            attempt.asked = attempt.work.send(_answers(attempt.asked, said))
         except StopIteration as end:
             attempt.result = end.value
         except Exception:  # the attempt's: what it came to is noted
@@ -372,7 +378,8 @@ class Player:
         effects = self.driver.take_effects()
         self._released.extend(effects.released)
         self._operations.extend(effects.queue)
-        self._on_effects(effects)
+        for told in self._told:
+            told(effects)
         self._compare(effects.records, recorded)
 
     def _compare(self, records: Sequence[AttemptRecord], recorded: Sequence[Sequence[Any]]) -> None:
@@ -451,4 +458,16 @@ def _machine_of(note: Note) -> int:
     kind = note[0]
     if kind in _ANSWERS:
         return int(note[1])
-    return QUEUE if Kind.DONE <= kind < Kind.ANSWER else DRIVER
+    return QUEUE if NoteKind.DONE <= kind < NoteKind.ANSWER else DRIVER
+
+
+def _answers(asked: Any, said: Sequence[Any] | None) -> Any:
+    """What an attempt is answered: as recorded, and in-tree plugins are asked again."""
+    if asked is None:
+        return None
+    if said is None:
+        return [shard() for shard in asked]
+    return [
+        answer if isinstance(shard, PluginBatch | ExtenderCall) else shard()
+        for shard, answer in zip(asked, said, strict=True)
+    ]

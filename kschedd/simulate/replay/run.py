@@ -1,0 +1,142 @@
+"""A recording replayed up to some moment, with the log of its decisions."""
+
+import difflib
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.durations import DurationError, parse_duration
+from kschedd.api.times import seconds
+from kschedd.errors import KscheddError
+from kschedd.queue.entry import SECOND
+from kschedd.recording.notes import Note, NoteKind
+from kschedd.scheduling.effects import Effects
+from kschedd.simulate.engine import LoggedAttempt
+from kschedd.simulate.replay.player import Player
+from kschedd.store.times import stamp
+
+#: which of a note's values is the time, by its kind
+_TIME_AT: Final = {
+    **dict.fromkeys((NoteKind.OBSERVE, NoteKind.BEGIN, NoteKind.COMPLETE, NoteKind.TICK), 1),
+    **dict.fromkeys((NoteKind.RESUME_DECIDED, NoteKind.RESUME_READY, NoteKind.RESUME_STOPPED), 1),
+    **dict.fromkeys((NoteKind.PLAN_EXECUTED, NoteKind.PLUGIN_CALLED), 3),
+    NoteKind.CHANGE_CONFIG: 4,
+    **dict.fromkeys(
+        (NoteKind.APPLY, NoteKind.POP, NoteKind.FLUSH_BACKOFF, NoteKind.FLUSH_LEFTOVER, NoteKind.MOVE_ACTIVE), 1
+    ),
+    NoteKind.FORCE: 3,
+}
+_SIMILAR: Final = 3
+
+
+@attrs.define(eq=False)
+class StopError(KscheddError):
+    """A moment that cannot be read, or to which the recording does not come."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return self.why
+
+
+@attrs.frozen
+class StopAt:
+    """Where a replay stops: before the first note later than `time_s`, after so many attempts, before the attempt of a
+    pod (`attempt`: its number; 0: the first that is recorded). Without any: at the end."""
+
+    time_s: float | None = None
+    attempts: int | None = None
+    pod: str = ""
+    attempt: int = 0
+
+    @classmethod
+    def parse(cls, until: str | None, to: str | None, start_s: float) -> "StopAt":
+        """`until`: a number of attempts, a duration since the start of the run, or a time. Raises StopError."""
+        if until is not None and to is not None:
+            raise StopError("--until and --to: give one of them")
+        if to is not None:
+            pod, _, number = to.partition("#")
+            if number and not (number.isascii() and number.isdigit()):
+                raise StopError(f"--to {to!r}: POD or POD#ATTEMPT is expected, such as web/app-1#2")
+            return cls(pod=pod if "/" in pod else f"default/{pod}", attempt=int(number or 0))
+        if until is None:
+            return cls()
+        if until.isascii() and until.isdigit():
+            return cls(attempts=int(until))
+        try:
+            return cls(time_s=start_s + parse_duration(until))
+        except DurationError:
+            pass
+        try:
+            return cls(time_s=seconds(until))
+        except ValueError:
+            raise StopError(
+                f"--until {until[:60]!r}: a number of attempts is expected, a duration since the start such as 1m30s, "
+                "or a time such as 2025-01-01T00:00:00Z"
+            ) from None
+
+
+class Replay:
+    """A player and the log of the decisions so far. `on_decision` is told of each attempt, in order."""
+
+    def __init__(self, player: Player, on_decision: Callable[[LoggedAttempt], None] = lambda attempt: None) -> None:
+        self.player = player
+        self.placed = self.failed = 0
+        self._on_decision = on_decision
+        self._start_s = player.recording.header.start_s
+        self._tried: dict[str, int] = {}  # the attempts of each pod that were begun
+        player.on_effects(self._decided)
+
+    def _decided(self, effects: Effects) -> None:
+        for record in effects.records:
+            if not record.of_binding:
+                self.placed += bool(record.node)
+                self.failed += not record.node
+                self._on_decision(LoggedAttempt.of(record, self._start_s))
+
+    def run(self, stop: StopAt) -> None:
+        """Raises ReplayDiverged; StopError where the recording ends before."""
+        while not self._there(stop):
+            if not self.player.step():
+                self._missed(stop)
+                return
+
+    def _there(self, stop: StopAt) -> bool:
+        player = self.player
+        if stop.attempts is not None:
+            return self.placed + self.failed >= stop.attempts
+        if stop.time_s is not None:
+            note = player.peek()
+            at = None if note is None else time_of(note)
+            return at is not None and at > stop.time_s
+        entry = player.next_pod
+        if entry is None:
+            return False
+        number = self._tried[entry.key] = entry.attempts
+        return entry.key == stop.pod and stop.attempt in (0, number)
+
+    def _missed(self, stop: StopAt) -> None:
+        player = self.player
+        ends = f"the recording ends at {stamp(player.now_s)}, {player.now_s - self._start_s:.3f} s after its start"
+        if stop.attempts is not None:
+            raise StopError(f"--until {stop.attempts}: {ends}, with {self.placed + self.failed} attempts")
+        if stop.time_s is not None:
+            raise StopError(f"--until {stamp(stop.time_s)}: {ends}")
+        if not stop.pod:
+            return
+        tried = self._tried.get(stop.pod)
+        if tried is not None:
+            raise StopError(f"--to {stop.pod}#{stop.attempt}: the last attempt of that pod in the recording is {tried}")
+        close = difflib.get_close_matches(stop.pod, self._tried, n=_SIMILAR)
+        hint = f"; similar: {', '.join(close)}" if close else ""
+        raise StopError(f"--to {stop.pod}: the recording has no attempt of such a pod{hint}")
+
+
+def time_of(note: Note) -> float | None:
+    """When it happened, if it says that: seconds since the epoch."""
+    place = _TIME_AT.get(note[0])
+    if place is None:
+        return None
+    at: Any = note[place]
+    return at / SECOND if NoteKind.DONE <= note[0] < NoteKind.ANSWER else float(at)

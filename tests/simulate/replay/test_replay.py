@@ -1,0 +1,134 @@
+"""A recorded run replayed: the same decisions, byte for byte, whatever plugins, threads and preemption did."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kschedd.config.load import config_from_raw
+from kschedd.recording.format import RecordingHeader
+from kschedd.recording.notes import NoteKind
+from kschedd.recording.reading import RecordingFile
+from kschedd.simulate.decisions import line
+from kschedd.simulate.replay.player import Player
+from kschedd.simulate.replay.run import Replay, StopAt, StopError
+from tests.extenders.servers import serving
+from tests.simulate.replay.live import busy_run, moody
+
+
+def header_of(file: Path) -> RecordingHeader:
+    with RecordingFile.open(file) as recording:
+        return recording.header
+
+
+def replayed(file: Path, stop: StopAt | None = None) -> tuple[str, Player]:
+    lines: list[str] = []
+    with RecordingFile.open(file) as recording:
+        player = Player(recording)
+        Replay(player, lambda attempt: lines.append(line(attempt))).run(stop or StopAt())
+    return "".join(lines), player
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_run_comes_out_as_it_was(tmp_path: Path, seed: int) -> None:
+    live = await busy_run(tmp_path / "r", seed)
+    log, player = replayed(tmp_path / "r")
+    assert log.startswith(live)
+    assert live.count("\n") > 40
+    assert player.ended
+    assert player.recording.broken == ""
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_plugins_are_not_needed_for_it(tmp_path: Path, seed: int) -> None:
+    config, registry = moody()
+    live = await busy_run(tmp_path / "r", seed, config, registry)
+    log, _ = replayed(tmp_path / "r")
+    assert log.startswith(live)
+    with RecordingFile.open(tmp_path / "r") as recording:
+        kinds = {note[0] for note in recording.notes()}
+    assert kinds >= {NoteKind.MADE, NoteKind.ANSWER, NoteKind.PLUGIN_CALLED, NoteKind.RESUME_DECIDED}
+
+
+async def test_another_process_with_other_hashes_writes_the_same_log(tmp_path: Path) -> None:
+    config, registry = moody()
+    live = await busy_run(tmp_path / "r", 9, config, registry)
+    here, _ = replayed(tmp_path / "r")
+    command = [sys.executable, "-m", "kschedd.cli", "replay", str(tmp_path / "r"), "--decisions", str(tmp_path / "log")]
+    env = {**os.environ, "PYTHONHASHSEED": "4711"}
+    done = await trio.run_process(command, env=env, capture_stdout=True, capture_stderr=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    there = (tmp_path / "log").read_text()
+    assert there == here
+    assert there.startswith(live)
+
+
+async def test_extenders_are_not_needed_for_it(tmp_path: Path) -> None:
+    turns: list[int] = []
+
+    def choose(args: dict[str, Any]) -> dict[str, Any]:
+        turns.append(1)
+        names = args["NodeNames"]
+        return {"NodeNames": names[len(turns) % len(names) :], "FailedNodes": {names[0]: "not now"}}
+
+    verbs = {
+        "filter": choose,
+        "score": lambda args: [{"Host": name, "Score": len(turns) % 7} for name in args["NodeNames"]],
+    }
+    with serving(verbs) as extender:
+        settings = {"urlPrefix": extender.url, "nodeCacheCapable": True, "httpTimeout": "30s", "weight": 3}
+        raw = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "extenders": [{**settings, "filterVerb": "filter", "prioritizeVerb": "score"}],
+        }
+        live = await busy_run(tmp_path / "r", 4, config_from_raw(raw), pods=15)
+    log, _ = replayed(tmp_path / "r")
+    assert log.startswith(live)
+    assert "not now" in log or turns
+
+
+async def test_it_stops_where_it_is_told_to(tmp_path: Path) -> None:
+    await busy_run(tmp_path / "r", 2)
+    whole, _ = replayed(tmp_path / "r")
+    log, player = replayed(tmp_path / "r", StopAt(attempts=7))
+    assert whole.startswith(log)
+    assert player.attempts >= 7
+    log, player = replayed(tmp_path / "r", StopAt(pod="default/large"))
+    assert whole.startswith(log)
+    assert '"default/large"' not in log
+    assert player.driver.head is not None
+    assert (player.driver.head.key, player.driver.head.attempts) == ("default/large", 1)
+    header = header_of(tmp_path / "r")
+    log, player = replayed(tmp_path / "r", StopAt.parse("0.2s", None, header.start_s))
+    assert whole.startswith(log)
+    assert player.now_s <= header.start_s + 0.2
+
+
+async def test_a_moment_that_it_does_not_come_to_is_said(tmp_path: Path) -> None:
+    await busy_run(tmp_path / "r", 2, pods=3)
+    header = header_of(tmp_path / "r")
+    for stop, why in (
+        (StopAt(pod="default/larger"), "no attempt of such a pod; similar: default/large"),
+        (StopAt(pod="default/large", attempt=99), "the last attempt of that pod in the recording is"),
+        (StopAt(attempts=1000), "after its start, with"),
+        (StopAt.parse("9h", None, header.start_s), "the recording ends at"),
+    ):
+        with pytest.raises(StopError, match=why):
+            replayed(tmp_path / "r", stop)
+
+
+@pytest.mark.parametrize(
+    ("until", "to", "why"),
+    [
+        pytest.param("3", "web", "give one of them", id="both"),
+        pytest.param("soon", None, "a number of attempts is expected", id="no-moment"),
+        pytest.param(None, "web#first", "POD or POD#ATTEMPT is expected", id="no-attempt"),
+    ],
+)
+def test_a_moment_that_is_none_is_refused(until: str | None, to: str | None, why: str) -> None:
+    with pytest.raises(StopError, match=why):
+        StopAt.parse(until, to, 0.0)
