@@ -87,6 +87,16 @@ class RecordedDriver(SchedulingDriver):
         attempt: Attempt | None = self._call((NoteKind.BEGIN, self._began_s, entry.uid), super().begin, entry)
         return None if attempt is None else self._noted(attempt)
 
+    def group_cycle(self, entry: QueuedPod, clock: Callable[[], float]) -> Work[None]:
+        self._recorder.note((NoteKind.GROUP_CYCLE, self._began_s, entry.uid))
+
+        def noted_clock() -> float:
+            now = clock()
+            self._recorder.note((NoteKind.ANSWER, DRIVER, "", "clock", pack(now)))
+            return now
+
+        return self._noted(super().group_cycle(entry, noted_clock))
+
     def _noted(self, work: Work[Any]) -> Work[Any]:
         """The attempt, with a note of what it is sent, but for what lets it go on from where it was stopped."""
         answers: Any = None
@@ -105,7 +115,8 @@ class RecordedDriver(SchedulingDriver):
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         result = super().broken(entry, fault)
-        self._recorder.note((NoteKind.BROKEN, pack(result.status)))
+        if stream() is None:
+            self._recorder.note((NoteKind.BROKEN, pack(result.status)))
         return result
 
     def complete_attempt(

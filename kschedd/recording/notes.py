@@ -44,6 +44,7 @@ class NoteKind(IntEnum):
     MADE = 23  # an out-of-tree plugin: name, its description packed
     CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins made for it are of no use
     BY_HAND = 25  # what an attempt that was stopped was changed by; it cannot be replayed
+    GROUP_CYCLE = 26  # now, uid of the first of the popped pods of a PodGroup; SEND follows, and no COMPLETE
     # of the queue; times in nanoseconds
     DONE = 32  # now
     APPLY = 33  # now, events of the operation that this part has (-1: the whole operation)
@@ -53,8 +54,9 @@ class NoteKind(IntEnum):
     TAKE_NOMINATED = 37
     MOVE_ACTIVE = 38  # now, keys
     FORCE = 39  # key, place, now
+    POP_GROUP = 40  # now: the others of the group of the pod that was popped last
     # of both
-    ANSWER = 48  # stream, plugin, method, answer packed
+    ANSWER = 48  # stream, plugin, method, answer packed; plugin "" is the clock
     FAULT = 49  # stream, plugin, method, why, whether it came too late
     # of the store
     OWN = 56  # first and last version of writes by the cluster's own controllers and the scheduler

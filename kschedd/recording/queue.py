@@ -31,6 +31,12 @@ class RecordedQueue(SchedulingQueue):
         popped: QueuedPod | None = self._call((NoteKind.POP, now), super().pop, now)
         return popped
 
+    def pop_others_of_group(self, popped: QueuedPod, now: int) -> list[QueuedPod]:
+        if not popped.pod.pod_group:
+            return []
+        others: list[QueuedPod] = self._call((NoteKind.POP_GROUP, now), super().pop_others_of_group, popped, now)
+        return others
+
     def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
         moved: list[QueuedPod] = self._call((NoteKind.FLUSH_BACKOFF, now, most), super().flush_backoff, now, most)
         return moved

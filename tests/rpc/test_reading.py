@@ -16,8 +16,8 @@ capacity.compare capacity.nodes capacity.pods config.changes config.check config
 config.values daemon.clients daemon.info debug.break_list debug.state debug.watch debug.where events.list
 events.watch fork.diff fork.export fork.list metrics.get nodes.leaving nodes.usage nodes.zones objects.get
 objects.kinds objects.list objects.watch plugins.list queue.list queue.pod report.page rpc.authenticate
-rpc.methods rpc.ping scheduler.config scheduler.decisions scheduler.explain scheduler.status scheduler.watch
-stream.cancel time.get waiting.list
+rpc.methods rpc.ping scheduler.config scheduler.decisions scheduler.explain scheduler.explain_group
+scheduler.status scheduler.watch stream.cancel time.get waiting.list
 """.split()
 TABLE = method_table(daemon_methods(cast(ClusterBackend, None), cast(DaemonState, None)))
 READER = Caller(User("eve", (READ_ONLY,)))

@@ -37,13 +37,14 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.work import Work
 from kschedd.simulate.replay.plugins import ReplayedPlugin, ReplayedRegistry
 from kschedd.store.journal_reading import read_object
 from kschedd.store.log import ADDED, DELETED, WatchEvent
 
 _RECORD: Final = ("time", "pod", "attempt", "node", "feasible", "visited", "ties", "score", "message", "nominated")
-_BEGIN: Final = int(NoteKind.BEGIN)
+_BEGINNINGS: Final = (NoteKind.BEGIN, NoteKind.GROUP_CYCLE)
 _ANSWERS: Final = (NoteKind.ANSWER, NoteKind.FAULT)
 
 
@@ -68,7 +69,7 @@ class _Unwound(BaseException):
 @attrs.define(eq=False)
 class _Attempt:
     entry: QueuedPod
-    work: Attempt | None
+    work: Work[Any] | None
     asked: Any = None  # what it has yielded
     result: ScheduleResult | FitError | None = None
 
@@ -124,6 +125,7 @@ class Player:
             NoteKind.POPPED: self._take_popped,
             NoteKind.NOMINATED: self._take_nominated,
             NoteKind.BEGIN: self._begin,
+            NoteKind.GROUP_CYCLE: self._group_cycle,
             NoteKind.SEND: self._send,
             NoteKind.BROKEN: self._broken,
             NoteKind.COMPLETE: self._complete,
@@ -147,6 +149,7 @@ class Player:
             NoteKind.DONE: self._done,
             NoteKind.APPLY: self._apply,
             NoteKind.POP: self._pop,
+            NoteKind.POP_GROUP: self._pop_group,
             NoteKind.FLUSH_BACKOFF: lambda now, most: self.queue.flush_backoff(now, most),
             NoteKind.FLUSH_LEFTOVER: lambda now: self.queue.flush_unschedulable_leftover(now),
             NoteKind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.take_nominated()),
@@ -190,7 +193,7 @@ class Player:
     def next_pod(self) -> QueuedPod | None:
         """The pod whose attempt the next note begins; None if it is another note."""
         note = self.peek()
-        return self.driver.head if note is not None and note[0] == _BEGIN else None
+        return self.driver.head if note is not None and note[0] in _BEGINNINGS else None
 
     def _do(self, note: Note) -> None:
         kind = note[0]
@@ -319,17 +322,28 @@ class Player:
         self.driver.nominated([self._nominated.popleft() for _ in range(count)])
 
     def _begin(self, now: float, uid: str) -> None:
+        entry = self._next_popped(now, uid)
+        self._attempt = _Attempt(entry, None)
+        try:
+            self._attempt.work = self.driver.begin(entry)
+        except Exception:  # the attempt's: what it came to is noted
+            return
+
+    def _next_popped(self, now: float, uid: str) -> QueuedPod:
         entry = self.driver.next_popped(self._moved(now))
         if entry is None or entry.uid != uid:
             pod = self.pods.get(uid)
             there = "no pod" if entry is None else entry.key
             raise self._diverged(f"the next attempt was that of {uid if pod is None else pod.key}, and is of {there}")
         self.attempts += 1
-        self._attempt = _Attempt(entry, None)
-        try:
-            self._attempt.work = self.driver.begin(entry)
-        except Exception:  # the attempt's: what it came to is noted
-            return
+        return entry
+
+    def _group_cycle(self, now: float, uid: str) -> None:
+        entry = self._next_popped(now, uid)
+        self._attempt = _Attempt(entry, self.driver.group_cycle(entry, self._clock))
+
+    def _clock(self) -> float:
+        return self._moved(self._answer("", "clock"))
 
     def _send(self, packed: bytes | None) -> None:
         attempt = self._attempt
@@ -447,6 +461,11 @@ class Player:
         entry = self.queue.pop(now)
         if entry is not None:
             self._popped.append(entry)
+
+    def _pop_group(self, now: int) -> None:
+        if not self._popped:
+            raise self._diverged("the others of a pod's group were popped, and no pod was")
+        self._popped.extend(self.queue.pop_others_of_group(self._popped[-1], now))
 
     def _move_active(self, now: int, keys: Sequence[str]) -> None:
         entries = [self.queue.entry(key) for key in keys]

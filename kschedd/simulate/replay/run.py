@@ -18,7 +18,7 @@ from kschedd.store.times import stamp
 
 #: which of a note's values is the time, by its kind
 _TIME_AT: Final = {
-    **dict.fromkeys((NoteKind.OBSERVE, NoteKind.BEGIN, NoteKind.COMPLETE, NoteKind.TICK), 1),
+    **dict.fromkeys((NoteKind.OBSERVE, NoteKind.BEGIN, NoteKind.GROUP_CYCLE, NoteKind.COMPLETE, NoteKind.TICK), 1),
     **dict.fromkeys((NoteKind.RESUME_DECIDED, NoteKind.RESUME_READY, NoteKind.RESUME_STOPPED), 1),
     **dict.fromkeys((NoteKind.PLAN_EXECUTED, NoteKind.PLUGIN_CALLED), 3),
     NoteKind.CHANGE_CONFIG: 4,

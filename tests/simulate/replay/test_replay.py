@@ -3,20 +3,37 @@
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import trio
 
-from kschedd.config.load import config_from_raw
+from kschedd.api.pods import Pod
+from kschedd.config.changes import with_percentage
+from kschedd.config.kube_versions import V1_36
+from kschedd.config.load import config_from_raw, default_config
+from kschedd.daemon import cluster_actors
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.status import Code, Status
+from kschedd.queue.entry import SubQueue
 from kschedd.recording.format import RecordingHeader
 from kschedd.recording.notes import NoteKind
 from kschedd.recording.reading import RecordingFile
+from kschedd.recording.wiring import RecordOptions
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.simulate.decisions import line
 from kschedd.simulate.replay.player import Player
 from kschedd.simulate.replay.run import Replay, StopAt, StopError
+from tests.actors.clusters import comes_to, node, placed, pod, rejected, with_plugins
 from tests.extenders.servers import serving
 from tests.simulate.replay.live import busy_run, moody
+
+
+class Gatekeeper:
+    name: ClassVar = "Gatekeeper"
+
+    def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, float]:
+        return Status(Code.WAIT), 600.0
 
 
 def header_of(file: Path) -> RecordingHeader:
@@ -89,6 +106,53 @@ async def test_extenders_are_not_needed_for_it(tmp_path: Path) -> None:
     log, _ = replayed(tmp_path / "r")
     assert log.startswith(live)
     assert "not now" in log or turns
+
+
+async def test_a_gang_is_placed_together_again(tmp_path: Path) -> None:
+    config = default_config(version=V1_36, feature_gates={"GenericWorkload": True, "GangScheduling": True})
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang", "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+    }
+    async with cluster_actors(config, seed=1, record=RecordOptions(tmp_path / "r")) as cluster:
+        await cluster.store.create(node("n1"))
+        await cluster.store.create(group)
+        for name in ("a", "b", "c"):
+            await cluster.store.create(pod(name, schedulingGroup={"podGroupName": "gang"}))
+        assert await placed(cluster, "a", "b", "c") == {"a": "n1", "b": "n1", "c": "n1"}
+    log, player = replayed(tmp_path / "r")
+    assert player.ended
+    assert log.count('"node":"n1"') == 3
+
+
+async def test_what_was_done_by_hand_is_done_again(tmp_path: Path) -> None:
+    config, registry = with_plugins(Gatekeeper)
+    async with cluster_actors(config, registry=registry, seed=1, record=RecordOptions(tmp_path / "r")) as cluster:
+        await cluster.store.create(node("n1"))
+        await cluster.store.create(pod("web"))
+        await comes_to(cluster.scheduler, lambda driver: len(driver.permit_waits), 1)
+
+        def change(driver: SchedulingDriver) -> None:
+            (uid,) = driver.permit_waits
+            driver.allow(uid, "Gatekeeper")
+            driver.change_config(with_percentage(driver.machine.config, 40, None), "percentage 40", 1.0)
+
+        await cluster.scheduler.query(change)
+        assert await placed(cluster, "web") == {"web": "n1"}
+        await cluster.store.create(pod("large", cpu="99"))
+        await rejected(cluster, "large")
+        await cluster.queue.query(lambda owner: owner.queue.force("default/large", SubQueue.ACTIVE, 0))
+        await cluster.scheduler.query(lambda driver: driver.undo_config_change())
+    _, player = replayed(tmp_path / "r")
+    assert player.ended
+    assert player.driver.pods_bound == 1
+    assert not player.driver.config_changes.made
+    with RecordingFile.open(tmp_path / "r") as recording:
+        kinds = [note[0] for note in recording.notes()]
+    for kind in (NoteKind.ALLOW, NoteKind.CHANGE_CONFIG, NoteKind.UNDO_CONFIG, NoteKind.FORCE):
+        assert kinds.count(kind) == 1
 
 
 async def test_it_stops_where_it_is_told_to(tmp_path: Path) -> None:
