@@ -37,6 +37,8 @@ class ReportRow:
     ratio: float | None = None  # to kube-scheduler's recorded figure
     earlier_pods_per_second: float | None = None
     earlier_ratio: float | None = None
+    kube_version: str = ""  # whose decisions were made; "": those of the default version
+    version_ratio: float | None = None  # to the same run by the first version
 
 
 @attrs.frozen
@@ -71,6 +73,7 @@ def measured(
     percentage: int = 0,
     offered_rate: float = 0.0,
     init_pods: int = 0,
+    kube_version: str = "",
     figure: Figure | None = None,
 ) -> ReportRow:
     """The row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
@@ -87,6 +90,7 @@ def measured(
         percentage=percentage,
         offered_rate=offered_rate,
         init_pods=init_pods,
+        kube_version=kube_version,
         pods=scheduled + failed,
         scheduled=scheduled,
         failed=failed,
@@ -120,8 +124,23 @@ def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[Re
     return out
 
 
-def _same_run(row: ReportRow) -> tuple[str, int, str, int, float]:
+def beside_first_version(rows: Iterable[ReportRow]) -> list[ReportRow]:
+    """The rows, each but those of the first version with its ratio to the same run by that one."""
+    first: dict[tuple[str, int, str, int, float], float] = {}
+    out: list[ReportRow] = []
+    for row in rows:
+        speed = first.setdefault(_size_of(row), row.pods_per_second)
+        same = row.kube_version == (out[0] if out else row).kube_version
+        out.append(row if same else attrs.evolve(row, version_ratio=_ratio(row.pods_per_second, speed)))
+    return out
+
+
+def _size_of(row: ReportRow) -> tuple[str, int, str, int, float]:
     return row.workload, row.nodes, row.mode, row.percentage, row.offered_rate
+
+
+def _same_run(row: ReportRow) -> tuple[object, ...]:
+    return *_size_of(row), row.kube_version
 
 
 def as_json(rows: Iterable[ReportRow]) -> str:
@@ -136,10 +155,10 @@ def read_earlier(path: Path) -> list[ReportRow]:
 
 def table(rows: Sequence[ReportRow]) -> str:
     """The rows as a text table; optional columns that are empty in every row are left out."""
-    heading = ["WORKLOAD", "NODES", "MODE", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
-    heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "EARLIER", "VS EARLIER"]
+    heading = ["WORKLOAD", "NODES", "MODE", "VERSION", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
+    heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "VS FIRST", "EARLIER", "VS EARLIER"]
     lines = [[*_cells(row)] for row in rows]
-    optional = {"SCORED", "KUBE", "RATIO", "FAILED", "EARLIER", "VS EARLIER"}
+    optional = {"VERSION", "VS FIRST", "SCORED", "KUBE", "RATIO", "FAILED", "EARLIER", "VS EARLIER"}
     kept = [i for i, name in enumerate(heading) if name not in optional or any(line[i] != "-" for line in lines)]
     cells = [[line[i] for i in kept] for line in [heading, *lines]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(kept))]
@@ -157,6 +176,7 @@ def _cells(row: ReportRow) -> list[str]:
         row.workload,
         f"{row.nodes:,}",
         mode,
+        row.kube_version or "-",
         f"{row.percentage}%" if row.percentage else "-",
         f"{row.pods:,}",
         f"{row.pods_per_second:,.0f}",
@@ -167,6 +187,7 @@ def _cells(row: ReportRow) -> list[str]:
         f"{row.p99_ms:.3f}",
         f"{row.rss_mb:,.0f}",
         f"{row.failed:,}" if row.failed else "-",
+        _times(row.version_ratio),
         _speed(row.earlier_pods_per_second),
         _times(row.earlier_ratio),
     ]

@@ -15,9 +15,10 @@ from typing import Any
 import attrs
 
 from kschedd.bench.figures import recorded
-from kschedd.bench.report import ReportRow, as_json, compared, measured, read_earlier, table
+from kschedd.bench.report import ReportRow, as_json, beside_first_version, compared, measured, read_earlier, table
 from kschedd.bench.scheduler_perf import run as scheduler_perf
 from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
+from kschedd.config.kube_versions import DEFAULT, kube_version
 from kschedd.errors import KscheddError
 from kschedd.verbs.parsing import path_value
 
@@ -42,6 +43,7 @@ class BenchRun:
     pods: int | None
     init_pods: int | None
     seed: int
+    kube_version: str = ""  # "": the default one
 
 
 def add_parser(subparsers: Any) -> None:
@@ -62,6 +64,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--pods", type=int, help="measured pods; default: as the workload has them")
     parser.add_argument("--init-pods", type=int, help="pods already running; default: as the workload has them")
     parser.add_argument("--seed", type=int, default=1, help="decides ties (default 1)")
+    parser.add_argument(
+        "--kube-version",
+        default="",
+        metavar="VERSION[,VERSION...]",
+        help="whose decisions to make; of several, each workload is run by one after the other, and the later ones' "
+        "pods per second are set beside the first one's",
+    )
     parser.add_argument("--compare", type=path_value, metavar="FILE", help="an earlier result written with -o json")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     scheduler_perf.add_arguments(parser)
@@ -76,12 +85,13 @@ def main(options: argparse.Namespace) -> int:
         earlier = read_earlier(options.compare) if options.compare else []
         rows = []
         for done, run in enumerate(runs):
-            print(f"[{done + 1}/{len(runs)}] {run.workload}, {run.nodes:,} nodes, {run.mode}", file=sys.stderr)
+            said = f"{run.workload}, {run.nodes:,} nodes, {run.mode}{run.kube_version and f', by {run.kube_version}'}"
+            print(f"[{done + 1}/{len(runs)}] {said}", file=sys.stderr)
             rows.append(_in_child(run))
     except KscheddError as fault:
         print(f"kschedd bench: {fault}", file=sys.stderr)
         return 2
-    rows = compared(rows, earlier)
+    rows = compared(beside_first_version(rows), earlier)
     print(as_json(rows) if options.output == "json" else table(rows))
     return 0
 
@@ -93,22 +103,25 @@ def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
     for name in names:
         if name not in WORKLOADS:
             raise BenchError(f"there is no workload {name!r}; there are {', '.join(WORKLOADS)}")
+    versions = [kube_version(text).name for text in options.kube_version.split(",")] if options.kube_version else [""]
     modes = MODES if options.mode == "both" else (options.mode,)
     for nodes in options.nodes or [5000]:
         for name in names:
             for mode in modes:
-                run = BenchRun(
-                    name,
-                    nodes,
-                    mode,
-                    options.percentage,
-                    options.offered_rate,
-                    options.pods,
-                    options.init_pods,
-                    options.seed,
-                )
-                _workload(run)  # rejects sizes that the description forbids before anything runs
-                yield run
+                for version in versions:
+                    run = BenchRun(
+                        name,
+                        nodes,
+                        mode,
+                        options.percentage,
+                        options.offered_rate,
+                        options.pods,
+                        options.init_pods,
+                        options.seed,
+                        version,
+                    )
+                    _workload(run)  # rejects sizes that the description forbids before anything runs
+                    yield run
 
 
 def _in_child(run: BenchRun) -> ReportRow:
@@ -148,7 +161,8 @@ def _measure(run: BenchRun) -> ReportRow:
     from kschedd.config.changes import with_percentage
     from kschedd.config.load import default_config
 
-    config = default_config()
+    version = kube_version(run.kube_version) if run.kube_version else DEFAULT
+    config = default_config(version=version)
     if run.percentage:
         config = with_percentage(config, run.percentage)
     made = _workload(run)
@@ -172,6 +186,7 @@ def _measure(run: BenchRun) -> ReportRow:
         rss_mb=peak_memory_mb(),
         scheduled=timed.scheduled,
         failed=timed.failed,
+        kube_version=run.kube_version,
         percentage=run.percentage,
         offered_rate=run.offered_rate,
         init_pods=len(made.init_pods),

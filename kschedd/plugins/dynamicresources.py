@@ -53,6 +53,7 @@ from kschedd.devices.extended_resources import (
     ExtendedResourceClaim,
     extended_resource_claim,
     find_claim,
+    may_be_devices,
     node_claim,
 )
 from kschedd.devices.results import allocations
@@ -134,7 +135,9 @@ class DynamicResources:
     def skips_binding_cycle(self, signature: PodSignature) -> bool:
         if not self._enabled:
             return True
-        return not self._handle.rules.extended_resources and not signature.spec.raw.get("resourceClaims")
+        if signature.spec.raw.get("resourceClaims"):
+            return False
+        return not self._handle.rules.extended_resources or not any(map(may_be_devices, signature.spec.requests))
 
     # -- before a node is looked at ---------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Self
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.pod_groups import GROUP_VERSION, KIND, PodGroups, min_count
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -48,6 +48,9 @@ class GangScheduling:
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle, handle.shared(PodGroups))
+
+    def skips_binding_cycle(self, signature: PodSignature) -> bool:
+        return not signature.spec.pod_group_name
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         key = pod.pod_group

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.bench.figures import Figure, Speed
-from kschedd.bench.report import as_json, compared, measured, percentiles, read_earlier, table
+from kschedd.bench.report import as_json, beside_first_version, compared, measured, percentiles, read_earlier, table
 from kschedd.bench.resultfile import ResultFileError
 
 FIGURE = Figure(
@@ -180,3 +180,22 @@ def test_the_table_beside_others() -> None:
 
 def test_a_table_of_nothing_is_its_heading() -> None:
     assert table([]).split()[:3] == ["WORKLOAD", "NODES", "MODE"]
+
+
+def test_a_version_stands_beside_the_first_one_by_size() -> None:
+    runs = [
+        row(kube_version="1.34.1", elapsed_s=0.01),
+        row(kube_version="1.36", elapsed_s=0.02),
+        row(kube_version="1.34.1", elapsed_s=0.01, nodes=5000),
+        row(kube_version="1.36", elapsed_s=0.01, nodes=5000),
+    ]
+    found = beside_first_version(runs)
+    assert [each.version_ratio for each in found] == [None, 0.5, None, 1.0]
+    assert "VERSION" in table(found).splitlines()[0]
+    assert "VERSION" not in table([row()]).splitlines()[0]
+
+
+def test_an_earlier_result_is_of_the_same_version() -> None:
+    earlier = [row(kube_version="1.36", elapsed_s=0.02)]
+    assert [each.earlier_ratio for each in compared([row(kube_version="1.34.1")], earlier)] == [None]
+    assert [each.earlier_ratio for each in compared([row(kube_version="1.36")], earlier)] == [2.0]

@@ -100,6 +100,22 @@ def test_resources_without_a_class_are_none_of_its_business() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("of", "repeats"),
+    [
+        pytest.param(pod(cpu="1"), True, id="no-devices"),
+        pytest.param(pod("claim"), False, id="claims"),
+        pytest.param(asking(), False, id="what-a-class-may-stand-behind"),
+        pytest.param(asking(resource="deviceclass.resource.kubernetes.io/gpu"), False, id="a-class-by-name"),
+    ],
+)
+def test_attempts_repeat_for_pods_that_have_to_do_with_no_devices(of: Pod, repeats: bool) -> None:
+    cluster = SchedulerCache()
+    plugin = DynamicResources.from_args(DynamicResourcesArgs(), Handle(cluster, defaults(V1_36.gates), 0, V1_36.rules))
+    assert plugin.skips_binding_cycle(of.signature) is repeats
+    assert plugin.repeats_while_unchanged(of, cluster) is repeats
+
+
 def test_a_claim_is_created_allocated_and_told_of_before_binding() -> None:
     on = DeviceCluster()
     state, _ = on.attempt(asking("2"))
