@@ -68,8 +68,8 @@ def add_parser(subparsers: Any) -> None:
         "--kube-version",
         default="",
         metavar="VERSION[,VERSION...]",
-        help="whose decisions to make; of several, each workload is run by one after the other, and the later ones' "
-        "pods per second are set beside the first one's",
+        help="whose decisions to make (with --config: one version); of several, each workload is run by one after the "
+        "other, and the later ones' pods per second are set beside the first one's",
     )
     parser.add_argument("--compare", type=path_value, metavar="FILE", help="an earlier result written with -o json")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")

@@ -20,7 +20,7 @@ import attrs
 
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfConfigError, PerfWorkload, enabled, read_file
 from kschedd.bench.scheduler_perf.perfdata import DataItem, as_json, held_against
-from kschedd.config.kube_versions import DEFAULT, KUBE_VERSIONS
+from kschedd.config.kube_versions import DEFAULT, kube_version
 from kschedd.errors import KscheddError
 
 DEFAULT_FILTER: Final = "performance"
@@ -68,18 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="with --config: write the results there as perfdash reads them",
     )
-    group.add_argument(
-        "--kube-version",
-        choices=list(KUBE_VERSIONS),
-        default=DEFAULT.name,
-        metavar="VERSION",
-        help=f"with --config: whose decisions are made: {', '.join(KUBE_VERSIONS)}; default: {DEFAULT.name}",
-    )
     group.add_argument("--list", action="store_true", help="with --config: print the workloads and run none")
 
 
 def main(options: argparse.Namespace) -> int:
     try:
+        version = kube_version(options.kube_version or DEFAULT.name).name
         chosen = choose(read_file(options.config), options.case, options.workload, options.label_filter)
     except KscheddError as fault:
         print(f"kschedd bench: {fault}", file=sys.stderr)
@@ -92,7 +86,7 @@ def main(options: argparse.Namespace) -> int:
     results = []
     for number, (case, workload) in enumerate(chosen):
         print(f"[{number + 1}/{len(chosen)}] {case.name}/{workload.name}", file=sys.stderr, flush=True)
-        result = _run(options, case, workload)
+        result = _run(options, version, case, workload)
         for line in result.said:
             print(f"  {line}", file=sys.stderr, flush=True)
         results.append(result)
@@ -134,7 +128,7 @@ def choose(
     return chosen
 
 
-def _run(options: argparse.Namespace, case: PerfCase, workload: PerfWorkload) -> WorkloadResult:
+def _run(options: argparse.Namespace, version: str, case: PerfCase, workload: PerfWorkload) -> WorkloadResult:
     result = partial(WorkloadResult, case.name, workload.name)
     if case.faults:
         return result([], NOT_RUN, case.faults)
@@ -144,7 +138,7 @@ def _run(options: argparse.Namespace, case: PerfCase, workload: PerfWorkload) ->
             "case": case.name,
             "workload": workload.name,
             "seed": options.seed,
-            "version": options.kube_version,
+            "version": version,
         }
     )
     command = [sys.executable, "-m", "kschedd.bench.scheduler_perf.run", asked]
@@ -219,7 +213,7 @@ def _measure(asked: dict[str, Any]) -> dict[str, Any]:
     case = next(case for case in read_file(path) if case.name == asked["case"])
     workload = next(each for each in case.workloads if each.name == asked["workload"])
     try:
-        config, notes = configuration(case, workload, path, KUBE_VERSIONS[asked["version"]])
+        config, notes = configuration(case, workload, path, kube_version(asked["version"]))
         results = trio.run(partial(run_workload, case, workload, config, path, asked["seed"], _tell()))
     except KscheddError as fault:
         return {"refused": str(fault)}
