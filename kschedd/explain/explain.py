@@ -52,6 +52,7 @@ from kschedd.explain.judging import NodeVerdict, judge
 from kschedd.explain.past import Past
 from kschedd.explain.remedies import Proposal, proposals
 from kschedd.explain.suggestions import missing_node, suggestions
+from kschedd.explain.trial import TrialResult
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
 from kschedd.framework.postfilter import Preemption
@@ -257,7 +258,8 @@ class _Explaining:
         )
         told = self._told(verdicts)
         # Last: each trial has the fork to itself, and leaves rows in another order.
-        found, untried = self._suggestions(state, gated, status, verdicts, len(feasible), outcome)
+        preemption = _preemption(outcome)
+        found, untried = self._suggestions(state, gated, status, verdicts, len(feasible), preemption)
         return {
             "gated_by": _said(gated),
             "pre_filter": _said(status),
@@ -271,7 +273,7 @@ class _Explaining:
             "ties": ties,
             "nominated": self._pod.nominated_node_name or None,
             "message": message,
-            "preemption": _preemption(outcome),
+            "preemption": preemption,
             "would_fit_if": [each["sentence"] for each in found],
             "suggestions": found,
             "untried": untried,
@@ -418,16 +420,16 @@ class _Explaining:
         status: Status | None,
         verdicts: list[NodeVerdict],
         feasible: int,
-        outcome: ScheduleResult | FitError,
+        preemption: dict[str, Any] | None,
     ) -> tuple[list[dict[str, Any]], list[str]]:
         context = RemedyContext(self._scheduler.cluster, state, self._pod)
         if self._node:
             return self._suggestions_for_node(context, gated, status, verdicts)
         proposed = proposals(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
-        preemption = _preemption(outcome)
-        if preemption is not None and preemption["victims"]:
-            text = f"{_and(preemption['victims'])} had made way on {preemption['node']}, as preemption will ask for"
-            proposed.insert(0, Proposal(text, (preemption["node"],), ()))
+        if gated is None and preemption is not None and preemption["victims"]:
+            node, victims = preemption["node"], preemption["victims"]
+            text = f"{_and(victims)} had made way on {node}, as preemption will ask for"
+            proposed.insert(0, Proposal(text, (node,), (), TrialResult(node, tuple(victims))))
         self._begin()
         found = suggestions(self._scheduler, self._pod, self._nominated, proposed, stored=self._stored)
         self._tick("Trials", "")

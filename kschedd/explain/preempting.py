@@ -31,26 +31,26 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 
 def told(node: str, details: Details | None) -> dict[str, Any]:
     """What there is to say of a preemption that chose this node; None: an out-of-tree plugin's, which says no more."""
-    left: Sequence[Candidate] = () if details is None else details.candidates
-    candidates = left
-    decided_by, steps = "", []
-    for name, value in _CRITERIA:
-        if len(left) < 2:
+    candidates: Sequence[Candidate] = () if details is None else details.candidates
+    valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]
+    ranked = sorted(valued, key=lambda pair: (pair[0], pair[1].node_name))
+    left, steps, decided_by = len(ranked), [], ""
+    for number, (name, _) in enumerate(_CRITERIA, 1):
+        if left < 2:
             break
-        least = min(map(value, left))
-        left = [candidate for candidate in left if value(candidate) == least]
-        steps.append({"criterion": name, "candidates": len(left)})
-        if len(left) == 1:
+        best = ranked[0][0][:number]
+        left = sum(values[:number] == best for values, _ in ranked[:left])
+        steps.append({"criterion": name, "candidates": left})
+        if left == 1:
             decided_by = name
-    if len(left) > 1:
+    if left > 1:
         decided_by = "the first by name"
-    ranked = sorted(candidates, key=lambda c: (*(value(c) for _, value in _CRITERIA), c.node_name))
     return {
-        "candidates": [_candidate(each) for each in ranked[:_TOLD]],
+        "candidates": [_candidate(each) for _, each in ranked[:_TOLD]],
         "candidate_count": len(candidates),
         "decided_by": decided_by,
         "left": steps,
-        "tied": [candidate.node_name for candidate in left if candidate.node_name != node],
+        "tied": [each.node_name for _, each in ranked[:left] if each.node_name != node],
     }
 
 

@@ -12,6 +12,7 @@ from typing import Final, cast
 import attrs
 
 from kschedd.explain.judging import NodeVerdict
+from kschedd.explain.trial import TrialResult
 from kschedd.framework.changes import Change, delete_pods
 from kschedd.framework.interface import Plugin
 from kschedd.framework.remedies import Remedy, RemedyContext, RemedyPlugin
@@ -24,11 +25,15 @@ _NAMED_NODES: Final = 4
 
 @attrs.frozen(eq=False)
 class Proposal:
-    """`sentence` completes "it would fit if"; `changes` None: nothing here does all of what it says."""
+    """`sentence` completes "it would fit if"; `changes` None: nothing here does all of what it says.
+
+    `result`: what comes of it, where the attempt that is explained has shown that.
+    """
 
     sentence: str
     nodes: tuple[str, ...] = ()  # that need this; the changes are those of the first
     changes: tuple[Change, ...] | None = None
+    result: TrialResult | None = None
 
 
 def proposals(

@@ -1,4 +1,5 @@
-"""What to suggest: proposals of the plugins, each tried on the fork; one that does not place the pod is left out.
+"""What to suggest: proposals of the plugins, each tried on the fork; one that does not place the pod is left out. What
+preemption asks for was tried by the attempt that is explained.
 
     sentence     completes "it would fit if"
     nodes        that need it; tried on the first
@@ -64,7 +65,7 @@ def suggestions(
         done.append(commands)
         if node and not passes(scheduler, pod, nominated, proposal.changes, node):
             continue
-        result = try_changes(scheduler, pod, nominated, proposal.changes)
+        result = proposal.result or try_changes(scheduler, pod, nominated, proposal.changes)
         if result is None:
             continue
         found.append(_told(proposal, result, stored=stored))
