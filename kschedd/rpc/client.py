@@ -205,10 +205,15 @@ class Client:
         try:
             await self._put(message)
             await waiting.done.wait()
+        except trio.Cancelled:  # a stream that the call opens has no reader
+            if subscribes is not None and not waiting.done.is_set():
+                self._abandoned.add(msgid)
+            elif isinstance(waiting.result, Subscription):  # the response came between cancellation and here
+                self._subscriptions.pop(waiting.result.id, None)
+                self._forget_stream(waiting.result.id)
+            raise
         finally:
             self._waiting.pop(msgid, None)
-            if subscribes is not None and not waiting.done.is_set():
-                self._abandoned.add(msgid)  # cancelled: a stream that the call opens has no reader
         if waiting.failure is not None:
             raise waiting.failure
         return waiting.result

@@ -41,6 +41,18 @@ _MOST_NODES = 10_000
 _LAST_WORDS_S = 1.0
 _SOON_S = 30.0
 _NODE = Param("node", "string", doc="its name")
+_GOALS = (
+    Param("seconds", "number", False, doc="of the cluster's time from now on", minimum=0),
+    Param("time_s", "number", False, doc="a time, in seconds since the epoch"),
+    Param("pod", "string", False, doc="an attempt of a pod, by a pattern of `namespace/name`, begins"),
+    Param("scheduled", "integer", False, doc="so many more pods are bound", minimum=1),
+    Param(
+        "condition",
+        "string",
+        False,
+        doc=f"a CEL expression on {', '.join(STATE_VARIABLES)} holds between two attempts",
+    ),
+)
 
 
 @attrs.frozen(eq=False)
@@ -112,26 +124,17 @@ class DebugMethods:
             Method(
                 "debug.until",
                 self.until,
-                (
-                    Param("seconds", "number", False, doc="of the cluster's time from now on", minimum=0),
-                    Param("time_s", "number", False, doc="a time, in seconds since the epoch"),
-                    Param("pod", "string", False, doc="an attempt of a pod, by a pattern of `namespace/name`, begins"),
-                    Param("scheduled", "integer", False, doc="so many more pods are bound", minimum=1),
-                    Param(
-                        "condition",
-                        "string",
-                        False,
-                        doc=f"a CEL expression on {', '.join(STATE_VARIABLES)} holds between two attempts",
-                    ),
-                ),
+                _GOALS,
                 doc="Lets scheduling run, and stops it when the first of these is so. Moves no time: `debug.wait` "
-                "does.",
+                "does, which may be given the same.",
                 returns=f"{STATE}.",
             ),
             Method(
                 "debug.wait",
                 self.wait,
-                doc="Waits until scheduling is stopped. Where time is virtual, it is moved on as long as that takes. "
+                _GOALS,
+                doc="Waits until scheduling is stopped; if any of these is given, lets it run up to the first of them "
+                "before, as `debug.until`. Where time is virtual, it is moved on as long as that takes. "
                 "Cancelling the stream, or its end by disconnecting, stops scheduling where it is.",
                 returns="`{stream}`.",
                 items=f"one: {STATE.replace('breakpoints}`', 'breakpoints, moved}`', 1)}; moved is null, or "
@@ -322,13 +325,16 @@ class DebugMethods:
         return await self.state(call)
 
     async def until(self, call: Call) -> Any:
-        names = ("seconds", "time_s", "pod", "scheduled", "condition")
-        if all(call[name] is None for name in names):
-            raise RpcError("bad_params", f"debug.until: give one of {', '.join(names)}")
+        if not _goals(call):
+            raise RpcError("bad_params", f"debug.until: give one of {', '.join(each.name for each in _GOALS)}")
+        return await self._control(call, self._run_until(call))
+
+    def _run_until(self, call: Call) -> Callable[[SchedulingDriver], Any]:
+        """Raises RpcError and CelCompileError for a goal that cannot be."""
         if call["pod"] == "":
-            raise RpcError("bad_params", 'debug.until: pod: a pattern of `namespace/name` is expected, such as "web/*"')
-        now = self._cluster.clock.now()
-        at = call["time_s"] if call["seconds"] is None else now + call["seconds"]
+            why = 'pod: a pattern of `namespace/name` is expected, such as "web/*"'
+            raise RpcError("bad_params", f"{call.method}: {why}")
+        at = call["time_s"] if call["seconds"] is None else self._cluster.clock.now() + call["seconds"]
         condition = None if call["condition"] is None else compile_state_condition(call["condition"])
         what = [] if at is None else [f"until {stamp(at)}"]
         what += [] if call["scheduled"] is None else [f"until {call['scheduled']} more pods are bound"]
@@ -344,15 +350,17 @@ class DebugMethods:
             driver.debugger.run_until(Until(" or ".join(what), at, scheduled, condition, there))
             return debugger_state(driver)
 
-        return await self._control(call, run)
+        return run
 
     async def wait(self, call: Call) -> Any:
+        run = self._run_until(call) if _goals(call) else debugger_state
         await self._control(call, debugger_state)
 
         async def feed(stream: Stream) -> None:
             moved: Moved | None = None
             stopped = False
             try:
+                await self._control(call, run)  # here, so that whatever cancels the stream ends the run
                 while True:
                     number = self._cluster.stops.number
                     state = await self.state(call)
@@ -444,6 +452,11 @@ class DebugMethods:
             return {"pod": _pod(driver)}
 
         return await self._control(call, run)
+
+
+def _goals(call: Call) -> bool:
+    """Whether it names anything that a run is to end with."""
+    return any(call[each.name] is not None for each in _GOALS)
 
 
 async def _nothing() -> None:

@@ -108,18 +108,20 @@ def _until_words(words: VerbParser) -> None:
 
 def until(session: VerbSession, options: argparse.Namespace) -> int:
     given = _goal(session, options, list(options.what))
-    _control(session, "debug.until", **given)
     if session.streams:
-        _wait(session)
+        _attach(session)
+        _wait(session, given)
     else:
+        _control(session, "debug.until", **given)
         while not session.daemon.call("debug.state")["stopped"]:
             session.sleep(_LOOK_S)
     _show(session)
     return 0
 
 
-def _wait(session: VerbSession) -> None:
-    with session.daemon.subscribe("debug.wait") as ends:
+def _wait(session: VerbSession, goal: Raw) -> None:
+    """Run up to there, in one call: whenever it is interrupted, the run ends with it."""
+    with session.daemon.subscribe("debug.wait", **goal) as ends:
         for end in ends:
             if end.get("moved"):
                 session.write_error("Nothing is due any more: scheduling runs, and no time will come.\n")

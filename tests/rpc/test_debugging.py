@@ -191,6 +191,33 @@ async def test_an_until_that_never_comes_ends_with_its_client_and_nothing_is_los
         await placed(debugged.cluster, "web")
 
 
+async def test_one_call_runs_up_to_something_and_waits_for_it(debugged: Debugged) -> None:
+    async with Client.connect(debugged.path) as client:
+        end = await debugged.last(client, "debug.wait", seconds=45)
+        assert end["stopped"]["why"] == "until 2023-11-14T22:14:05Z"
+        for goal, why in (({"pod": ""}, "debug.wait: pod: a pattern"), ({"condition": "nodes =="}, "nodes")):
+            with pytest.raises(RpcError, match=why):
+                await debugged.last(client, "debug.wait", **goal)
+
+
+@pytest.mark.parametrize("rounds", range(10))
+async def test_a_run_that_is_interrupted_at_any_moment_has_ended(debugged: Debugged, rounds: int) -> None:
+    async with Client.connect(debugged.path) as client, trio.open_nursery() as nursery:
+        await debugged.call(client, "time.set_speed", speed=1)  # in virtual time it ends where nothing is due
+        await debugged.call(client, "debug.pause")
+
+        async def run() -> None:
+            async with client.subscribe("debug.wait", condition="nodes == 7"):
+                await trio.sleep_forever()
+
+        nursery.start_soon(run)
+        for _ in range(rounds):
+            await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+        with trio.CancelScope(shield=True):
+            assert (await debugged.state_is(stopped=True))["stopped"]["why"] == "paused"
+
+
 async def test_a_breakpoint_ends_an_advance_where_it_is_reached(debugged: Debugged) -> None:
     await debugged.create(node("n1"), pod("big", cpu="9"))
     async with Client.connect(debugged.path) as client:
