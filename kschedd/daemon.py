@@ -43,7 +43,7 @@ from kschedd.actors.events import EventRecord, EventsActor
 from kschedd.actors.events import Message as EventsMessage
 from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
-from kschedd.actors.journal import Commit, JournalActor, Outcome
+from kschedd.actors.journal import COMPACT_AFTER, Commit, JournalActor, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.permit import Expired
 from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
@@ -136,6 +136,7 @@ async def cluster_actors(
     verbosity: int = 0,
     disk: Disk = REAL_DISK,
     record: RecordOptions | None = None,
+    compact_after: int = COMPACT_AFTER,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
@@ -281,7 +282,7 @@ async def cluster_actors(
     with closing(processes), nullcontext() if recorder is None else closing(recorder):
         async with trio.open_nursery() as actors:
             if kept is not None:
-                journal_actor = JournalActor(kept, journal_in, to_kept, before_append=mark)
+                journal_actor = JournalActor(kept, journal_in, to_kept, compact_after, mark)
                 actors.start_soon(journal_actor.run, name="journal")
             actors.start_soon(store_actor.run, name="store")
             actors.start_soon(EventsActor(EventRecord(), events_in).run, name="events")

@@ -290,10 +290,13 @@ class StoreActor:
         self._store.roll_back(self._told)
         held, self._held = self._held, deque()
         for answer in held:
-            if answer.again is None:
+            if answer.again is not None:
+                answer.again()
+            if answer.again is None or self._store.version != self._told:
+                # Also what was refused because of a write that is taken back, and would be done now.
+                self._store.roll_back(self._told)
                 answer.reply.refuse(failure)
             else:
-                answer.again()
                 answer.reply.publish()
 
     def _let_write(self) -> None:

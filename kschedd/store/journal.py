@@ -171,11 +171,12 @@ class Journal:
         """After a failed append: check that the files exist and are writable, and remove events after `version`."""
         with self._checked():
             self._head.probe()
+            # First, so that the head is never ahead of the journal: the failed append may have written it.
+            self._head.write(Head(self._version, self._chain, self._state.epoch))
+            self._head.sync()
             with self._transaction():
                 self._db.execute("DELETE FROM events WHERE version > ?", (self._version,))
                 self._set_meta(format=FORMAT)
-            self._head.write(Head(self._version, self._chain, self._state.epoch))
-            self._head.sync()
         self._failure = None
 
     def compact_some(self, events: int) -> bool:

@@ -255,6 +255,25 @@ async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None
     assert log.version == 0
 
 
+async def test_what_was_refused_because_of_a_write_that_was_not_kept_is_not_done_then() -> None:
+    async with a_store() as kept:
+        version = kept.owned.version
+        kept.log.may_go_on.clear()
+        kept.log.failing = "cannot be written: database or disk is full"
+        first = kept.begin(lambda: kept.store.create(node("n1")))
+        await wait_all_tasks_blocked()
+        second = kept.begin(lambda: kept.store.create(node("n1")))  # there is one already, as it seems
+        await wait_all_tasks_blocked()
+        kept.log.may_go_on.set()
+        with trio.fail_after(60):
+            while not (first and second):
+                await trio.lowlevel.checkpoint()
+        assert [str(failure) for failure in (*first, *second)] == [
+            "journal.db: cannot be written: database or disk is full"
+        ] * 2
+        assert kept.owned.version == version
+
+
 async def test_a_controller_starts_over_when_what_it_did_was_not_kept() -> None:
     @attrs.define
     class Namer:

@@ -29,9 +29,12 @@ class FailingDisk(RealDisk):
 
     error: int = 0
     takes: int | None = None
+    head_error: int = 0  # of writes as small as those of the head
 
     def pwrite(self, descriptor: int, data: bytes, offset: int) -> int:
         self._fail()
+        if self.head_error and len(data) <= 512:
+            raise OSError(self.head_error, os.strerror(self.head_error))
         return os.pwrite(descriptor, data if self.takes is None else data[: self.takes], offset)
 
     def fdatasync(self, descriptor: int) -> None:
@@ -101,7 +104,7 @@ def faulty(kept: Kept, **fault: int) -> Iterator[None]:
     for name, value in fault.items():
         setattr(kept.disk, name, value)
     yield
-    kept.disk.error, kept.disk.takes = 0, None
+    kept.disk.error, kept.disk.head_error, kept.disk.takes = 0, 0, None
 
 
 @pytest.mark.parametrize(
@@ -126,6 +129,24 @@ def test_what_a_faulty_disk_did_not_keep_is_not_there_and_it_goes_on_after(
     kept.journal.repair()
     assert kept.names() == ["before"]
     kept.write("after", text="x" * 100_000)
+    assert kept.names() == ["after", "before"]
+
+
+def test_a_head_that_was_written_by_a_failed_write_is_not_ahead_of_the_journal_when_a_repair_is_broken_off(
+    kept: Kept,
+) -> None:
+    kept.write("before")
+    with faulty(kept, takes=109), pytest.raises(JournalError, match="109 of 512 bytes were taken"):
+        kept.write("meanwhile")  # all of the record is in these 109 bytes
+    with faulty(kept, head_error=errno.EIO), pytest.raises(JournalError, match="Input/output error"):
+        kept.journal.repair()
+    copy = kept.path.parent.with_name("killed")
+    shutil.copytree(kept.path.parent, copy)
+    opened = Journal(copy / kept.path.name)
+    assert opened.version in (kept.journal.version, kept.journal.version + 1)
+    opened.close()
+    kept.journal.repair()
+    kept.write("after")
     assert kept.names() == ["after", "before"]
 
 

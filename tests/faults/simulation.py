@@ -1,0 +1,388 @@
+"""The whole daemon from one seed, in virtual time: store, journal, actors, server and clients, and what befalls them.
+
+A simulation is a few lives of a daemon on one disk. In each of them clients are at work while the disk has faults;
+each but the last ends by a kill, within any operation of the disk or between two, with or without a loss of power. In
+the last one the disk is well again: the daemon must take writes, place all pods, and stop in order. What clients saw
+is then held against the rules (`checker`). The same seed comes to the same history, to the letter.
+"""
+
+import errno
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import apsw
+import attrs
+import structlog
+import trio
+
+from kschedd.actors.clock import Clock
+from kschedd.actors.cluster import LiveCluster
+from kschedd.config.load import default_config
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.daemon import cluster_actors
+from kschedd.errors import KscheddError
+from kschedd.rpc.errors import ConnectionLostError, RpcError
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.journal import Journal
+from kschedd.store.journal_format import JournalDamaged, JournalError
+from kschedd.threads import use_threads
+from tests.faults.checker import violations
+from tests.faults.clients import KINDS, Watcher, World, Writer, be_rude, seen_in
+from tests.faults.fake_disk import FakeDisk
+from tests.faults.fake_network import Network
+from tests.faults.history import RESUMED, REWOUND, SALVAGED, Era, History, Key, Seen
+from tests.faults.virtual import VirtualThreads, run_from_seed
+from tests.store.manifests import node
+
+JOURNAL = Path("/state/journal.db")
+_CONFIG = default_config()
+_EPOCH_S = 1_700_000_000.0
+_PATIENCE_S = 900.0  # virtual; for what must come in the end
+
+
+@attrs.frozen
+class Plan:
+    """What befalls the daemon, apart from the moments: drawn from the seed."""
+
+    lives: int
+    with_controllers: bool
+    compact_after: int
+    lies: bool  # the disk says that it has flushed what it has not
+    flips: bool  # bits of files change
+
+    @classmethod
+    def drawn(cls, chance: random.Random) -> "Plan":
+        return cls(
+            lives=chance.choice((1, 2, 2, 3, 4)),
+            with_controllers=chance.random() < 0.15,
+            compact_after=chance.choice((15, 60, 100_000)),
+            lies=chance.random() < 0.1,
+            flips=chance.random() < 0.15,
+        )
+
+
+@attrs.frozen
+class Outcome:
+    seed: int
+    history: History
+    violations: Sequence[str]
+
+    @property
+    def text(self) -> str:
+        return "\n".join([self.history.text(), "", *self.violations])
+
+
+class Stuck(Exception):
+    """Something that must come in the end has not come."""
+
+
+def simulate(seed: int, broken: "Callable[[], Any] | None" = None) -> Outcome:
+    """`broken` is a context in which part of the daemon is broken on purpose, so that the checker has to find it."""
+    with _silence(), broken() if broken is not None else _nothing():
+        history = History()
+        simulation = Simulation(seed, history)
+        try:
+            found = run_from_seed(simulation.run, seed)
+        finally:
+            simulation.disk.close_all()
+    return Outcome(seed, history, [*found, *violations(history)])
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """No log; and nothing of a second error that SQLite meets where it tidies up after a first, and goes on after."""
+    before, hook = structlog.get_config(), sys.unraisablehook
+
+    def heard(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, apsw.Error):
+            hook(unraisable)
+
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), cache_logger_on_first_use=False)
+    with mock.patch.object(sys, "unraisablehook", heard):
+        try:
+            yield
+        finally:
+            structlog.configure(**before)
+
+
+def _only(raised: BaseExceptionGroup[Any]) -> Any:
+    error: BaseException = raised
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+@attrs.define(eq=False)
+class Simulation:
+    seed: int
+    history: History
+    disk: FakeDisk = attrs.field(init=False)
+    _chance: random.Random = attrs.field(init=False)
+    _plan: Plan = attrs.field(init=False)
+    _world: World = attrs.field(init=False)
+    _auditor: Watcher = attrs.field(init=False)
+    _found: list[str] = attrs.field(factory=list)
+    _power_lost: bool = False  # before this life
+    _ever_lost: bool = False
+    _ended: bool = False  # nothing can be recovered from the disk
+
+    def __attrs_post_init__(self) -> None:
+        self._chance = random.Random(self.seed)
+        self._plan = Plan.drawn(self._chance)
+        self.disk = FakeDisk(random.Random(f"disk {self.seed}"))
+        network = Network(random.Random(f"network {self.seed}"))
+        self._world = World(network, self.history, random.Random(f"clients {self.seed}"))
+        self._auditor = Watcher("auditor", self._world, version=0)
+
+    async def run(self) -> list[str]:
+        """Violations that do not show in the history."""
+        use_threads(VirtualThreads(random.Random(f"threads {self.seed}")))
+        self.history.note(str(self._plan))
+        world = self._world
+        async with trio.open_nursery() as watching:
+            watching.start_soon(self._auditor.run)
+            watching.start_soon(Watcher("watcher", world, "ConfigMap").run)
+            watching.start_soon(Watcher("slow watcher", world, "ConfigMap", slow=True).run)
+            watching.start_soon(Watcher("pod watcher", world, "Pod").run)
+            async with trio.open_nursery() as clients:
+                for number in range(3):
+                    clients.start_soon(Writer(f"writer {number}", world).run)
+                clients.start_soon(be_rude, world)
+                for life in range(self._plan.lives):
+                    last = life == self._plan.lives - 1
+                    await self._live(last)
+                    if self._ended:
+                        break
+                    if not last:
+                        await trio.sleep(1)  # what clients still had of the connection is through
+                        self._between_lives()
+                clients.cancel_scope.cancel()
+            watching.cancel_scope.cancel()
+        return self._found
+
+    # --- one life ------------------------------------------------------------------------------------------------
+
+    async def _live(self, last: bool) -> None:
+        drop_damaged = False
+        while True:
+            try:
+                await self._process(last, drop_damaged)
+                return
+            except JournalError as refusal:
+                if self.disk.dead:
+                    return  # killed while it opened the journal
+                self.history.note(f"refused: {refusal}")
+                if not self._plan.flips and not (self._plan.lies and self._ever_lost):
+                    self._found.append(f"refused without a cause: {refusal}")
+                if drop_damaged or not isinstance(refusal, JournalDamaged):
+                    self._ended = True
+                    self._world.ending = True
+                    return
+                drop_damaged = True
+
+    async def _process(self, last: bool, drop_damaged: bool) -> None:
+        async with trio.open_nursery() as process:
+
+            def killed() -> None:
+                self.history.note("killed")
+                self._world.network.cut()
+                process.cancel_scope.cancel()
+
+            self.disk.on_kill = killed
+            self.disk.lies = self._plan.lies
+            if not last and self._chance.random() < 0.15:
+                self.disk.kill_after = self._chance.randrange(1, 30)  # while it starts, perhaps
+            failure: Exception | None = None
+            try:
+                async with cluster_actors(
+                    _CONFIG,
+                    controllers=embedded_controllers() if self._plan.with_controllers else (),
+                    journal=JOURNAL,
+                    seed=self.seed,
+                    clock=Clock.started(_EPOCH_S + self._chance.randrange(-1000, 1000)),  # the machine's was set
+                    disk=self.disk,
+                    drop_damaged=drop_damaged,
+                    compact_after=self._plan.compact_after,
+                ) as cluster:
+                    await self._serve(cluster, last, drop_damaged)
+            except* Exception as raised:
+                error = _only(raised)
+                if not isinstance(error, JournalError | Stuck) and not self.disk.dead:
+                    self._found.append(f"a bug has ended the daemon: {error!r}")
+                    self._ended = self._world.ending = True
+                failure = error
+            process.cancel_scope.cancel()
+        if self._ended or (self.disk.dead and not isinstance(failure, JournalError)):
+            return  # its actors have ended one after the other, as they never do in a process that is killed
+        if isinstance(failure, Stuck):
+            self._found.append(str(failure))
+        elif failure is not None:
+            raise failure
+        if last and not self._ended:
+            self._check_kept()
+
+    async def _serve(self, cluster: LiveCluster, last: bool, dropped: bool) -> None:
+        await self._begin_era(cluster, dropped)
+        daemon = DaemonState("0", "the simulated daemon", cluster.clock.now(), pid=1, machine_s=trio.current_time)
+        identity = {"server": "kschedd", "version": "0", "pid": 1, "epoch": cluster.epoch}
+        server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity)
+        async with trio.open_nursery() as serving:
+            await serving.start(server.serve, [self._world.network.listen()])
+            self.history.note("serves")
+            self.history.starts.append(self.history.now())
+            async with trio.open_nursery() as beside:
+                beside.start_soon(self._be_faulty)
+                await trio.sleep(0.05 + 0.25 * self._chance.random())
+                beside.cancel_scope.cancel()
+            if last:
+                await self._come_to_rest()
+            elif self._chance.random() < 0.5:
+                self.disk.kill_after = self._chance.randrange(1, 12)
+                await trio.sleep(5)
+                self.disk.kill()
+            elif self._chance.random() < 0.8:
+                self.disk.kill()
+            server.shut_down(0.1)
+            while server.clients:  # noqa: ASYNC110 - as the daemon does
+                await trio.sleep(0.01)
+            serving.cancel_scope.cancel()
+
+    async def _be_faulty(self) -> None:
+        disk, chance = self.disk, self._chance
+        while True:
+            await trio.sleep(0.1 * chance.random())
+            fault = chance.choice(("error", "full", "short", "flip"))
+            if fault == "flip" and not self._plan.flips:
+                continue
+            self.history.note(f"disk: {fault}")
+            try:
+                if fault == "error":
+                    disk.error = errno.EIO
+                elif fault == "full":
+                    disk.capacity = disk.used + chance.randrange(20_000)
+                elif fault == "short":
+                    disk.short_writes = 0.5
+                elif fault == "flip":
+                    disk.flip_bit()
+                await trio.sleep(0.2 * chance.random())
+            finally:
+                disk.error, disk.capacity, disk.short_writes = 0, None, 0.0
+
+    def _between_lives(self) -> None:
+        self._power_lost = self._chance.random() < 0.5
+        self._ever_lost = self._ever_lost or self._power_lost
+        self.history.note(f"the next one; power lost: {self._power_lost}")
+        self.disk.restart(power_lost=self._power_lost)
+        if self._plan.flips and self._chance.random() < 0.5:
+            self.history.note(f"flipped: {self.disk.flip_bit()}")
+
+    async def _begin_era(self, cluster: LiveCluster, dropped: bool) -> None:
+        """Look at what the store begins with: of versions that nobody has seen the checker has to know."""
+
+        def look(store: ClusterReader) -> tuple[int, dict[Key, Seen]]:
+            seen = [seen_in(obj.raw) for kind in store.kinds() for obj in store.list(kind)]
+            return store.version, {each.key: each for each in seen}
+
+        version, state = await cluster.store.do(look)
+        known = self._auditor.version or 0
+        kind = ""
+        if dropped:
+            kind = SALVAGED
+        elif self._plan.lies and self._power_lost:
+            kind = REWOUND
+        elif version < known:
+            kind = RESUMED
+        else:
+            watch = None
+            try:
+                watch = await cluster.store.watch(None, known)
+            except KscheddError:
+                kind = RESUMED
+            else:
+                watch.close()
+        self._power_lost = False
+        if kind:
+            self.history.eras.append(Era(kind, version, state))
+            self.history.note(f"{kind} at version {version}")
+
+    # --- the end -------------------------------------------------------------------------------------------------
+
+    async def _come_to_rest(self) -> None:
+        """The disk is well: there must be writes, and a place for each pod; then everybody has seen everything."""
+        with trio.move_on_after(_PATIENCE_S) as writing:
+            await self._until(self._makes_nodes)
+        if writing.cancelled_caught:
+            raise Stuck("the disk is well, and nothing can be written")
+        self._world.ending = True
+        with trio.move_on_after(_PATIENCE_S) as placing:
+            while self._world.working:  # noqa: ASYNC110 - time is virtual
+                await trio.sleep(0.1)
+            await self._until(self._all_placed)
+        if placing.cancelled_caught:
+            raise Stuck("there is room, and pods are not placed")
+        with trio.move_on_after(_PATIENCE_S) as seeing:
+            await self._until(self._all_seen)
+        if seeing.cancelled_caught:
+            raise Stuck(f"the auditor has come to version {self._auditor.version} only")
+
+    async def _until(self, done: "Callable[[Writer], Any]") -> None:
+        operator = Writer("operator", self._world)
+        while True:
+            try:
+                if await done(operator):
+                    return
+            except* (ConnectionLostError, RpcError):
+                pass
+            await trio.sleep(0.5)
+
+    async def _makes_nodes(self, operator: Writer) -> bool:
+        refused = set()
+        async with self._world.connection() as client:
+            for number in (0, 1):
+                key = ("Node", "", f"n{number}")
+                made = await operator.call(client, "create", "objects.create", key, manifest=node(f"n{number}"))
+                refused.add(made.refused)
+            key = ("ConfigMap", "default", "end")
+            value = self._world.value()
+            manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "end"}, "data": {"number": value}}
+            last = await operator.call(
+                client, "apply", "objects.apply", key, value, manifests=[manifest], with_objects=True
+            )
+        return refused <= {"", "already_exists"} and not last.refused
+
+    async def _all_placed(self, operator: Writer) -> bool:
+        async with self._world.connection() as client:
+            pods = await operator.call(client, "list", "objects.list", ("Pod", "", ""), kind="Pod")
+        return not pods.refused and all(pod.node for pod in pods.seen)
+
+    async def _all_seen(self, operator: Writer) -> bool:
+        newest = 0
+        async with self._world.connection() as client:
+            for kind in KINDS:
+                listed = await operator.call(client, "list", "objects.list", (kind, "", ""), kind=kind)
+                newest = max(newest, listed.version or 0)
+        return (self._auditor.version or 0) >= newest > 0
+
+    def _check_kept(self) -> None:
+        """After an orderly end: what the next one would find."""
+        journal = Journal(JOURNAL, disk=self.disk)
+        try:
+            store = journal.load(now=lambda: _EPOCH_S)
+        finally:
+            journal.close()
+        if store is None or store.version < (self._auditor.version or 0):
+            self._found.append(f"after its end there is version {store and store.version} only")
