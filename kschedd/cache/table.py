@@ -420,13 +420,12 @@ class NodeTable:
         self._shared[row] = 0
 
     def _place(self, row: int, pod: Pod) -> int:
+        """From the end: most pods that are looked for have just come, and are confirmed. A node may have 100,000."""
         pods = self.pods[row]
-        if pods and pods[-1] is pod:
-            return len(pods) - 1
         uid = pod.uid
-        for place, candidate in enumerate(pods):
+        for back, candidate in enumerate(reversed(pods), 1):
             if candidate is pod or candidate.uid == uid:
-                return place
+                return len(pods) - back
         raise AssertionError(f"pod {pod.key} is expected on row {row} ({self.names[row]})")
 
     def set_pod_level_resize(self, holds: bool) -> None:
