@@ -31,7 +31,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for file in list(files.documentation_pages()):
         files.remove(file)
     for path in _tracked():
-        if path.endswith((".md", ".png")):
+        if path.endswith((".md", ".png", ".svg")):
             files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     return files
 
@@ -41,7 +41,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     def target(link: re.Match[str]) -> str:
         path = (here / link[1]).resolve()
-        if not path.exists() or path.suffix in (".md", ".png"):
+        if not path.exists() or path.suffix in (".md", ".png", ".svg"):
             return link[1]
         return f"{config.repo_url}/{'tree' if path.is_dir() else 'blob'}/main/{path.relative_to(ROOT)}"
 

@@ -8,11 +8,14 @@ figures.
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from statistics import median
 
 import attrs
 
 from kschedd.bench.figures import Figure
-from kschedd.bench.resultfile import read_rows
+from kschedd.bench.noise import verdicts
+from kschedd.bench.resultfile import read_object, read_rows
+from kschedd.bench.surroundings import Surroundings
 
 
 @attrs.frozen(kw_only=True)
@@ -39,6 +42,14 @@ class ReportRow:
     earlier_ratio: float | None = None
     kube_version: str = ""  # whose decisions were made; "": those of the default version
     version_ratio: float | None = None  # to the same run by the first version
+    runs_pods_per_second: tuple[float, ...] = ()  # of each run, in their order; none: there was one
+    runs_p99_ms: tuple[float, ...] = ()
+    other_cpu: float | None = None  # cores that others used meanwhile, the most of any run
+    verdict: str | None = None  # on the difference from the earlier result
+
+    @property
+    def runs(self) -> tuple[float, ...]:
+        return self.runs_pods_per_second or (self.pods_per_second,)
 
 
 @attrs.frozen
@@ -108,19 +119,44 @@ def _ratio(ours: float, theirs: float) -> float | None:
     return round(ours / theirs, 3) if theirs > 0 else None
 
 
+def merged(runs: Sequence[ReportRow]) -> ReportRow:
+    """One row for several runs of the same: medians, the most memory and the most that others used."""
+    first = runs[0]
+    if len(runs) == 1:
+        return first
+    speed = round(median(run.pods_per_second for run in runs), 1)
+    return attrs.evolve(
+        first,
+        pods_per_second=speed,
+        p50_ms=round(median(run.p50_ms for run in runs), 3),
+        p90_ms=round(median(run.p90_ms for run in runs), 3),
+        p99_ms=round(median(run.p99_ms for run in runs), 3),
+        rss_mb=max(run.rss_mb for run in runs),
+        scheduled=min(run.scheduled for run in runs),
+        failed=max(run.failed for run in runs),
+        ratio=None if first.recorded_pods_per_second is None else _ratio(speed, first.recorded_pods_per_second),
+        runs_pods_per_second=tuple(run.pods_per_second for run in runs),
+        runs_p99_ms=tuple(run.p99_ms for run in runs),
+        other_cpu=max((run.other_cpu for run in runs if run.other_cpu is not None), default=None),
+    )
+
+
 def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
-    """The rows, each with the earlier result's pods per second for the same parameters, if it has them."""
+    """The rows, each with the earlier result's pods per second for the same parameters, if it has them, and a verdict
+    on whether they differ by more than noise."""
     before = {_same_run(row): row for row in earlier}
-    out = []
-    for row in rows:
-        then = before.get(_same_run(row))
-        if then is not None:
-            row = attrs.evolve(
-                row,
-                earlier_pods_per_second=then.pods_per_second,
-                earlier_ratio=_ratio(row.pods_per_second, then.pods_per_second),
-            )
-        out.append(row)
+    out = list(rows)
+    places = [place for place, row in enumerate(out) if _same_run(row) in before]
+    said = verdicts([(out[place].runs, before[_same_run(out[place])].runs) for place in places])
+    for place, verdict in zip(places, said, strict=True):
+        row = out[place]
+        then = before[_same_run(row)].pods_per_second
+        out[place] = attrs.evolve(
+            row,
+            earlier_pods_per_second=then,
+            earlier_ratio=_ratio(row.pods_per_second, then),
+            verdict=verdict.text,
+        )
     return out
 
 
@@ -143,9 +179,10 @@ def _same_run(row: ReportRow) -> tuple[object, ...]:
     return *_size_of(row), row.kube_version
 
 
-def as_json(rows: Iterable[ReportRow]) -> str:
-    """`{"results": [{...}, ...]}`, one object per run."""
-    return json.dumps({"results": [attrs.asdict(row) for row in rows]}, indent=2)
+def as_json(rows: Iterable[ReportRow], about: Surroundings | None = None) -> str:
+    """`{"about": {...}, "results": [{...}, ...]}`: where it was measured, and an object per row."""
+    said = {} if about is None else {"about": attrs.asdict(about)}
+    return json.dumps({**said, "results": [attrs.asdict(row) for row in rows]}, indent=2)
 
 
 def read_earlier(path: Path) -> list[ReportRow]:
@@ -153,12 +190,17 @@ def read_earlier(path: Path) -> list[ReportRow]:
     return read_rows(path, "results", ReportRow)
 
 
+def read_about(path: Path) -> Surroundings:
+    """Where and when a result was measured; nothing of it is known of older files. Raises ResultFileError."""
+    return read_object(path, "about", Surroundings)
+
+
 def table(rows: Sequence[ReportRow]) -> str:
     """The rows as a text table; optional columns that are empty in every row are left out."""
     heading = ["WORKLOAD", "NODES", "MODE", "VERSION", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
-    heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "VS FIRST", "EARLIER", "VS EARLIER"]
+    heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "VS FIRST", "EARLIER", "VS EARLIER", "DIFFERENCE"]
     lines = [[*_cells(row)] for row in rows]
-    optional = {"VERSION", "VS FIRST", "SCORED", "KUBE", "RATIO", "FAILED", "EARLIER", "VS EARLIER"}
+    optional = {"VERSION", "VS FIRST", "SCORED", "KUBE", "RATIO", "FAILED", "EARLIER", "VS EARLIER", "DIFFERENCE"}
     kept = [i for i, name in enumerate(heading) if name not in optional or any(line[i] != "-" for line in lines)]
     cells = [[line[i] for i in kept] for line in [heading, *lines]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(kept))]
@@ -190,6 +232,7 @@ def _cells(row: ReportRow) -> list[str]:
         _times(row.version_ratio),
         _speed(row.earlier_pods_per_second),
         _times(row.earlier_ratio),
+        row.verdict or "-",
     ]
 
 

@@ -1,7 +1,8 @@
 """Reading rows of figures from a JSON file: kube-scheduler's recorded ones, or an earlier result of ours.
 
-A row is read into an attrs class whose fields are str, int, float, `float | None` or another such class. Unknown
-fields are ignored, so that files of later versions can be read. Every fault is reported with its JSON path.
+A row is read into an attrs class whose fields are str, int, float, these or null, a tuple of floats or another such
+class. Unknown fields are ignored, so that files of later versions can be read. Every fault is reported with its JSON
+path.
 """
 
 import json
@@ -32,18 +33,14 @@ _ALLOWED: dict[Any, tuple[tuple[type, ...], str]] = {
     int: ((int,), "a whole number, 0 or more"),
     float: ((int, float), "a number, 0 or more"),
     float | None: ((int, float, type(None)), "a number, 0 or more, or null"),
+    str | None: ((str, type(None)), "a string or null"),
+    tuple[float, ...]: ((list,), "a list of numbers, 0 or more"),
 }
 
 
 def read_rows(path: Path, field: str, row_class: type[RowClass]) -> list[RowClass]:
     """The rows in the list `field` of the file's top-level object. Raises ResultFileError."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as fault:
-        raise ResultFileError(path, (f"cannot be read: {fault.strerror}",)) from fault
-    except (ValueError, RecursionError) as fault:
-        raise ResultFileError(path, (f"is not JSON: {fault}",)) from fault
-    found = document.get(field) if isinstance(document, dict) else None
+    found = _read(path).get(field)
     if not isinstance(found, list):
         raise ResultFileError(path, (f"$.{field}: must be a list of measurements",))
     rows = []
@@ -58,12 +55,32 @@ def read_rows(path: Path, field: str, row_class: type[RowClass]) -> list[RowClas
     return rows
 
 
+def read_object(path: Path, field: str, row_class: type[RowClass]) -> RowClass:
+    """The object `field` of the file's top-level one, all by default where there is none. Raises ResultFileError."""
+    raw = _read(path).get(field, {})
+    faults = _faults(raw, row_class)
+    if faults:
+        raise ResultFileError(path, tuple(f"$.{field}{fault}" for fault in faults))
+    return _row(raw, row_class)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as fault:
+        raise ResultFileError(path, (f"cannot be read: {fault.strerror}",)) from fault
+    except (ValueError, RecursionError) as fault:
+        raise ResultFileError(path, (f"is not JSON: {fault}",)) from fault
+    return document if isinstance(document, dict) else {}
+
+
 def _row(raw: dict[str, Any], row_class: type[RowClass]) -> RowClass:
     values = {}
     for attribute in attrs.fields(row_class):
         if (name := attribute.name) in raw:
             nested = attrs.has(attribute.type)
-            values[name] = _row(raw[name], attribute.type) if nested else raw[name]
+            value = _row(raw[name], attribute.type) if nested else raw[name]
+            values[name] = tuple(value) if isinstance(value, list) else value
     return row_class(**values)
 
 
@@ -88,4 +105,6 @@ def _faults(raw: object, row_class: type[attrs.AttrsInstance]) -> list[str]:
 def _is(value: object, types: tuple[type, ...]) -> bool:
     if isinstance(value, bool) or not isinstance(value, types):
         return False
+    if isinstance(value, list):
+        return all(_is(each, (int, float)) for each in value)
     return not isinstance(value, int | float) or (math.isfinite(value) and value >= 0)

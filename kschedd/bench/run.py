@@ -8,15 +8,26 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from kschedd.bench.figures import recorded
-from kschedd.bench.report import ReportRow, as_json, beside_first_version, compared, measured, read_earlier, table
+from kschedd.bench.report import (
+    ReportRow,
+    as_json,
+    beside_first_version,
+    compared,
+    measured,
+    merged,
+    read_about,
+    read_earlier,
+    table,
+)
 from kschedd.bench.scheduler_perf import run as scheduler_perf
+from kschedd.bench.surroundings import CpuReading, surroundings
 from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
 from kschedd.config.kube_versions import DEFAULT, kube_version
 from kschedd.errors import KscheddError
@@ -71,8 +82,26 @@ def add_parser(subparsers: Any) -> None:
         help="whose decisions to make (with --config: one version); of several, each workload is run by one after the "
         "other, and the later ones' pods per second are set beside the first one's",
     )
+    parser.add_argument("--runs", type=int, default=1, metavar="N", help="how often each is run, in turns (default 1)")
+    parser.add_argument(
+        "--against",
+        type=path_value,
+        metavar="PYTHON",
+        help="the interpreter of another installation of kschedd, run in turns with this one and compared with it",
+    )
     parser.add_argument("--compare", type=path_value, metavar="FILE", help="an earlier result written with -o json")
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE.md", help="write a page of figures, with plots; runs nothing"
+    )
+    parser.add_argument(
+        "--from",
+        dest="results",
+        action="append",
+        type=path_value,
+        metavar="FILE",
+        help="with --page: a result written with -o json; repeatable",
+    )
     scheduler_perf.add_arguments(parser)
     parser.set_defaults(run=main)
 
@@ -80,20 +109,70 @@ def add_parser(subparsers: Any) -> None:
 def main(options: argparse.Namespace) -> int:
     if options.config is not None:
         return scheduler_perf.main(options)
+    if options.page is not None:
+        return _page(options.page, options.results or [])
     try:
+        if options.runs < 1:
+            raise BenchError("--runs: at least 1")
+        if options.against and options.compare:
+            raise BenchError("--against measures what to compare with, --compare reads it: give one of them")
         runs = list(_runs(options))
         earlier = read_earlier(options.compare) if options.compare else []
-        rows = []
-        for done, run in enumerate(runs):
-            said = f"{run.workload}, {run.nodes:,} nodes, {run.mode}{run.kube_version and f', by {run.kube_version}'}"
-            print(f"[{done + 1}/{len(runs)}] {said}", file=sys.stderr)
-            rows.append(_in_child(run))
+        about = surroundings()
+        pythons = [sys.executable, *([str(options.against)] if options.against else [])]
+        rows, *others = measured_in_turns(runs, options.runs, pythons)
     except KscheddError as fault:
         print(f"kschedd bench: {fault}", file=sys.stderr)
         return 2
-    rows = compared(beside_first_version(rows), earlier)
-    print(as_json(rows) if options.output == "json" else table(rows))
+    rows = compared(beside_first_version(rows), others[0] if others else earlier)
+    print(as_json(rows, about) if options.output == "json" else table(rows))
     return 0
+
+
+def _page(page: Path, results: Sequence[Path]) -> int:
+    from kschedd.bench.figures_page import write_page
+
+    try:
+        if not results:
+            raise BenchError("--page: of which results? --from FILE")
+        written = write_page(page, [(read_about(path), read_earlier(path)) for path in results])
+    except KscheddError as fault:
+        print(f"kschedd bench: {fault}", file=sys.stderr)
+        return 2
+    except OSError as fault:
+        print(f"kschedd bench: {page}: cannot be written: {fault.strerror}", file=sys.stderr)
+        return 2
+    print("\n".join(map(str, written)))
+    return 0
+
+
+def measured_in_turns(
+    runs: Sequence[BenchRun],
+    rounds: int,
+    pythons: Sequence[str] = (sys.executable,),
+    *,
+    until: Callable[[], bool] = lambda: False,
+) -> list[list[ReportRow]]:
+    """For each interpreter a row for each run, measured `rounds` times.
+
+    Each round measures everything once, with each interpreter in turn, so that what changes on the machine meanwhile
+    meets all of them alike. After the first round it ends early where `until` says so. Raises BenchError.
+    """
+    found: list[list[list[ReportRow]]] = [[[] for _ in runs] for _ in pythons]
+    for number in range(rounds):
+        if number and until():
+            break
+        for place, run in enumerate(runs):
+            # Whoever is first finds the machine as the other left it: they take turns in that as well.
+            sides = list(enumerate(pythons))
+            for side, python in sides if number % 2 == 0 else reversed(sides):
+                which = f", round {number + 1} of {rounds}" if rounds > 1 else ""
+                of = f" ({python})" if len(pythons) > 1 else ""
+                by = f", by {run.kube_version}" if run.kube_version else ""
+                what = f"{run.workload}, {run.nodes:,} nodes, {run.mode}{by}{which}{of}"
+                print(f"[{place + 1}/{len(runs)}] {what}", file=sys.stderr, flush=True)
+                found[side][place].append(_in_child(run, python))
+    return [[merged(each) for each in side] for side in found]
 
 
 def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
@@ -124,12 +203,18 @@ def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
                     yield run
 
 
-def _in_child(run: BenchRun) -> ReportRow:
-    command = [sys.executable, "-m", "kschedd.bench.run", json.dumps(attrs.asdict(run))]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+def _in_child(run: BenchRun, python: str) -> ReportRow:
+    # -P: the interpreter's own kschedd, not one that lies in this folder.
+    command = [python, "-P", "-m", "kschedd.bench.run", json.dumps(attrs.asdict(run))]
+    before = CpuReading.now()
+    try:
+        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    except OSError as fault:
+        raise BenchError(f"{python}: cannot be run: {fault.strerror}") from None
     if ended.returncode:
         raise BenchError(f"the run of {run.workload} ended with status {ended.returncode}; what it said is above")
-    return ReportRow(**json.loads(ended.stdout.splitlines()[-1]))
+    row = ReportRow(**json.loads(ended.stdout.splitlines()[-1]))
+    return attrs.evolve(row, other_cpu=round(CpuReading.now().others_since(before), 2))
 
 
 # -- in the child -----------------------------------------------------------------------------------------------

@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.bench.figures import Figure, Speed
-from kschedd.bench.report import as_json, beside_first_version, compared, measured, percentiles, read_earlier, table
+from kschedd.bench.report import (
+    as_json,
+    beside_first_version,
+    compared,
+    measured,
+    merged,
+    percentiles,
+    read_earlier,
+    table,
+)
 from kschedd.bench.resultfile import ResultFileError
+from kschedd.bench.surroundings import Surroundings
 
 FIGURE = Figure(
     workload="SchedulingBasic",
@@ -166,15 +176,18 @@ def test_the_table_beside_others() -> None:
     assert (
         heading.split()
         == (
-            "WORKLOAD NODES MODE SCORED PODS PODS/S KUBE RATIO P50 MS P90 MS P99 MS RSS MIB FAILED EARLIER VS EARLIER"
+            "WORKLOAD NODES MODE SCORED PODS PODS/S KUBE RATIO P50 MS P90 MS P99 MS RSS MIB FAILED EARLIER VS EARLIER "
+            "DIFFERENCE"
         ).split()
     )
     assert (
-        first.split()
-        == ("SchedulingBasic 500 algo - 100 10,000 2,000 5.00x 50.000 90.000 99.000 120 - 5,000 2.00x").split()
+        first.split()[:14]
+        == ("SchedulingBasic 500 algo - 100 10,000 2,000 5.00x 50.000 90.000 99.000 120 - 5,000").split()
     )
+    assert "2.00x  cannot be told: 1 and 1 runs" in first
     assert (
-        second.split() == ("SchedulingBasic 5,000 e2e@100/s 100% 103 10,000 - - 50.000 90.000 99.000 120 3 - -").split()
+        second.split()
+        == ("SchedulingBasic 5,000 e2e@100/s 100% 103 10,000 - - 50.000 90.000 99.000 120 3 - - -").split()
     )
 
 
@@ -199,3 +212,33 @@ def test_an_earlier_result_is_of_the_same_version() -> None:
     earlier = [row(kube_version="1.36", elapsed_s=0.02)]
     assert [each.earlier_ratio for each in compared([row(kube_version="1.34.1")], earlier)] == [None]
     assert [each.earlier_ratio for each in compared([row(kube_version="1.36")], earlier)] == [2.0]
+
+
+def test_several_runs_are_one_row_of_medians() -> None:
+    runs = [row(FIGURE, elapsed_s=seconds, rss_mb=mib) for seconds, mib in ((0.01, 10), (0.02, 30), (0.04, 20))]
+    one = merged(runs)
+    assert one.pods_per_second == 5000
+    assert one.ratio == 2.5
+    assert one.rss_mb == 30
+    assert one.runs == (10_000, 5000, 2500)
+    assert merged(runs[:1]) == runs[0]
+
+
+def test_the_runs_are_kept_in_a_result_file(tmp_path) -> None:
+    path = tmp_path / "earlier.json"
+    rows = [merged([row(FIGURE), row(FIGURE, elapsed_s=0.02)])]
+    path.write_text(as_json(rows, Surroundings(commit="abc")))
+    assert read_earlier(path) == rows
+    assert json.loads(path.read_text())["about"]["commit"] == "abc"
+
+
+def test_a_comparison_says_whether_it_is_more_than_noise() -> None:
+    def runs(*seconds: float):
+        return merged([row(elapsed_s=each) for each in seconds])
+
+    (faster,) = compared([runs(0.010, 0.011, 0.012, 0.013)], [runs(0.020, 0.021, 0.022, 0.023)])
+    assert faster.verdict.startswith("faster by ")
+    (single,) = compared([row()], [row()])
+    assert single.verdict.startswith("cannot be told: 1 and 1 runs")
+    assert "DIFFERENCE" in table([faster])
+    assert "DIFFERENCE" not in table([row()])

@@ -2,11 +2,14 @@
 
 import argparse
 import json
+import sys
 
 import pytest
 
 from kschedd.bench import algo
-from kschedd.bench.run import add_parser, main
+from kschedd.bench import run as run_module
+from kschedd.bench.report import ReportRow
+from kschedd.bench.run import BenchRun, add_parser, main
 from kschedd.bench.workloads import WORKLOADS, workload
 from kschedd.config.load import default_config
 
@@ -48,3 +51,38 @@ def test_a_run_prints_its_row_as_json(capsys: pytest.CaptureFixture[str]) -> Non
 def test_what_cannot_be_run_is_refused(words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(options(*words)) == 2
     assert said in capsys.readouterr().err
+
+
+def test_two_installations_are_measured_in_turns(capsys: pytest.CaptureFixture[str]) -> None:
+    words = (
+        "--workload",
+        "SchedulingBasic",
+        "--nodes",
+        "10",
+        "--pods",
+        "2",
+        "--against",
+        sys.executable,
+    )
+    assert main(options(*words, "-o", "json")) == 0
+    said = capsys.readouterr()
+    (row,) = json.loads(said.out)["results"]
+    assert row["verdict"] == "cannot be told: 1 and 1 runs, at least 4 each (--runs)"
+    assert said.err.count(f"({sys.executable})") == 2
+
+
+def test_rounds_end_early_where_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[str] = []
+
+    def one(run: BenchRun, python: str) -> ReportRow:
+        measured.append(f"{run.workload} {python}")
+        return ReportRow(
+            workload="w", nodes=1, mode="algo", pods_per_second=len(measured), p50_ms=0, p90_ms=0, p99_ms=0, rss_mb=0
+        )
+
+    monkeypatch.setattr(run_module, "_in_child", one)
+    runs = [BenchRun(name, 1, "algo", 0, 0.0, None, None, 1) for name in "xy"]
+    here, there = run_module.measured_in_turns(runs, 5, ["a", "b"], until=lambda: len(measured) >= 8)
+    assert measured == ["x a", "x b", "y a", "y b", "x b", "x a", "y b", "y a"]
+    assert [row.runs for row in here] == [(1, 6), (3, 8)]
+    assert [row.runs for row in there] == [(2, 5), (4, 7)]
