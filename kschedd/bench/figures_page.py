@@ -10,12 +10,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+from kschedd.bench.environment import BenchEnvironment
 from kschedd.bench.figures import Figure, recorded
 from kschedd.bench.report import ReportRow
-from kschedd.bench.surroundings import Surroundings
 from kschedd.report.markup import Markup, el, joined
 
-Result = tuple[Surroundings, Sequence[ReportRow]]
+Result = tuple[BenchEnvironment, Sequence[ReportRow]]
 
 _TITLES: Final = {"algo": "The decision alone", "e2e": "The whole scheduler: store, watch, queue, attempt, binding"}
 _LINE, _LEFT, _WIDTH, _TOP = 26, 250, 900, 34

@@ -24,7 +24,7 @@ FASTER, SLOWER, NOISE, UNKNOWN = "faster", "slower", "noise", "unknown"
 
 
 @attrs.frozen
-class Verdict:
+class RunsDifference:
     """`ratio`: median of the later runs by that of the earlier ones; `low` and `high`: its 95 % interval; `p`: how
     often chance alone would do as much, corrected for the number of rows."""
 
@@ -48,7 +48,7 @@ class Verdict:
         return f"{self.kind} by {change} ({between}, p {self.p:.2g})"
 
 
-def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[Verdict]:
+def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[RunsDifference]:
     """A verdict on each pair of (later, earlier) runs, higher being better, that takes the number of pairs into
     account."""
     chances = [mann_whitney(later, earlier) for later, earlier in pairs]
@@ -60,7 +60,7 @@ def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[V
         ratio = _ratio(later, earlier)
         low, high = bootstrap_ratio(later, earlier)
         kind = UNKNOWN if not able else NOISE if p > ALPHA else FASTER if ratio > 1 else SLOWER
-        found.append(Verdict(kind, ratio, low, high, p, (len(later), len(earlier))))
+        found.append(RunsDifference(kind, ratio, low, high, p, (len(later), len(earlier))))
     return found
 
 

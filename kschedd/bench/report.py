@@ -12,10 +12,10 @@ from statistics import median
 
 import attrs
 
+from kschedd.bench.environment import BenchEnvironment
 from kschedd.bench.figures import Figure
 from kschedd.bench.noise import verdicts
 from kschedd.bench.resultfile import read_object, read_rows
-from kschedd.bench.surroundings import Surroundings
 
 
 @attrs.frozen(kw_only=True)
@@ -179,7 +179,7 @@ def _same_run(row: ReportRow) -> tuple[object, ...]:
     return *_size_of(row), row.kube_version
 
 
-def as_json(rows: Iterable[ReportRow], about: Surroundings | None = None) -> str:
+def as_json(rows: Iterable[ReportRow], about: BenchEnvironment | None = None) -> str:
     """`{"about": {...}, "results": [{...}, ...]}`: where it was measured, and an object per row."""
     said = {} if about is None else {"about": attrs.asdict(about)}
     return json.dumps({**said, "results": [attrs.asdict(row) for row in rows]}, indent=2)
@@ -190,9 +190,9 @@ def read_earlier(path: Path) -> list[ReportRow]:
     return read_rows(path, "results", ReportRow)
 
 
-def read_about(path: Path) -> Surroundings:
+def read_about(path: Path) -> BenchEnvironment:
     """Where and when a result was measured; nothing of it is known of older files. Raises ResultFileError."""
-    return read_object(path, "about", Surroundings)
+    return read_object(path, "about", BenchEnvironment)
 
 
 def table(rows: Sequence[ReportRow]) -> str:

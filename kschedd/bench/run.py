@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.bench.environment import CpuReading, bench_environment
 from kschedd.bench.figures import recorded
 from kschedd.bench.report import (
     ReportRow,
@@ -27,7 +28,6 @@ from kschedd.bench.report import (
     table,
 )
 from kschedd.bench.scheduler_perf import run as scheduler_perf
-from kschedd.bench.surroundings import CpuReading, surroundings
 from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
 from kschedd.config.kube_versions import DEFAULT, kube_version
 from kschedd.errors import KscheddError
@@ -118,7 +118,7 @@ def main(options: argparse.Namespace) -> int:
             raise BenchError("--against measures what to compare with, --compare reads it: give one of them")
         runs = list(_runs(options))
         earlier = read_earlier(options.compare) if options.compare else []
-        about = surroundings()
+        about = bench_environment()
         pythons = [sys.executable, *([str(options.against)] if options.against else [])]
         rows, *others = measured_in_turns(runs, options.runs, pythons)
     except KscheddError as fault:

@@ -15,10 +15,10 @@ import sys
 import time
 from pathlib import Path
 
+from kschedd.bench.environment import bench_environment
 from kschedd.bench.figures_page import write_page
 from kschedd.bench.report import as_json
 from kschedd.bench.run import BenchRun, measured_in_turns
-from kschedd.bench.surroundings import surroundings
 from kschedd.bench.workloads import WORKLOADS
 
 NODES = 5000
@@ -44,7 +44,7 @@ def main() -> int:
     options = parser.parse_args()
     runs = [BenchRun(name, NODES, "algo", 0, 0.0, None, None, 1) for name in WORKLOADS]
     runs += [BenchRun(name, NODES, "e2e", 0, 0.0, MANY_PODS if name in MANY else None, None, 1) for name in WORKLOADS]
-    about = surroundings()
+    about = bench_environment()
     started = time.monotonic()
     ended = [started]
 

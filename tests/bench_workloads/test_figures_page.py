@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 import attrs
 import pytest
 
+from kschedd.bench.environment import BenchEnvironment
 from kschedd.bench.figures_page import plotted
 from kschedd.bench.report import ReportRow, as_json
 from kschedd.bench.run import main
-from kschedd.bench.surroundings import Surroundings
 from tests.bench_workloads.test_run import options
 
 ROW = ReportRow(
@@ -42,7 +42,7 @@ def recorded_figures(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.usefixtures("recorded_figures")
 def test_a_page_has_the_figures_their_spread_and_where_they_were_measured(tmp_path, capsys) -> None:
-    about = Surroundings(
+    about = BenchEnvironment(
         machine="A machine", commit="abc123", date="2026-01-02", python="CPython 3", numpy="2", load="0.1"
     )
     result = tmp_path / "result.json"

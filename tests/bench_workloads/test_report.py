@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedd.bench.environment import BenchEnvironment
 from kschedd.bench.figures import Figure, Speed
 from kschedd.bench.report import (
     as_json,
@@ -19,7 +20,6 @@ from kschedd.bench.report import (
     table,
 )
 from kschedd.bench.resultfile import ResultFileError
-from kschedd.bench.surroundings import Surroundings
 
 FIGURE = Figure(
     workload="SchedulingBasic",
@@ -227,7 +227,7 @@ def test_several_runs_are_one_row_of_medians() -> None:
 def test_the_runs_are_kept_in_a_result_file(tmp_path) -> None:
     path = tmp_path / "earlier.json"
     rows = [merged([row(FIGURE), row(FIGURE, elapsed_s=0.02)])]
-    path.write_text(as_json(rows, Surroundings(commit="abc")))
+    path.write_text(as_json(rows, BenchEnvironment(commit="abc")))
     assert read_earlier(path) == rows
     assert json.loads(path.read_text())["about"]["commit"] == "abc"
 

@@ -16,7 +16,7 @@ import numpy as np
 
 
 @attrs.frozen(kw_only=True)
-class Surroundings:
+class BenchEnvironment:
     """What a result file says of itself."""
 
     machine: str = ""
@@ -27,9 +27,9 @@ class Surroundings:
     load: str = ""  # load averages when it began
 
 
-def surroundings() -> Surroundings:
+def bench_environment() -> BenchEnvironment:
     size = f"{os.cpu_count()} cores, {_memory_gib():.0f} GiB"
-    return Surroundings(
+    return BenchEnvironment(
         machine=f"{_processor()}, {size}, {platform.system()} {platform.release()}",
         python=f"{platform.python_implementation()} {platform.python_version()}",
         numpy=np.__version__,
