@@ -42,9 +42,6 @@ _NOON: Final = 12
 class ScheduleError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class _Field:

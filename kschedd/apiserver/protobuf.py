@@ -50,9 +50,6 @@ _ALWAYS: Final = frozenset((("scheduling.v1.PriorityClass", "value"), ("autoscal
 class ProtobufError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def decode_protobuf(data: bytes) -> Any:
     """The object in an envelope, with its kind and apiVersion; None for an empty body."""

@@ -32,9 +32,6 @@ class ToolError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class Answer:

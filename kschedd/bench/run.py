@@ -38,9 +38,6 @@ from kschedd.verbs.parsing import path_value
 class BenchError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class BenchRun:

@@ -31,9 +31,6 @@ class DemoError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(

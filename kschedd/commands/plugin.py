@@ -143,9 +143,6 @@ profiles:
 class PluginCommandError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(

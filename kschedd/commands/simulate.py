@@ -49,9 +49,6 @@ _EVERY_S: Final = 0.2
 class SimulateUsageError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(

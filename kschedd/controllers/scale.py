@@ -23,9 +23,6 @@ _SCALED: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController",
 class ScaleError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class Scale:

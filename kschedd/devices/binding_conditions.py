@@ -24,9 +24,6 @@ class BindingFailure(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def has_binding_conditions(allocated: Raw | None) -> bool:
     """Whether a device of this allocation has any."""

@@ -75,9 +75,6 @@ class CelCompileError(KscheddError):
     expression: str
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen(eq=False)
 class Program:

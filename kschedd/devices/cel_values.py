@@ -39,9 +39,6 @@ class CelFailure(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class Quantity:

@@ -23,9 +23,6 @@ class ClaimError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen(eq=False)
 class DeviceSubRequest:

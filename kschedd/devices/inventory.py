@@ -47,9 +47,6 @@ class DeviceId:
 class InventoryError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.define(eq=False)
 class Reach:

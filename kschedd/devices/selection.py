@@ -28,9 +28,6 @@ class SelectorFailure(KscheddError):
     why: str
     at_compile_time: bool
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def selects(expression: str, device: Device, *, shares: bool = False) -> bool:
     """Whether the expression selects the device; raises SelectorFailure.

@@ -14,18 +14,12 @@ class AllocationError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.define(eq=False)
 class NodeFailure(KscheddError):
     """This node cannot be evaluated; other nodes can."""
 
     why: str
-
-    def __str__(self) -> str:
-        return self.why
 
 
 @attrs.define(eq=False)

@@ -29,9 +29,6 @@ class UnreadableAnswer(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def encoded(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()

@@ -30,9 +30,6 @@ _READ_ONLY: Final[Mapping[type, type]] = {ReadOnlyPod: Pod, ReadOnlyNode: Node, 
 class NotSendable(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen(eq=False)
 class NodeSnapshot:

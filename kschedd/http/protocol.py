@@ -35,9 +35,6 @@ class HttpFault(KscheddError):
     status: int
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen(eq=False)
 class HttpRequest:

@@ -23,9 +23,6 @@ class CustomColumnsError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class CustomColumn:

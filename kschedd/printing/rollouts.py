@@ -25,9 +25,6 @@ class RolloutError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class RolloutProgress:

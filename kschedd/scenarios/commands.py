@@ -58,9 +58,6 @@ class CommandError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def duration(text: str) -> float:
     """Seconds in a duration such as `90s`, `1m30s` or `500ms`. Raises CommandError."""

@@ -55,9 +55,6 @@ class BreakpointRefused(KscheddError):
     why: str
     rpc_code: ClassVar[str] = "invalid"
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def compile_state_condition(expression: str) -> CelCondition:
     """A condition on `STATE_VARIABLES`. Raises CelCompileError."""
@@ -81,9 +78,6 @@ class NotStopped(KscheddError):
 
     why: str
     rpc_code: ClassVar[str] = "conflict"
-
-    def __str__(self) -> str:
-        return self.why
 
 
 class Run(Enum):

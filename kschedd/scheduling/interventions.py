@@ -54,9 +54,6 @@ class CannotReplace(KscheddError):
     why: str
     rpc_code: ClassVar[str] = "invalid"
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -> Sequence[str]:
     """Have the attempt choose this node; returns what speaks against it. Raises DoesNotFit."""

@@ -23,9 +23,6 @@ _MOST: Final = 100.0  # times what there is
 class FillError(KscheddError):
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class Fill:

@@ -26,9 +26,6 @@ class StorageError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class ClaimRef:

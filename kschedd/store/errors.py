@@ -150,9 +150,6 @@ class BadRequest(ApiError):
     code: ClassVar[int] = 400
     reason: ClassVar[str] = "BadRequest"
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.define(eq=False)
 class NoMatch(ApiError):
@@ -180,9 +177,6 @@ class BadPatch(ApiError):
     code: ClassVar[int] = 400
     reason: ClassVar[str] = "BadRequest"
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.define(eq=False)
 class PatchFailed(BadPatch):
@@ -203,9 +197,6 @@ class ApplyConflict(ApiError):
     code: ClassVar[int] = 409
     reason: ClassVar[str] = "Conflict"
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.define(eq=False)
 class ApplyError(ApiError):
@@ -214,9 +205,6 @@ class ApplyError(ApiError):
     why: str
 
     rpc_code: ClassVar[str] = "invalid"
-
-    def __str__(self) -> str:
-        return self.why
 
 
 @attrs.define(eq=False)
@@ -229,9 +217,6 @@ class StrictDecodingError(ApiError):
     rpc_code: ClassVar[str] = "invalid"
     code: ClassVar[int] = 400
     reason: ClassVar[str] = "BadRequest"
-
-    def __str__(self) -> str:
-        return self.why
 
 
 @attrs.define(eq=False)
@@ -255,9 +240,6 @@ class AdmissionError(ApiError):
     """An admission plugin could not decide, or refuses in words of its own: code 500, without a reason."""
 
     why: str
-
-    def __str__(self) -> str:
-        return self.why
 
 
 @attrs.define(eq=False)

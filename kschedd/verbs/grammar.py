@@ -26,9 +26,6 @@ class UsageError(KscheddError):
     why: str
     verb: str = ""  # the verb whose help the message refers to
 
-    def __str__(self) -> str:
-        return self.why
-
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`; did you mean "pods"?`, or "" if no known name is similar."""

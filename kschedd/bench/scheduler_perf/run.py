@@ -35,9 +35,6 @@ class SelectionError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class WorkloadResult:

@@ -36,9 +36,6 @@ class StopError(KscheddError):
 
     why: str
 
-    def __str__(self) -> str:
-        return self.why
-
 
 @attrs.frozen
 class StopAt:
