@@ -29,7 +29,7 @@ from kschedd.scheduling.eviction import evict
 from kschedd.store.cluster_api import ClusterApi, ClusterReader, ClusterWriter, perform
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
-from kschedd.store.writes import Write
+from kschedd.store.writes import Bind, Write
 
 log = structlog.get_logger("kschedd.binding")
 
@@ -116,7 +116,10 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
 def apply_result(write: Write, store: ClusterWriter) -> Status | None:
     """Do one write; the Status of its refusal if it is refused."""
     try:
-        perform(store, write)
+        if isinstance(write, Bind):  # most writes are
+            store.bind(write.namespace, write.name, write.node_name, uid=write.uid)
+        else:
+            perform(store, write)
     except ApiError as refusal:
         log.debug("write_refused", write=type(write).__name__, why=str(refusal))
         return error(str(refusal))

@@ -152,8 +152,9 @@ class SchedulingActor:
         pause = time.perf_counter() + _SLICE_S
         await self._observe()
         await self._hear()
-        while (entry := driver.next_popped(self._clock.now())) is not None:
-            await self._attempt(entry)
+        now = self._clock.now()
+        while (entry := driver.next_popped(now)) is not None:
+            now = await self._attempt(entry)
             if time.perf_counter() > pause:
                 break
         await self._send_effects()
@@ -204,16 +205,18 @@ class SchedulingActor:
 
     async def _answered(self, answered: Answered, step: Callable[..., Awaitable[Any]] | None = None) -> None:
         driver, step = self._driver, step or self._step
-        for uid, failure in answered.plans:
-            await step(driver.plan_executed, uid, failure, self._clock.now())
-            if uid in self._plan_waits and uid not in driver.plan_waits:
-                self._plan_waits.pop(uid).close()  # a write of the plan was rejected
+        await step(driver.plans_executed, answered.plans, self._clock.now())
+        if self._plan_waits:
+            for uid, _ in answered.plans:
+                if uid in self._plan_waits and uid not in driver.plan_waits:
+                    self._plan_waits.pop(uid).close()  # a write of the plan was rejected
         for pod in answered.failed_evictions:
             driver.eviction_failed(pod)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
-    async def _attempt(self, entry: QueuedPod) -> None:
+    async def _attempt(self, entry: QueuedPod) -> float:
+        """Make an attempt for the pod and act on its result; returns when that was."""
         driver = self._driver
         if driver.in_group(entry):
             await self._run(driver.group_cycle(entry, self._clock.now))
@@ -225,7 +228,7 @@ class SchedulingActor:
         try:
             attempt = driver.begin(entry)
             if attempt is None:
-                return
+                return self._clock.now()
             result = await self._run(attempt)
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
@@ -239,15 +242,21 @@ class SchedulingActor:
                 await self._step(log_scores, driver, result)
             if took > _SLOW_S:
                 log_slow(entry, driver.steps_of(entry.pod.scheduler_name), took)
-            await self._step(driver.complete_attempt, entry, result, self._clock.now(), took)
+            now = self._clock.now()
+            if self._out_of_tree:
+                await self._step(driver.complete_attempt, entry, result, now, took)
+            else:
+                driver.complete_attempt(entry, result, now, took)
         else:
             await self._run(driver.completing(entry, result, self._clock.now(), took))
+            now = self._clock.now()
         if driver.any_decided:
-            await self._step(driver.resume_decided, self._clock.now())
+            await self._step(driver.resume_decided, now)
+        return now
 
     async def _run(self, work: Work[T]) -> T:
         """Run this to its end: have done what it yields, and wait where it is stopped."""
-        asked, result = await self._step(send_on, work, None)
+        asked, result = await self._step(send_on, work, None) if self._out_of_tree else send_on(work, None)
         while asked is not None:
             if isinstance(asked, StopPoint):
                 await self._stopped()

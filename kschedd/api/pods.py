@@ -261,6 +261,10 @@ class PodSignature:
         assert spec.spec_without_node_affinity is not None, "what names a node has node affinity"
         return intern_signature(self.namespace, self.labels, spec.spec_without_node_affinity)
 
+    def differs_in_node_affinity(self, other: "PodSignature") -> None:
+        """That signature is this one without node affinity: whoever knows it need not look for it again."""
+        self.__dict__.setdefault("_ignoring_node", None if self.spec.required_node is None else other)
+
     @property
     def signature_ignoring_node(self) -> int:
         """Signature id ignoring which node the required affinity names."""

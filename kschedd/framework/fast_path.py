@@ -54,13 +54,16 @@ class RepeatsWhileUnchanged(Plugin, Protocol):
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> bool:
         """Rule: where this is true, until some part changes that `Versions.at` dates, `pre_filter` returns the same for
         every pod of this signature and controller, and leaves the same values in `state`, which nothing changes; and
-        `pre_score`, if it is not one by signature, returns Skip, whatever rows it is given. In-tree plugins only."""
+        `pre_score`, if it is not one by signature, returns Skip, whatever rows it is given. Pods that are pinned to
+        different nodes count as of one signature, but for the node to which `pre_filter` narrows. In-tree plugins
+        only."""
 
 
 class SkipsBindingCycle(Plugin, Protocol):
     def skips_binding_cycle(self, signature: PodSignature, /) -> bool:
         """Rule: where this is true `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing for pods of
-        the signature, in any cluster, and return None; `pre_bind_pre_flight` returns Skip. In-tree plugins only."""
+        the signature, in any cluster, and return None; `pre_bind_pre_flight` returns Skip. It is the same for pods that
+        are pinned to different nodes. In-tree plugins only."""
 
 
 class NeverRejects(Plugin, Protocol):

@@ -10,7 +10,7 @@ Owns nothing but the queue it was given.
 Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 
 import attrs
 
@@ -22,6 +22,7 @@ from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.entry import SECOND
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.queue.unschedulable import PreCheck
+from kschedd.store.log import DELETED, WatchEvent
 
 
 @attrs.define(eq=False)
@@ -42,11 +43,29 @@ class EventHandlers:
         try:
             self._changed(old, new, now)
         except Exception as fault:  # recorded as the changed object's fault
-            ref = ObjectRef(subject.kind, subject.namespace, subject.name)
-            self.faults.note(ref, lambda later_s: self._changed(old, new, int(later_s * SECOND)), fault, now_s)
+            self._note(old, new, fault, now)
         else:
             if self.faults.by_object:
                 self.faults.strike_off(ObjectRef(subject.kind, subject.namespace, subject.name))
+
+    def observed(self, events: Iterable[WatchEvent], now: int) -> None:
+        """As `changed` for each of these."""
+        for event in events:
+            deleted = event.type == DELETED
+            old, new = (event.new, None) if deleted else (event.old, event.new)
+            if self.faults.by_object:
+                self.changed(old, new, now)
+                continue
+            try:
+                self._changed(old, new, now)
+            except Exception as fault:  # recorded as the changed object's fault
+                self._note(old, new, fault, now)
+
+    def _note(self, old: Object | None, new: Object | None, fault: Exception, now: int) -> None:
+        subject = new or old
+        assert subject is not None, "a change is of an object"
+        ref = ObjectRef(subject.kind, subject.namespace, subject.name)
+        self.faults.note(ref, lambda later_s: self._changed(old, new, int(later_s * SECOND)), fault, now / SECOND)
 
     def _changed(self, old: Object | None, new: Object | None, now: int) -> None:
         subject = new or old
@@ -77,28 +96,20 @@ class EventHandlers:
         old = None if old is None or old.finished else old
         new = None if new is None or new.finished else new
         # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
-        self._assigned_changed(
-            old if old is not None and old.node_name else None,
-            new if new is not None and new.node_name else None,
-            now,
-        )
-        self._pending_changed(
-            old if old is not None and self._pending(old) else None,
-            new if new is not None and self._pending(new) else None,
-            now,
-        )
-
-    def _pending(self, pod: Pod) -> bool:
-        return not pod.node_name and self.responsible(pod.scheduler_name)
-
-    def _assigned_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
-        if new is None:
-            if old is not None:
-                self.queue.assigned_pod_deleted(old, now)
-        elif old is None:
+        if new is not None and new.node_name:
+            if old is not None and old.node_name:
+                self.queue.assigned_pod_updated(old, new, now)
+                return
             self.queue.assigned_pod_added(new, now)
-        else:
-            self.queue.assigned_pod_updated(old, new, now)
+            new = None
+        elif old is not None and old.node_name:
+            self.queue.assigned_pod_deleted(old, now)
+            old = None
+        self._pending_changed(
+            old if old is not None and self.responsible(old.scheduler_name) else None,
+            new if new is not None and self.responsible(new.scheduler_name) else None,
+            now,
+        )
 
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
         queue = self.queue

@@ -33,18 +33,15 @@ class Gating:
             last = entry.gating_plugin
             order = plugins if last not in plugins else [last, *(name for name in plugins if name != last)]
             for name in order:
-                status = self._ask(name, plugins[name], entry)
+                try:
+                    status = plugins[name](entry.pod)
+                except Exception as fault:  # a plugin's fault is contained here
+                    if self.on_fault is not None:
+                        self.on_fault(name, entry.key, fault)
+                    status = error(f'running PreEnqueue plugin "{name}": {fault!r}')
                 if status is not None and status.code is not Code.SUCCESS:
                     entry.unschedulable_plugins |= {name}
                     entry.gating_plugin, entry.gating_status = name, status.by(name)
                     return False
         entry.gating_plugin, entry.gating_status = "", None
         return True
-
-    def _ask(self, name: str, pre_enqueue: Callable[[Pod], Status | None], entry: QueuedPod) -> Status | None:
-        try:
-            return pre_enqueue(entry.pod)
-        except Exception as fault:  # a plugin's fault is contained here
-            if self.on_fault is not None:
-                self.on_fault(name, entry.key, fault)
-            return error(f'running PreEnqueue plugin "{name}": {fault!r}')

@@ -20,7 +20,7 @@ from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.log import WatchEvent
 
 
 @attrs.frozen(eq=False)
@@ -113,11 +113,7 @@ class QueueOperations:
             case EventsObserved(events, assumed, rejected):
                 handlers = self.handlers
                 handlers.assumed, handlers.rejected = assumed, rejected
-                for event in events:
-                    if event.type == DELETED:
-                        handlers.changed(event.new, None, now)
-                    else:
-                        handlers.changed(event.old, event.new, now)
+                handlers.observed(events, now)
             case AttemptFailed(entry, pod, unschedulable, pending, evicting):
                 entry.pod = pod
                 entry.unschedulable_plugins = unschedulable

@@ -50,7 +50,7 @@ scheduler/eventhandlers.go.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -167,13 +167,15 @@ class SchedulingDriver:
 
     def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
         """Bring the caches up to date, and have the queue told. What goes wrong over one is that one's fault."""
-        observe, faults = self.machine.observe, self.machine.faults
+        observe, faults = self.machine.observe_each, self.machine.faults
         if events:
             self.observed_version = events[-1].version
         assumed: set[str] = set()
         rejected: set[str] = set()
+        if faults.by_object:
+            faults.retry(now)
         for event in events:
-            observe((event,), now)
+            observe(event, now)
             pod = event.new
             if not isinstance(pod, Pod):
                 continue
@@ -183,7 +185,7 @@ class SchedulingDriver:
                 again = partial(self._follow_again, event, pod)
                 faults.note(ObjectRef("Pod", pod.namespace, pod.name), again, fault, now, _PENDING)
             else:
-                if faults:
+                if faults.by_object:
                     faults.strike_off(ObjectRef("Pod", pod.namespace, pod.name), _PENDING)
         self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected)))
 
@@ -535,6 +537,11 @@ class SchedulingDriver:
         assert cycle.call is not None, f"no plugin is being called for {uid}"
         cycle.call = None
         self._advance(cycle, answer, now)
+
+    def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
+        """As `plan_executed` for each: its uid, and what was refused of it."""
+        for uid, failure in plans:
+            self.plan_executed(uid, failure, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
         """A binding plan's writes are done, or the API server refused one."""

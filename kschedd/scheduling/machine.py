@@ -208,14 +208,18 @@ class SchedulingMachine:
         if faults.by_object:
             faults.retry(now)
         for event in events:
-            obj = event.new
-            try:
-                self._observe(event, now)
-            except Exception as fault:  # the object's
-                faults.note(ObjectRef(obj.kind, obj.namespace, obj.name), partial(self._observe, event), fault, now)
-            else:
-                if faults.by_object:
-                    faults.strike_off(ObjectRef(obj.kind, obj.namespace, obj.name))
+            self.observe_each(event, now)
+
+    def observe_each(self, event: WatchEvent, now: float) -> None:
+        """As `observe`, one event, but without trying again what could not be read before."""
+        obj, faults = event.new, self.faults
+        try:
+            self._observe(event, now)
+        except Exception as fault:  # the object's
+            faults.note(ObjectRef(obj.kind, obj.namespace, obj.name), partial(self._observe, event), fault, now)
+        else:
+            if faults.by_object:
+                faults.strike_off(ObjectRef(obj.kind, obj.namespace, obj.name))
 
     def _observe(self, event: WatchEvent, now: float) -> None:
         if isinstance(event.new, Pod) and event.new.pod_spec.pod_group_name:

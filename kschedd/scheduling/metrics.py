@@ -114,6 +114,7 @@ class PointTimes:
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
         self._repeated: list[tuple[float, float]] = []  # of attempts that are not counted yet: Filter, Score
+        self._searched: list[float] = []  # of those that scored nothing: Filter
         self._skipped: dict[tuple[str, ...], int] = {}  # how often these points had no plugin to call
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
@@ -134,15 +135,23 @@ class PointTimes:
         """Extension points at which no plugin had to be called: they took no time."""
         self._skipped[points] = self._skipped.get(points, 0) + 1
 
-    def repeated(self, filter_s: float, score_s: float) -> None:
-        """An attempt that searched and scored nodes for so long, and had no other plugin to call."""
-        self.steps = {"Filter": filter_s, "Score": score_s}
-        self._repeated.append((filter_s, score_s))
-        if len(self._repeated) >= MOST_UNSORTED:
+    def repeated(self, filter_s: float, score_s: float | None = None) -> None:
+        """An attempt that searched and scored nodes for so long (None: there was one); no other plugin was called."""
+        if score_s is None:
+            self.steps = {"Filter": filter_s}
+            self._searched.append(filter_s)
+        else:
+            self.steps = {"Filter": filter_s, "Score": score_s}
+            self._repeated.append((filter_s, score_s))
+        if len(self._repeated) + len(self._searched) >= MOST_UNSORTED:
             self.count_skipped()
 
     def count_skipped(self) -> None:
         """Observe what was skipped so far."""
+        searched, self._searched = self._searched, []
+        if searched:
+            self._histogram.series("Filter", SUCCESS, self._profile).observe_all(searched)
+            self._skipped["PreFilter",] = self._skipped.get(("PreFilter",), 0) + len(searched)
         repeated, self._repeated = self._repeated, []
         if repeated:
             for point, took_s in zip(("Filter", "Score"), zip(*repeated, strict=True), strict=True):
@@ -168,7 +177,7 @@ class NoTimes:
 
     def skipped(self, points: tuple[str, ...]) -> None: ...
 
-    def repeated(self, filter_s: float, score_s: float) -> None: ...
+    def repeated(self, filter_s: float, score_s: float | None = None) -> None: ...
 
 
 NO_TIMES: Final = NoTimes()

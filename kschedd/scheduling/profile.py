@@ -140,7 +140,7 @@ class Framework:
     reads_pods: bool  # whether a cached answer depends on the pods of a node
     made_of: Mapping[str, MadeOf]
     _at: dict[str, list[Plugin]] = attrs.field(factory=dict, init=False)
-    _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)  # by signature
+    _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)  # by signature ignoring the node
 
     @property
     def name(self) -> str:
@@ -162,7 +162,7 @@ class Framework:
     def bound_by(self, signature: PodSignature) -> BindPlugin | None:
         """The Bind plugin of pods of this signature where no other plugin takes part in their binding cycle, from
         Reserve on; None where some may."""
-        number = signature.id
+        number = signature.signature_ignoring_node
         try:
             return self._bound_by[number]
         except KeyError:

@@ -8,19 +8,22 @@ attempt is a search through the cached evaluation and a choice.
 Invariant: the result is that of a whole attempt. A pattern is learnt from a whole attempt, of a profile whose filters
 and scores are all in-tree, and only where
 
-* PreFilter narrowed and rejected nothing, and every plugin that was asked at PreFilter and PreScore answers the same
+* PreFilter rejected nothing, and narrowed the nodes to none but the one that the pod's own affinity names, if any;
+  every plugin that was asked at PreFilter and PreScore answers the same
   for all such pods until some part of the cluster changes that `Versions.at` dates (`RepeatsWhileUnchanged`);
 * no filter takes part that reads more than the row it judges, and every score is the same on all nodes, or depends on
   its row alone before it is normalized.
 
-It holds for pods of one signature and one controller, until such a part changes. Where a search finds fewer than two
-nodes the whole attempt is made instead; so it is with nominated pods, for pods that are nominated themselves, with
-extenders, and step by step.
+It holds for pods of one signature and one controller, until such a part changes; a DaemonSet's pods, which differ in
+the node that they name, have one pattern. Where a search finds fewer than two nodes (no node, of a pod that names one)
+the whole attempt is made instead; so it is with nominated pods, for pods that are nominated themselves, with extenders,
+and step by step.
 """
 
 from typing import cast
 
 import attrs
+import numpy as np
 
 from kschedd.api.base import OwnerReference
 from kschedd.api.pods import Pod, PodSignature
@@ -28,11 +31,11 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
-from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin
+from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterResult
 from kschedd.scheduling.evaluation_cache import EvaluationCache
 from kschedd.scheduling.metrics import NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
-from kschedd.scheduling.node_search import Found, NodeSearch
+from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
 from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, Framework
 from kschedd.scheduling.ranking import by_signature
 
@@ -59,7 +62,9 @@ class Repetition:
     _cache: EvaluationCache
     _search: NodeSearch
     _in_tree: bool = attrs.field(init=False)
-    _patterns: dict[int, Pattern] = attrs.field(factory=dict, init=False)  # by signature
+    _patterns: dict[int, Pattern] = attrs.field(
+        factory=dict, init=False
+    )  # by signature, ignoring the node that is named
 
     def __attrs_post_init__(self) -> None:
         profile = self._profile
@@ -67,10 +72,10 @@ class Repetition:
 
     def attempt(
         self, pod: Pod, start: int, wanted: int, times: PointTimes | NoTimes
-    ) -> tuple[CycleState, Found, Ints] | None:
-        """The state, the feasible nodes and their totals; None where a whole attempt has to be made."""
-        pattern = self._patterns.get(pod.signature.id)
-        table = self._cluster.table
+    ) -> tuple[CycleState, Found, Ints | None] | None:
+        """The state, the feasible nodes and their totals (None: of one node); None to make a whole attempt instead."""
+        spec, table = pod.signature.spec, self._cluster.table
+        pattern = self._patterns.get(pod.signature.signature_ignoring_node)
         if (
             pattern is None
             or pattern.state is None
@@ -82,11 +87,22 @@ class Repetition:
         ):
             return None
         common = pattern.state
-        state = CycleState(common.data.copy(), common.skip_filter, "", common.skip_score)
+        state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
+        began = times.start()
+        if common.already_filtered_by:
+            row = table.row_of.get(spec.required_node or "")
+            cached = None if row is None else self._cache.of(pod, state)
+            if cached is None:
+                return None
+            found = self._search.cached(state, pod, np.array([row], dtype=np.int64), 0, 1, cached)
+            if not len(found.rows):
+                return None
+            found.verdicts.default_status = narrowed_status((common.already_filtered_by,))
+            times.repeated(times.start() - began)
+            return state, found, None
         cached = self._cache.of(pod, state)
         if cached is None:
             return None
-        began = times.start()
         order = table.order
         found = self._search.cached(state, pod, order, start % len(order), wanted, cached)
         if len(found.rows) < 2:
@@ -102,9 +118,10 @@ class Repetition:
         times.repeated(searched - began, times.start() - searched)
         return state, found, totals
 
-    def learn(self, pod: Pod, state: CycleState) -> None:
-        """Keep what pods like this one have in common, after a whole attempt that narrowed nothing and found nodes."""
-        stamp, owner, number = self._cluster.versions.parts_at, pod.owner, pod.signature.id
+    def learn(self, pod: Pod, state: CycleState, narrowed: PreFilterResult | None) -> None:
+        """Keep what pods like this one have in common, after a whole attempt that has found nodes for it; `narrowed` is
+        what PreFilter came to."""
+        stamp, owner, number = self._cluster.versions.parts_at, pod.owner, pod.signature.signature_ignoring_node
         known = self._patterns.get(number)
         if known is not None and known.stamp == stamp and known.owner == owner:
             return
@@ -112,7 +129,11 @@ class Repetition:
             self._patterns.clear()
         pattern = None
         if self._in_tree and self._repeats(pod, state):
-            pattern = self._with_scores(Pattern(stamp, owner, state.clone()), pod, state)
+            pattern = Pattern(stamp, owner, state.clone())
+            if narrowed is None:
+                pattern = self._with_scores(pattern, pod, state)
+            elif not state.already_filtered_by or narrowed.node_names != {pod.signature.spec.required_node}:
+                pattern = None
         self._patterns[number] = pattern or Pattern(stamp, owner, None)
 
     def _repeats(self, pod: Pod, state: CycleState) -> bool:

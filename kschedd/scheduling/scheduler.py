@@ -11,7 +11,6 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycl
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from random import Random
 from typing import cast
 
@@ -45,7 +44,7 @@ from kschedd.scheduling.extended import CandidatesFound, candidates_left, filter
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.metrics import NO_TIMES, SUCCESS, NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
-from kschedd.scheduling.node_search import Found, NodeSearch, nodes_to_find
+from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedByRow, NominatedPods
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
@@ -196,6 +195,8 @@ class Scheduler:
             return None
         state, found, totals = made
         start.index = (start.index + found.visited) % table.node_count
+        if totals is None:
+            return self._only_node(state, pod, found)
         return self._choice(state, pod, found, totals)
 
     def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None) -> Attempt:
@@ -235,9 +236,9 @@ class Scheduler:
             view = FailedAttemptView(self, found.verdicts, counting, cached)
             return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
         result = yield from self._select(state, pod, found, diagnosis, cached, stepper)
-        if self.repetition is not None and cached is not None and pre_filter_result is None and not every_node:
-            if isinstance(result, ScheduleResult) and len(result.feasible) > 1:
-                self.repetition.learn(pod, state)
+        if self.repetition is not None and cached is not None and not every_node and isinstance(result, ScheduleResult):
+            if pre_filter_result is not None or len(result.feasible) > 1:
+                self.repetition.learn(pod, state, pre_filter_result)
         return result
 
     # -- step by step -----------------------------------------------------------------------------------------
@@ -400,7 +401,7 @@ class Scheduler:
         found = yield from self._search(state, pod, order, start, wanted, counting.everywhere, cached, stepper)
         if pre_filter_result is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
-            found.verdicts.default_status = _narrowed(tuple(sorted(diagnosis.unschedulable_plugins)))
+            found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
         if nominee is not None and not len(nominee.rows) and nominee.error is None:
             if table.row_of[wished] not in found.verdicts.rows:
@@ -455,11 +456,8 @@ class Scheduler:
         stepper: Stepper | None,
     ) -> Work[ScheduleResult | FitError]:
         rows = found.rows
-        names = self.cluster.table.names
         if len(rows) == 1:
-            return ScheduleResult(
-                pod, names[int(rows[0])], self.profile, state, rows, found.visited, None, None, 1, found.verdicts
-            )
+            return self._only_node(state, pod, found)
         if stepper is not None:
             stepper.scoring = rows
         began = self.times.start()
@@ -478,6 +476,12 @@ class Scheduler:
         if self.extenders:
             totals = yield from scored(self.extenders, pod, self.cluster.table, rows, totals)
         return self._choice(state, pod, found, totals)
+
+    def _only_node(self, state: CycleState, pod: Pod, found: Found) -> ScheduleResult:
+        """The one feasible node, which needs no score."""
+        rows = found.rows
+        name = self.cluster.table.names[int(rows[0])]
+        return ScheduleResult(pod, name, self.profile, state, rows, found.visited, None, None, 1, found.verdicts)
 
     def _choice(self, state: CycleState, pod: Pod, found: Found, totals: Ints) -> ScheduleResult:
         """One of the best by these totals."""
@@ -622,8 +626,3 @@ def _unsatisfied(plugins: set[str]) -> str:
     if len(plugins) == 1:
         return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
     return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"
-
-
-@lru_cache(64)
-def _narrowed(plugins: tuple[str, ...]) -> Status:
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")

@@ -13,7 +13,6 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.validation_names import dns_subdomain
 from kschedd.store.errors import Conflict, Invalid
-from kschedd.store.pod_strategy import typed_pod
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -65,4 +64,18 @@ def bound(pod: Pod, node_name: str, version: int, at: str) -> Pod:
         "spec": {**raw["spec"], "nodeName": node_name},
         "status": new_status,
     }
-    return typed_pod(stored, pod.signature, node_name)
+    return Pod(
+        "Pod",
+        pod.name,
+        pod.namespace,
+        pod.uid,
+        version,
+        pod.signature.labels,
+        stored,
+        pod.signature,
+        node_name,
+        "",
+        pod.phase,
+        pod.start_time,
+        "",
+    )

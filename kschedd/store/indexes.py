@@ -39,8 +39,14 @@ class Indexes:
     def dependents(self, uid: str) -> Iterable[Key]:
         return self._dependents.get(uid, ())
 
+    def got_node(self, pod: Pod) -> None:
+        """As `move`, of a pod that had no node and differs in nothing else that is indexed."""
+        self._on_node.setdefault(pod.node_name, {})[pod.namespace, pod.name] = None
+
     def move(self, old: Object | None, new: Object | None) -> None:
         """Update the indexes for one write; `old` is None for a created object, `new` for a deleted one."""
+        if old is None and isinstance(new, Pod) and not new.node_name and "ownerReferences" not in new.raw["metadata"]:
+            return
         obj = new if new is not None else old
         before, after = _references(old), _references(new)
         uids = None if before is after else (_uids(before), _uids(after))

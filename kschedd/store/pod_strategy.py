@@ -25,6 +25,7 @@ from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw, version_of
 from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, intern_spec, intern_with_node_affinity
 from kschedd.api.qos import qos_of_spec
+from kschedd.api.requirements import IN
 from kschedd.api.schema import ANY, field_of, type_named
 from kschedd.api.schema_check import (
     check_meta_schema,
@@ -33,6 +34,7 @@ from kschedd.api.schema_check import (
     schema_for,
     without_nulls,
 )
+from kschedd.api.selectors import NODE_NAME
 from kschedd.api.validation_names import dns_subdomain
 from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
 from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled
@@ -51,6 +53,7 @@ from kschedd.registry.validation_pod import APPARMOR, MIRROR, validate_new_pod, 
 from kschedd.store.admission import Admission
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
+from kschedd.values import fast_frozen
 
 _POD_SPEC: Final = type_named("PodSpec")
 _POD_STATUS: Final = type_named("PodStatus")
@@ -74,7 +77,7 @@ GATED: Final = {
 }
 
 
-@attrs.frozen(eq=False)
+@fast_frozen(eq=False)
 class InternedPod:
     """The admitted parts that pods with the same spec and metadata (labels, owners, finalizers) share."""
 
@@ -86,6 +89,7 @@ class InternedPod:
     annotations: Mapping[str, str] = _NOTHING  # that admission adds
     warnings: Sequence[str] = ()  # of admission
     stated_spec: Raw | None = None  # before admission, where it says in an annotation that it changed the spec
+    unpinned: "InternedPod | None" = None  # the same without node affinity
     branches: dict[bytes, "InternedPod"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
@@ -99,6 +103,8 @@ class InternedPod:
         signature = self._signatures.get(namespace)
         if signature is None:
             signature = self._signatures[namespace] = intern_signature(namespace, self.labels, self.spec)
+            if self.unpinned is not None:
+                signature.differs_in_node_affinity(self.unpinned.signature_in(namespace))
         return signature
 
 
@@ -161,12 +167,15 @@ class PodStrategy:
         key = packed("Pod", name, node_affinity)
         found = spec_without_node_affinity.branches.get(key)
         if found is None:
-            clean, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
-            if faults:
-                raise Invalid("Pod", name, tuple(faults))
+            clean: Raw | None = _valid_if_pinned(node_affinity)
+            if clean is None:
+                decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
+                if faults:
+                    raise Invalid("Pod", name, tuple(faults))
+                clean = encoded(decoded, _NODE_AFFINITY)
             size = spec_without_node_affinity.size + len(key)
             found = InternedPod(
-                intern_with_node_affinity(spec_without_node_affinity.spec, encoded(clean, _NODE_AFFINITY)),
+                intern_with_node_affinity(spec_without_node_affinity.spec, clean),
                 spec_without_node_affinity.labels,
                 spec_without_node_affinity.meta,
                 spec_without_node_affinity._status,
@@ -174,6 +183,7 @@ class PodStrategy:
                 spec_without_node_affinity.annotations,
                 spec_without_node_affinity.warnings,
                 spec_without_node_affinity.stated_spec,
+                spec_without_node_affinity,
             )
             if len(spec_without_node_affinity.branches) >= _BRANCHES:
                 spec_without_node_affinity.branches.clear()
@@ -267,6 +277,21 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
     if not node_affinity:
         return spec, None
     return {**spec, "affinity": {**affinity, "nodeAffinity": {}}}, node_affinity
+
+
+def _valid_if_pinned(node_affinity: Any) -> Raw | None:
+    """The affinity as it is stored, where it is one of a DaemonSet's pods and valid; None: it has to be looked at."""
+    try:
+        (term,) = node_affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        (field,) = term["matchFields"]
+        (name,) = field["values"]
+    except (KeyError, IndexError, TypeError, ValueError):
+        return None
+    if type(name) is not str or field != {"key": NODE_NAME, "operator": IN, "values": [name]} or dns_subdomain(name):
+        return None
+    fields = [{**field, "values": [name]}]
+    pinned = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
+    return pinned if node_affinity == pinned else None
 
 
 def is_about_spec(annotation: str) -> bool:

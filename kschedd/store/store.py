@@ -347,7 +347,7 @@ class Store:
         What a client hands in (`as_client`) must be of a kind that is served. Its fields are the `manager`'s ("": are
         nobody's).
         """
-        return self._create(raw, Managing(manager), dry_run, restore, as_client)
+        return self._create(raw, Managing(manager) if manager else NOBODY, dry_run, restore, as_client)
 
     def _create(
         self, raw: Raw, managing: Managing, dry_run: bool, restore: bool = False, as_client: bool = False
@@ -605,15 +605,19 @@ class Store:
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:
         """Give a pod its node: the Binding subresource. Whether the node exists is not asked, as upstream."""
         try:
-            pod = self._by_kind["Pod"][namespace][name]
+            space = self._by_kind["Pod"][namespace]
+            pod = space[name]
         except KeyError:
             raise NotFound("Pod", name) from None
         assert isinstance(pod, Pod)
         if self._user is not None:
             self.authorize("CREATE", "Pod", namespace, name, None, pod.raw, "binding")
         refuse_binding(pod, node_name, uid)
-        now_bound = bound(pod, node_name, self._log.version + 1, stamp(self._now()))
-        self._commit(MODIFIED, pod, now_bound)
+        version = self._log.version + 1
+        space[name] = now_bound = bound(pod, node_name, version, stamp(self._now()))
+        # Of all that is indexed only the node has changed.
+        self._indexes.got_node(now_bound)
+        self._log.append(WatchEvent(MODIFIED, pod, now_bound, version))
         return now_bound
 
     def evict(

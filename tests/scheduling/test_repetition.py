@@ -131,6 +131,24 @@ def test_a_nominated_pod_is_attempted_as_a_whole() -> None:
     assert repeats.attempts(pod("p", 0), 1) == 0
 
 
+def test_pods_that_name_their_nodes_repeat_one_pattern() -> None:
+    repeats = Repeats()
+    for number in range(2):
+        repeats.attempts(pod("d", 2, "", f"n{number}"), 1)
+    assert [repeats.attempts(pod("d", 2, "", f"n{number}"), 1) for number in range(2, 10)] == [2] * 8
+
+
+def test_a_pod_whose_node_is_full_or_not_there_is_attempted_as_a_whole() -> None:
+    repeats = Repeats()
+    for number in range(3):
+        repeats.attempts(pod("d", 2, "", f"n{number}"), 1)
+    before = repeats.count
+    repeats.trial.cluster.put_node(node(5, 0, "a", [], False))
+    for name in ("n5", "nowhere"):
+        assert isinstance(repeats.trial.attempt(pod("d", 2, "", name)), FitError)
+    assert repeats.count == before
+
+
 def test_where_no_node_is_left_the_whole_attempt_says_why() -> None:
     repeats = Repeats()
     assert repeats.attempts(pod("p", 0), 40) > 60

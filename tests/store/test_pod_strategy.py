@@ -1,5 +1,6 @@
 """Pods are admitted part by part and from memory; it comes to the same as judging each of them whole."""
 
+import json
 from collections.abc import Sequence
 from copy import deepcopy
 from random import Random
@@ -7,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.codec import encoded
+from kschedd.api.schema import type_named
 from kschedd.registry.disabled_fields import drop_disabled
-from kschedd.registry.validation import defaulted_pod_spec
+from kschedd.registry.validation import default_and_validate_node_affinity, defaulted_pod_spec
 from kschedd.store.admission import Admission
 from kschedd.store.admission_plugins.attributes import Attributes
 from kschedd.store.errors import ApiError, Invalid
@@ -39,9 +42,14 @@ _terms = [
     {"matchExpressions": [_expression()]},
     {"matchExpressions": None},
     {"matchExpressions": [_expression()], "x": 1},
+    {"matchFields": [_expression(key="metadata.name", values=["node-1"])], "matchExpressions": [_expression()]},
+    {"matchFields": [_expression(key="metadata.name", values=["node-1"], x=1)]},
 ]
 _odd_terms = [
     {"matchFields": [_expression()]},
+    {"matchFields": [_expression(key="metadata.name", values=["node-1", "node-2"])]},
+    {"matchFields": [_expression(key="metadata.name", values=[7])]},
+    {"matchFields": [_expression(key="metadata.name", operator="Exists", values=["node-1"])]},
     {"matchExpressions": [_expression(operator="Near")]},
     {"matchExpressions": [_expression(values=None)]},
     {"matchExpressions": 7},
@@ -153,6 +161,20 @@ def test_all_that_is_wrong_with_a_pod_is_said_whatever_is_judged_apart(spec: dic
         with pytest.raises(Invalid) as refusal:
             Store(now=Clock()).create(_daemon_pod("a", node, **spec))
         assert sorted(fault.path for fault in refusal.value.faults) == sorted([*paths, *more])
+
+
+@pytest.mark.parametrize("field", [("key", "operator", "values"), ("values", "key", "operator")])
+def test_the_affinity_of_a_daemon_pod_is_stored_as_if_it_had_been_looked_at(field: tuple[str, ...]) -> None:
+    stated = {"key": "metadata.name", "operator": "In", "values": ["node-1"]}
+    affinity = {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": [{name: stated[name] for name in field}]}]}}
+    stored = Store(now=Clock()).create({**_daemon_pod("a", "x"), "spec": _with_affinity(affinity)})
+    looked_at = encoded(default_and_validate_node_affinity(affinity, "")[0], type_named("NodeAffinity"))
+    assert json.dumps(stored.spec["affinity"]["nodeAffinity"]) == json.dumps(looked_at)
+    assert stored.spec["affinity"]["nodeAffinity"] is not affinity
+
+
+def _with_affinity(affinity: Any) -> dict[str, Any]:
+    return {"containers": [{"name": "c", "image": "i"}], "affinity": {"nodeAffinity": affinity}}
 
 
 def test_pods_that_run_or_are_to_run_elsewhere_share_the_rest() -> None:

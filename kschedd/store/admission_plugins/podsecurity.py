@@ -93,7 +93,8 @@ def scope(namespace: str, classes: Classes) -> Hashable:
     found = classes.find("Namespace", "", namespace)
     if found is None:
         return None
-    return tuple(sorted((key, value) for key, value in found.labels.items() if key.startswith(PREFIX)))
+    stated = [item for item in found.labels.items() if item[0].startswith(PREFIX)]
+    return tuple(sorted(stated)) if stated else None
 
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
