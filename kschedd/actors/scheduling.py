@@ -222,7 +222,7 @@ class SchedulingActor:
             await self._run(driver.group_cycle(entry, self._clock.now))
             if driver.any_decided:
                 await self._step(driver.resume_decided, self._clock.now())
-            return
+            return self._clock.now()
         started = time.perf_counter()
         attempt: Attempt | None = None
         try:

@@ -19,6 +19,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.framework.guard import PluginGuard
+from kschedd.framework.interface import BindPlugin
 from kschedd.framework.status import Status, error, fault_text
 from kschedd.framework.writes import Bind, Plan
 from kschedd.queue.entry import QueuedPod
@@ -37,6 +38,7 @@ class AssumedPod:
     pod: Pod  # as assumed: with its node
     result: ScheduleResult
     waiting: WaitingPod | None
+    binder: BindPlugin | None = None  # where it alone takes part in the binding cycle (`Framework.bound_by`)
 
     @property
     def framework(self) -> Framework:

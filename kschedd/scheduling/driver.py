@@ -490,7 +490,7 @@ class SchedulingDriver:
 
     def _bind_directly(self, assumed: AssumedPod, now: float, took_s: float) -> bool:
         """Begin a binding cycle that is one plan; False where it may be more than that."""
-        bind_began_s = self.machine.times(assumed.framework.name).start()
+        bind_began_s = assumed.framework.times.start()
         plan = self.machine.direct_plan(assumed)
         if plan is None:
             return False

@@ -43,7 +43,6 @@ from kschedd.framework.interface import (
     PRE_FILTER,
     QUEUE_SORT,
     RESERVE,
-    BindPlugin,
     ExtensionPoint,
     PermitPlugin,
     Plugin,
@@ -157,8 +156,8 @@ class SchedulingMachine:
         framework = build_profile(
             config, profile, self.registry, self.handle, None if before is None else before.profile
         )
-        times = self.times(framework.name)
-        return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders, times)
+        framework.times = self.times(framework.name)
+        return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders)
 
     def times(self, profile: str) -> PointTimes | NoTimes:
         """What times the extension points of this profile."""
@@ -248,18 +247,18 @@ class SchedulingMachine:
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float
     ) -> AssumedPod | FailedAttempt:
         """As `completing`, at once."""
-        if isinstance(result, ScheduleResult) and self.binder(result) is not None:
+        binder = None
+        if isinstance(result, ScheduleResult) and not self._extender_binds:
+            binder = result.framework.bound_by(result.pod.signature)
+        if binder is not None:
+            assert isinstance(result, ScheduleResult), "only what found a node is bound"
             try:
                 assumed = self.cluster.assume(entry.pod, result.node_name)
             except Exception as fault:  # the pod's: see `completing`
                 return self._broken(entry, result, failed_by_error(entry, fault_text(fault)), now)
-            self.times(result.framework.name).skipped(_BEFORE_BINDING)
-            return AssumedPod(entry, assumed, result, None)
+            result.framework.times.skipped(_BEFORE_BINDING)
+            return AssumedPod(entry, assumed, result, None, binder)
         return drive(self.completing(entry, result, now, None))
-
-    def binder(self, result: ScheduleResult) -> BindPlugin | None:
-        """The plugin that binds the pod where nobody else takes part in its binding cycle (`Framework.bound_by`)."""
-        return None if self._extender_binds else result.framework.bound_by(result.pod.signature)
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
@@ -294,7 +293,7 @@ class SchedulingMachine:
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
         assumed = self.cluster.assume(entry.pod, node_name)
-        times = self.times(framework.name)
+        times = framework.times
         began = times.start()
         for plugin in framework.at(RESERVE):
             if stepper is not None:
@@ -405,7 +404,7 @@ class SchedulingMachine:
             if assumed.waiting.rejection is not None:
                 return assumed.waiting.rejection
         yield ReleaseInFlight()
-        times = self.times(profile.name)
+        times = profile.times
         began = times.start()
         for plugin in profile.at(PRE_BIND)[progress.pre_binds :]:
             said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
@@ -440,7 +439,7 @@ class SchedulingMachine:
 
     def direct_plan(self, assumed: AssumedPod) -> Plan | None:
         """The one plan that is the whole binding cycle of the pod; None where it may have further steps."""
-        binder = None if assumed.waiting is not None else self.binder(assumed.result)
+        binder = assumed.binder
         if binder is None:
             return None
         said = _contained(binder, binder.bind, assumed.result.state, assumed.pod, assumed.result.node_name)
@@ -448,7 +447,7 @@ class SchedulingMachine:
 
     def bound_directly(self, assumed: AssumedPod, began_s: float, failure: Status | None) -> Status | None:
         """What comes of a binding cycle whose one plan was executed; it began then, on the clock of `times`."""
-        times = self.times(assumed.framework.name)
+        times = assumed.framework.times
         if failure is None or failure.code == Code.SUCCESS:
             times.ended("Bind", began_s)
             times.skipped(_AROUND_BIND)

@@ -40,6 +40,7 @@ from kschedd.framework.interface import (
     VectorScorePlugin,
 )
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes
 from kschedd.scheduling.unprepared import prepared
 
 P = TypeVar("P", bound=Plugin)
@@ -139,6 +140,7 @@ class Framework:
     in_tree: frozenset[str]  # names
     reads_pods: bool  # whether a cached answer depends on the pods of a node
     made_of: Mapping[str, MadeOf]
+    times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
     _at: dict[str, list[Plugin]] = attrs.field(factory=dict, init=False)
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)  # by signature ignoring the node
 

@@ -42,7 +42,7 @@ from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
 from kschedd.scheduling.extended import CandidatesFound, candidates_left, filtered, preempting, scored
 from kschedd.scheduling.filters import Filters
-from kschedd.scheduling.metrics import NO_TIMES, SUCCESS, NoTimes, PointTimes
+from kschedd.scheduling.metrics import SUCCESS
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
 from kschedd.scheduling.nominated_pods import Nominated, NominatedByRow, NominatedPods
@@ -132,7 +132,6 @@ class Scheduler:
     start: "StartNode"
     remember: bool = True
     extenders: tuple[HTTPExtender, ...] = ()
-    times: PointTimes | NoTimes = NO_TIMES
     cache: EvaluationCache | None = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     search: NodeSearch = attrs.field(init=False)
@@ -190,7 +189,7 @@ class Scheduler:
     def _repeated(self, pod: Pod, repetition: Repetition) -> ScheduleResult | None:
         """The outcome for a pod like an earlier one; None where a whole attempt has to be made."""
         table, start = self.cluster.table, self.start
-        made = repetition.attempt(pod, start.index, self._wanted(len(table.order)), self.times)
+        made = repetition.attempt(pod, start.index, self._wanted(len(table.order)), self.profile.times)
         if made is None:
             return None
         state, found, totals = made
@@ -208,9 +207,9 @@ class Scheduler:
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
         counting = NominatedPods(table, pod, nominated)
-        began = self.times.start()
+        began = self.profile.times.start()
         pre_filter_result, status, narrowed_by = yield from self.pre_filtering(state, pod, stepper)
-        began = self.times.ended("PreFilter", began, _label(status))
+        began = self.profile.times.ended("PreFilter", began, _label(status))
         diagnosis.unschedulable_plugins.update(narrowed_by)
         if status is not None:
             if not status.rejected:
@@ -227,7 +226,7 @@ class Scheduler:
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         diagnosis.verdicts = found.verdicts
-        self.times.ended("Filter", began, _label(found.error))
+        self.profile.times.ended("Filter", began, _label(found.error))
         if found.error is not None:
             diagnosis.add_verdicts(found.verdicts.before_error())
             return FitError(pod, found.error, diagnosis, state)
@@ -440,6 +439,7 @@ class Scheduler:
             return attrs.evolve(nominee, rows=nominee.rows[:0])
 
     def _wanted(self, nodes: int) -> int:
+        """Of so many nodes, how many feasible ones end a search."""
         if not self.profile.scores and not any(one.filters or one.prioritizes for one in self.extenders):
             return 1
         return nodes_to_find(nodes, self.profile.percentage)
@@ -460,17 +460,17 @@ class Scheduler:
             return self._only_node(state, pod, found)
         if stepper is not None:
             stepper.scoring = rows
-        began = self.times.start()
+        began = self.profile.times.start()
         failure = yield from self.ranking.pre_scoring(state, pod, rows, stepper)
-        began = self.times.ended("PreScore", began, _label(failure))
+        began = self.profile.times.ended("PreScore", began, _label(failure))
         if failure is not None:
             diagnosis.add_verdicts()
             return FitError(pod, failure, diagnosis, state)
         try:
             totals = yield from self.ranking.totals(state, pod, rows, cached, stepper)
-            self.times.ended("Score", began)
+            self.profile.times.ended("Score", began)
         except PluginFault as fault:
-            self.times.ended("Score", began, Code.ERROR.label)
+            self.profile.times.ended("Score", began, Code.ERROR.label)
             diagnosis.add_verdicts()
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
         if self.extenders:
@@ -505,9 +505,9 @@ class Scheduler:
     ) -> Work[FitError]:
         result = None
         if self._post_filters:
-            began = self.times.start()
+            began = self.profile.times.start()
             result = yield from self.post_filter(state, pod, view, stepper)
-            self.times.ended("PostFilter", began, result.status.code.label)
+            self.profile.times.ended("PostFilter", began, result.status.code.label)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
         if result is not None:
