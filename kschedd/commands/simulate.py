@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kschedd.api.decoding import VALIDATE
+from kschedd.api.durations import parse_duration
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
@@ -30,10 +31,17 @@ from kschedd.printing.safe import exact, safe
 from kschedd.simulate.decisions import DecisionLog
 from kschedd.simulate.engine import EPOCH
 from kschedd.simulate.fill import Fill, filled
+from kschedd.simulate.generated import (
+    NODE_SHAPE,
+    POD_SHAPES,
+    GeneratedPods,
+    GeneratedWorkload,
+    generated_nodes,
+)
 from kschedd.simulate.inputs import read_manifests
-from kschedd.simulate.simulation import Simulation
+from kschedd.simulate.simulation import Arrivals, Simulation
 from kschedd.simulate.summary import Summary, span
-from kschedd.simulate.trace import Trace, read_trace
+from kschedd.simulate.trace import read_trace
 from kschedd.verbs.parsing import path_text, path_value
 
 if TYPE_CHECKING:
@@ -43,6 +51,7 @@ if TYPE_CHECKING:
 PENDING: Final = 1
 BAD_INPUT: Final = 2
 _EVERY_S: Final = 0.2
+_MOST_GENERATED: Final = 100_000_000
 
 
 @attrs.define(eq=False)
@@ -89,6 +98,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the trace's pods in random order (--seed), drawn again when all have come, until they ask for that share "
         "of what the nodes have; recorded times do not count, nobody leaves",
     )
+    generated = parser.add_argument_group("a generated workload")
+    generated.add_argument(
+        "--generate",
+        type=int,
+        metavar="PODS",
+        help="so many pods that arrive at random, run for a while and leave; nothing is kept of those that left",
+    )
+    generated.add_argument(
+        "--arrival-rate", type=float, metavar="PODS", help="pods that arrive in a second, on average (default 10)"
+    )
+    generated.add_argument(
+        "--lifetime", metavar="DURATION", help="how long a pod is there, on average, as 90s or 15m (default 10m)"
+    )
+    generated.add_argument(
+        "--pod-shape",
+        action="append",
+        default=[],
+        metavar="CPU=N,...",
+        help="what a pod requests, as cpu=500m,memory=1Gi,weight=3,priority=100; with several, by weight "
+        f"(default: {' and '.join(POD_SHAPES)})",
+    )
+    generated.add_argument("--generate-nodes", type=int, metavar="N", help="so many nodes of one shape")
+    generated.add_argument("--node-shape", metavar="CPU=N,...", help=f"what they have (default: {NODE_SHAPE})")
     add_scheduler_flags(given)
     given.add_argument(
         "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="plugins of yours"
@@ -145,6 +177,12 @@ _NOT_WITH_SCENARIOS: Final = {
     "nodes": "--nodes",
     "pods": "--pods",
     "fill": "--fill",
+    "generate": "--generate",
+    "arrival_rate": "--arrival-rate",
+    "lifetime": "--lifetime",
+    "pod_shape": "--pod-shape",
+    "generate_nodes": "--generate-nodes",
+    "node_shape": "--node-shape",
     "config": "--config",
     "feature_gates": "--feature-gates",
     "pod_max_in_unschedulable_pods_duration": "--pod-max-in-unschedulable-pods-duration",
@@ -185,10 +223,13 @@ def _scenarios(options: argparse.Namespace) -> int:
 def _simulate(options: argparse.Namespace) -> int:
     if options.rewrite:
         raise SimulateUsageError("--rewrite is for --scenario")
+    generated = _generated(options)
     if not options.filename and not options.origin and options.nodes is None and options.pods is None:
-        raise SimulateUsageError(
-            "nothing to simulate; give a dump with --from, manifests with -f, or a trace with --nodes and --pods"
-        )
+        if generated is None:
+            raise SimulateUsageError(
+                "nothing to simulate; give a dump with --from, manifests with -f, a trace with --nodes and --pods, or "
+                "--generate and --generate-nodes"
+            )
     if options.frozen and not options.origin:
         raise SimulateUsageError("--frozen goes with --from")
     if options.until is not None and not 0 <= options.until < 1e12:
@@ -199,12 +240,16 @@ def _simulate(options: argparse.Namespace) -> int:
     dump = _read_dump(options, config)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)
-    if options.fill is not None:
-        trace = filled(trace, Fill.parse(options.fill), options.seed or 0)
+    if generated is not None:
+        arrivals: Arrivals = attrs.evolve(generated, nodes=[*trace.nodes, *generated.nodes])
+    elif options.fill is not None:
+        arrivals = filled(trace, Fill.parse(options.fill), options.seed or 0)
+    else:
+        arrivals = trace
     observed = Observed.of(options)
     limits = without_limits() if options.trust_plugins else nullcontext()
     with DecisionLog(options.decisions) as log, limits:
-        summary = _run(options, registry, config, dump, manifests, trace, log, observed)
+        summary = _run(options, registry, config, dump, manifests, arrivals, log, observed)
     for warning in summary.warnings:
         print(safe(f"warning: {warning}"), file=sys.stderr)
     for error in summary.errors:
@@ -215,6 +260,38 @@ def _simulate(options: argparse.Namespace) -> int:
     if summary.audit is not None and summary.audit.missed:
         return PENDING
     return PENDING if summary.pending and not options.allow_pending else 0
+
+
+def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
+    """The workload of --generate and the flags beside it; None without them."""
+    shaping = [
+        _NOT_WITH_SCENARIOS[name]
+        for name in ("arrival_rate", "lifetime", "pod_shape")
+        if getattr(options, name) not in (None, [])
+    ]
+    if options.generate is None and shaping:
+        raise SimulateUsageError(f"{', '.join(shaping)}: of the pods of --generate, which is not given")
+    if options.generate_nodes is None and options.node_shape is not None:
+        raise SimulateUsageError("--node-shape: of the nodes of --generate-nodes, which is not given")
+    if options.generate is None and options.generate_nodes is None:
+        return None
+    if options.generate is not None and (options.pods is not None or options.fill is not None):
+        raise SimulateUsageError("--generate: not beside the pods of a trace")
+    pods, nodes = options.generate or 0, options.generate_nodes or 0
+    if not 0 <= pods <= _MOST_GENERATED or not 0 <= nodes <= _MOST_GENERATED:
+        raise SimulateUsageError(f"--generate, --generate-nodes: must be 0 to {_MOST_GENERATED:,}")
+    rate = 10.0 if options.arrival_rate is None else options.arrival_rate
+    lifetime_s = parse_duration(options.lifetime or "10m")
+    if not 0 < rate <= 1e6 or not 0 < lifetime_s:
+        raise SimulateUsageError("--arrival-rate, --lifetime: must be more than 0, at most 1,000,000 pods in a second")
+    shapes = [
+        GeneratedPods.parse("--pod-shape", text, number)
+        for number, text in enumerate(options.pod_shape or POD_SHAPES, start=1)
+    ]
+    if not any(shape.weight for shape in shapes):
+        raise SimulateUsageError("--pod-shape: one of them must have a weight above 0")
+    made = generated_nodes(nodes, options.node_shape or NODE_SHAPE)
+    return GeneratedWorkload(made, pods, rate, lifetime_s, shapes, options.seed or 0)
 
 
 def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
@@ -256,7 +333,7 @@ def _run(
     config: Config,
     dump: "Prepared | None",
     manifests: ManifestReading,
-    trace: Trace,
+    arrivals: Arrivals,
     log: DecisionLog,
     observed: Observed,
 ) -> Summary:
@@ -277,7 +354,7 @@ def _run(
         simulation.take(dump)
         simulation.run_until_idle()
     simulation.load(manifests, VALIDATE[options.validate])
-    simulation.play(trace, options.until, progress)
+    simulation.play(arrivals, options.until, progress)
     at_rest = simulation.finish(options.until)
     wall_s = time.perf_counter() - began
     if progress is not None:

@@ -1,14 +1,14 @@
 """A simulation run with a summary: the virtual-time engine plus statistics.
 
     load(manifests)   apply the initial objects
-    play(trace)       create and delete the trace's pods at their times
+    play(arrivals)    create and delete the pods of a trace, or of a generated workload, at their times
     finish(...)       advance until the cluster is idle, or until a given time; then the summary
 
 Owns the statistics; the Engine owns everything else.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.manifests import ManifestReading
@@ -22,7 +22,7 @@ from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
-from kschedd.simulate.trace import Trace
+from kschedd.simulate.trace import Raw, TraceEvent
 from kschedd.simulate.why_pending import why_pending
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED
@@ -34,6 +34,20 @@ _NEVER: Final = "deleted before a scheduling attempt was made"
 
 Progress = Callable[[float, int, int], None]
 """Told now and then: share done (0 to 1), pods placed, pods pending."""
+
+
+class Arrivals(Protocol):
+    """Pods that come and go: a trace, or a generated workload."""
+
+    @property
+    def objects(self) -> Sequence[Raw]:
+        """What is there from the start."""
+
+    @property
+    def event_count(self) -> int: ...
+
+    def events(self) -> Iterable[TraceEvent]:
+        """In order of time. Each may be made when it is asked for, and is not kept."""
 
 
 class Simulation(Engine):
@@ -62,7 +76,7 @@ class Simulation(Engine):
         )
         self.seed = seed
         self.applied = Applied()
-        self.placed: dict[str, None] = {}  # uids of pods that got a node in this run
+        self.placed = 0  # pods that got a node in this run
         self.preempted = 0
         self._pods = self.store.watch(("Pod",))
         self._gone: list[Pending] = []
@@ -82,7 +96,7 @@ class Simulation(Engine):
                 if not pod.node_name and not pod.finished:
                     self._gone.append(Pending(pod.key, _told(pod) or _NEVER, gone=True))
             elif event.old is not None and pod.node_name and not (isinstance(event.old, Pod) and event.old.node_name):
-                self.placed[pod.uid] = None
+                self.placed += 1
 
     def _happened(self, key: str, kind: str, reason: str, text: str) -> None:
         if reason == "Preempted":
@@ -103,14 +117,14 @@ class Simulation(Engine):
         self.applied = Applied(errors=taken.errors, warnings=prepared.assumptions.texts())
         return self.applied
 
-    def play(self, trace: Trace, until_s: float | None = None, progress: Progress | None = None) -> None:
-        """Create the nodes now and the pods at their times. All work that a trace event causes is done before the next
+    def play(self, arrivals: Arrivals, until_s: float | None = None, progress: Progress | None = None) -> None:
+        """Create the objects now and the pods at their times. All work that an event causes is done before the next
         event, also between events of the same time."""
-        for node in trace.nodes:
-            self._try(lambda node=node: self.store.apply(node))  # type: ignore[misc]
+        for raw in arrivals.objects:
+            self._try(lambda raw=raw: self.store.apply(raw))  # type: ignore[misc]
         self.run_until_idle()
-        events = trace.events()
-        for number, event in enumerate(events):
+        count = arrivals.event_count
+        for number, event in enumerate(arrivals.events()):
             if until_s is not None and event.time_s > until_s:
                 break
             if event.time_s > self.elapsed:
@@ -123,7 +137,7 @@ class Simulation(Engine):
                     self.store.delete("Pod", namespace, name, grace_period_s=0)
             self.run_until_idle()
             if progress is not None:
-                progress(number / len(events), len(self.placed), self._waiting)
+                progress(number / count, self.placed, self._waiting)
 
     def _skip_to(self, until_s: float) -> None:
         """`advance` for a cluster that is idle: where nothing is due until then, nothing is to be done."""
@@ -161,7 +175,7 @@ class Simulation(Engine):
         return Summary(
             seed=self.seed,
             nodes=self.store.count("Node"),
-            placed=len(self.placed),
+            placed=self.placed,
             pending=[*self._gone, *self._pending(), *self._short()],
             utilisation=self._utilisation.by_resource(),
             decisions=self.decisions,

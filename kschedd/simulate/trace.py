@@ -80,7 +80,16 @@ class Trace:
     nodes: tuple[Raw, ...]
     pods: tuple[TracePod, ...]
 
-    def events(self) -> list[TraceEvent]:
+    @property
+    def objects(self) -> tuple[Raw, ...]:
+        """What is there from the start."""
+        return self.nodes
+
+    @property
+    def event_count(self) -> int:
+        return len(self.pods) + sum(pod.deleted_s is not None for pod in self.pods)
+
+    def events(self) -> Iterable[TraceEvent]:
         return events(self.pods)
 
 

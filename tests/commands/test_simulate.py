@@ -357,3 +357,29 @@ def test_a_scenario_takes_no_cluster_besides(flags: list[str], capsys: pytest.Ca
     assert simulate("--scenario", str(ROOT / "examples/scenarios/gang.txt"), *flags) == 2
     assert f"{flags[0]}: not beside --scenario" in capsys.readouterr().err
     assert simulate("--rewrite", "-f", CLUSTER) == 2
+
+
+def test_a_generated_workload_is_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--generate", "40", "--arrival-rate", "2", "--lifetime", "30s", "--pod-shape", "cpu=1"]
+    assert simulate(*given, "--generate-nodes", "3", "--node-shape", "cpu=8", "-o", "json") == 0
+    found = summary(capsys)
+    assert (found["placed"], found["pending"], found["nodes"]) == (40, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        pytest.param(("--lifetime", "1m"), "--lifetime: of the pods of --generate", id="lifetime-of-nobody"),
+        pytest.param(("--node-shape", "cpu=1"), "--node-shape: of the nodes of --generate-nodes", id="shape-of-none"),
+        pytest.param(("--generate", "-1"), "--generate, --generate-nodes: must be 0 to", id="fewer-than-none"),
+        pytest.param(("--generate", "1", "--lifetime", "soon"), 'invalid duration "soon"', id="no-duration"),
+        pytest.param(("--generate", "1", "--arrival-rate", "0"), "must be more than 0", id="nobody-arrives"),
+        pytest.param(("--generate", "1", "--pod-shape", "cpu=1,weight=0"), "a weight above 0", id="no-weight"),
+        pytest.param(("--generate", "1", "--fill", "cpu=1"), "not beside the pods of a trace", id="beside-a-trace"),
+    ],
+)
+def test_a_workload_that_cannot_be_generated_is_status_2(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+) -> None:
+    assert simulate(*arguments) == 2
+    assert told in capsys.readouterr().err
