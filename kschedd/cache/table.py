@@ -169,6 +169,7 @@ class NodeTable:
         self.wraps = False  # whether some amount is negative, or so large that sums or products may overflow int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
+        self._ascends = True
 
     # -- nodes ------------------------------------------------------------------------------------------------
 
@@ -187,7 +188,13 @@ class NodeTable:
             else:
                 ordered = [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]
             self._order = np.array(ordered, dtype=np.int64)
+            self._ascends = bool((np.diff(self._order) > 0).all())
         return self._order
+
+    @property
+    def order_ascends(self) -> bool:
+        """Whether nodes are visited in the order of their rows, as where they were added zone by zone in turn."""
+        return self._order is not None and self._ascends
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, created on first use and kept up to date from then on."""
@@ -547,6 +554,7 @@ class TableCopy(NodeTable):
         self.wraps = whole.wraps
         self._zones = {}
         self._order = np.arange(len(chosen), dtype=np.int64)
+        self._ascends = True
 
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)

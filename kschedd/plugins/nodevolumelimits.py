@@ -51,6 +51,8 @@ _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 _COUNTED_KINDS: Final = ("PersistentVolumeClaim", "PersistentVolume", "StorageClass", "VolumeAttachment")
 
 Attached = frozenset[tuple[str, str]]  # (driver, handle)
+_NOTHING: Final[Attached] = frozenset()
+_NO_DRIVERS: Final[Mapping[str, int]] = {}
 
 
 @attrs.frozen
@@ -165,14 +167,16 @@ class NodeVolumeLimits:
         by_pods = self._used(pods, csi_node)
         if isinstance(by_pods, Status):
             return by_pods
-        per_driver = Counter(driver for driver, _ in by_pods)
-        per_driver.update(driver for driver, _ in self._attachments_on(node.name, objects_at) - by_pods)
+        attached = self._attachments_on(node.name, objects_at)
+        per_driver = Counter(driver for driver, _ in by_pods | attached) if by_pods or attached else _NO_DRIVERS
         found = _Present(csi_node, versions.now, pods, by_pods, per_driver)
         if own:
             self._present[node.row] = found
         return found
 
     def _used(self, pods: Sequence[Pod], csi_node: Object) -> Attached | Status:
+        if not pods:
+            return _NOTHING
         storage = self._storage()
         used: set[tuple[str, str]] = set()
         for other in pods:
