@@ -74,6 +74,7 @@ from kschedd.framework.guarded import GuardedRegistry
 from kschedd.framework.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, freeze_gc, tune_gc
+from kschedd.limits import DaemonLimits
 from kschedd.object_faults import ObjectRef
 from kschedd.printing.safe import safe
 from kschedd.recording.driver import RecordedDriver
@@ -86,8 +87,9 @@ from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES, Limits
 from kschedd.rpc.reloading import Reloading
-from kschedd.rpc.remote import RemoteDoor
-from kschedd.rpc.server import Server
+from kschedd.rpc.remote import AdmissionLimits, RemoteDoor
+from kschedd.rpc.sending import Total
+from kschedd.rpc.server import Places, Server
 from kschedd.rpc.session import SessionLimits, Shared
 from kschedd.rpc.table import method_table
 from kschedd.scheduling.driver import SchedulingDriver
@@ -137,6 +139,7 @@ async def cluster_actors(
     disk: Disk = REAL_DISK,
     record: RecordOptions | None = None,
     compact_after: int = COMPACT_AFTER,
+    limits: DaemonLimits | None = None,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
@@ -145,6 +148,7 @@ async def cluster_actors(
     if the journal has no cluster yet. `verbosity` is kube-scheduler's: from MOVES_LOGGED and SCORES_LOGGED on these are
     logged. Raises JournalError (for a damaged journal only unless `drop_damaged`), PluginLoadError, RecordingError.
     """
+    limits = limits or DaemonLimits()
     config = config or default_config()
     clock = clock or Clock.started()
     plain = registry or Registry()
@@ -176,6 +180,10 @@ async def cluster_actors(
         kept, store = _open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin, config.rules, disk)
         store.max_object_bytes = max_object_bytes
         store.service_range = service_range
+
+    if limits.changed:
+        store.keep_history(limits["watch-history"])
+    driver.debugger.most_breakpoints = limits["breakpoints"]
 
     # To the journal: one batch waits while one is written; beyond that the disk slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
@@ -247,7 +255,14 @@ async def cluster_actors(
         must_wait=None if recorder is None else lambda: recorder.behind,
     )
     queue_actor = QueueActor(
-        driver.queue_configuration(), queue_in, to_popped, bell, clock, lock, log_moves=verbosity >= MOVES_LOGGED
+        driver.queue_configuration(),
+        queue_in,
+        to_popped,
+        bell,
+        clock,
+        lock,
+        log_moves=verbosity >= MOVES_LOGGED,
+        moves_kept=limits["queue-moves"],
     )
     driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     binding_actor = BindingActor(
@@ -285,8 +300,8 @@ async def cluster_actors(
                 journal_actor = JournalActor(kept, journal_in, to_kept, compact_after, mark)
                 actors.start_soon(journal_actor.run, name="journal")
             actors.start_soon(store_actor.run, name="store")
-            actors.start_soon(EventsActor(EventRecord(), events_in).run, name="events")
-            actors.start_soon(DecisionsActor(DecisionRecord(), decisions_in).run, name="decisions")
+            actors.start_soon(EventsActor(EventRecord(limits["event-series"]), events_in).run, name="events")
+            actors.start_soon(DecisionsActor(DecisionRecord(limits["decisions"]), decisions_in).run, name="decisions")
             actors.start_soon(binding_actor.run, name="binding")
             actors.start_soon(queue_actor.run, name="queue")
             actors.start_soon(scheduling_actor.run, name="scheduling")
@@ -377,6 +392,7 @@ class DaemonOptions:
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # parts of the cluster that others play
     audit: AuditFile | None = None  # log of writes
+    limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     listen: ListenSettings | None = None  # the socket on TCP as well
     http: ListenSettings | None = None  # Kubernetes' REST API as well
     enable_admission: tuple[str, ...] = ()  # admission plugins
@@ -460,7 +476,7 @@ async def _serve(
     state: Path | None,
     task_status: trio.TaskStatus[Path],
 ) -> None:
-    path = (options.socket or default_socket_path()).absolute()
+    path, limits = (options.socket or default_socket_path()).absolute(), options.limits
     seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
     signals: list[signal.Signals] = []
     daemon: DaemonState | None = None
@@ -482,7 +498,7 @@ async def _serve(
         )  # first, so that signals are handled until the journal is closed
         # Refused before anything else is begun.
         http = None if options.http is None else options.http.load()
-        remote = None if options.listen is None else await _remote_door(options.listen.load(), opened)
+        remote = None if options.listen is None else await _remote_door(options.listen.load(), limits, opened)
         listener = await opened.enter_async_context(unix_listener(path))
         taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
         mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
@@ -506,15 +522,26 @@ async def _serve(
                 record=None
                 if options.record_file is None
                 else RecordOptions(options.record_file, options.controller_options, options.without, version()),
+                limits=limits,
             )
         )
-        audit = None if options.audit is None else await opened.enter_async_context(_audit_log(options.audit))
+        audit = None if options.audit is None else await opened.enter_async_context(_audit_log(options.audit, limits))
         face = None
         if http is not None:
             limit = options.max_request_body_bytes
             served = ServedVersion.of(config)
             face = await opened.enter_async_context(
-                http_face(http, cluster, version(), limit, options.service_range, options.without, served, audit)
+                http_face(
+                    http,
+                    cluster,
+                    version(),
+                    limit,
+                    options.service_range,
+                    options.without,
+                    served,
+                    audit,
+                    limits["http-connections"],
+                )
             )
         daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
         identity = {
@@ -525,10 +552,27 @@ async def _serve(
             "max_request_body_bytes": options.max_request_body_bytes,
             **({} if face is None else {"http": face.url}),
         }
-        terms = SessionLimits(wire=Limits.of_requests(options.max_request_body_bytes))
+        daemon.limits = limits
+        terms = SessionLimits(
+            limits["requests"],
+            limits["streams"],
+            limits["unread"],
+            limits["unread-time"],
+            Limits.of_requests(options.max_request_body_bytes),
+        )
+        places = Places(
+            limits["clients"],
+            limits["clients-in-reserve"],
+            limits["clients-of-one-process"],
+            remote=limits["clients-on-tcp"],
+        )
+        shared = Shared(audit=audit, total=Total(limits["unread-of-all"]))
         methods = method_table(daemon_methods(cluster, daemon))
-        server = Server(methods, identity=identity, terms=terms, shared=Shared(audit=audit))
+        server = Server(methods, identity=identity, terms=terms, places=places, shared=shared)
         daemon.clients = server.describe_clients
+        daemon.usage |= server.usage()
+        parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
+        daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
         reloading = Reloading(
             cluster,
             options.plugin_files,
@@ -580,19 +624,20 @@ async def _alive(cluster: LiveCluster) -> None:
     await cluster.scheduler.query(lambda owner: owner.working)
 
 
-async def _remote_door(credentials: Credentials, opened: AsyncExitStack) -> RemoteDoor:
+async def _remote_door(credentials: Credentials, limits: DaemonLimits, opened: AsyncExitStack) -> RemoteDoor:
     """Raises AccessError where the address cannot be used."""
     raise_file_limit()
     listeners = await open_listeners(credentials.settings)
     for listener in listeners:
         await opened.enter_async_context(listener)
-    return RemoteDoor(listeners, credentials)
+    waiting = AdmissionLimits(limits["unauthenticated"], limits["unauthenticated-time"])
+    return RemoteDoor(listeners, credentials, waiting)
 
 
 @asynccontextmanager
-async def _audit_log(file: AuditFile) -> AsyncIterator[AuditLog]:
+async def _audit_log(file: AuditFile, limits: DaemonLimits) -> AsyncIterator[AuditLog]:
     """Written while the context is open, and then to its end. Raises AccessError."""
-    audit = AuditLog(file)
+    audit = AuditLog(file, most_waiting=limits["audited"])
     async with trio.open_nursery() as nursery:
         await nursery.start(audit.run)
         try:

@@ -26,7 +26,7 @@ from kschedd.access.errors import AccessError
 
 MAX_SIZE_MIB: Final = 100
 MAX_BACKUPS: Final = 10
-_WAITING: Final = 10_000
+WAITING: Final = 10_000
 _AT_ONCE: Final = 1_000  # lines written in one go
 
 
@@ -97,21 +97,28 @@ class AuditLog:
     file: AuditFile
     now_s: Callable[[], float] = time.time
     new_id: Callable[[], str] = lambda: str(uuid.uuid4())
+    most_waiting: int = WAITING
     log: Any = attrs.field(factory=lambda: structlog.get_logger("kschedd.audit"))
     written: int = 0
     dropped: int = 0
     failing: str = ""
     _waiting: deque[tuple[AuditedCall, AuditOutcome, float]] = attrs.field(factory=deque, init=False)
     _wake: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _most: int = attrs.field(default=0, init=False)
     _closed: bool = attrs.field(default=False, init=False)
 
     def note(self, call: AuditedCall, outcome: AuditOutcome) -> None:
         """Have this written soon."""
-        if len(self._waiting) >= _WAITING:
+        if len(self._waiting) >= self.most_waiting:
             self._drop(1, "more is written than it takes")
             return
         self._waiting.append((call, outcome, self.now_s()))
+        self._most = max(self._most, len(self._waiting))
         self._wake.set()
+
+    def used(self) -> tuple[int, int]:
+        """How many wait, and how many waited at most."""
+        return len(self._waiting), self._most
 
     def close(self) -> None:
         self._closed = True

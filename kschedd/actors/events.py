@@ -49,6 +49,9 @@ class EventRecord:
         self.number = 0
         self.bells: set[Doorbell] = set()
 
+    def __len__(self) -> int:
+        return len(self._told)
+
     def add(self, event: SchedulerEvent) -> None:
         key = (event.reason, event.namespace, event.name, event.about, event.type)
         self.number += 1

@@ -73,6 +73,7 @@ class QueueActor:
     _clock: Clock
     _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
     _log_moves: bool = False
+    moves_kept: int = MOVES_KEPT
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
@@ -87,7 +88,7 @@ class QueueActor:
         self._out_of_tree = self.run_by.out_of_tree
         self.queue = self.run_by.new_queue()
         self.operations = self.run_by.new_operations(self.queue)
-        self.moves = deque(maxlen=MOVES_KEPT)
+        self.moves = deque(maxlen=self.moves_kept)
         self.queue.recorder = self._recorded
         self.queue.on_fault = _log_fault
         now = self._clock.now()

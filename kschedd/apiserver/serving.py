@@ -22,8 +22,11 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
+from kschedd.limits import BOUNDS
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.store.service_addresses import SERVICE_RANGE
+
+MOST_CONNECTIONS = BOUNDS["http-connections"].default
 
 
 @attrs.frozen(eq=False)
@@ -45,6 +48,10 @@ class HttpFace:
             await self._server.ended.wait()
             nursery.cancel_scope.cancel()
 
+    def used(self) -> tuple[int, int]:
+        """How many connections there are, and were at most."""
+        return self._server.used()
+
     def shut_down(self, grace_s: float) -> None:
         self._server.shut_down(grace_s)
 
@@ -59,6 +66,7 @@ async def http_face(
     without: Collection[Part] = (),
     served: ServedVersion = OF_DEFAULT,
     audit: AuditLog | None = None,
+    most_connections: int = MOST_CONNECTIONS,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     raise_file_limit()
@@ -77,11 +85,11 @@ async def http_face(
             service_range,
             audit,
         )
-        server = HttpServer(face, explain=face.explain, limits=HttpLimits(_most_connections(), most_body))
+        server = HttpServer(face, explain=face.explain, limits=HttpLimits(_possible(most_connections), most_body))
         yield HttpFace(url, server, face, listeners)
 
 
-def _most_connections() -> int:
-    """As many as there are descriptors, but for those that the rest of the daemon needs."""
+def _possible(most: int) -> int:
+    """As many connections as there are descriptors for, but for those that the rest of the daemon needs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 2048 if soft == resource.RLIM_INFINITY else max(16, min(2048, soft - 256))
+    return most if soft == resource.RLIM_INFINITY else max(16, min(most, soft - 256))

@@ -30,6 +30,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", help="where to listen; default: $KSCHEDD_SOCKET or the runtime directory"
     )
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="set one of the daemon's bounds; `kschedd status --limits` shows them, with how far each is used",
+    )
     _add_listen_flags(parser)
     _add_audit_flags(parser)
     add_scheduler_flags(parser)
@@ -338,6 +345,7 @@ def run(options: argparse.Namespace) -> int:
     from kschedd.access.audit_log import AuditFile
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
+    from kschedd.limits import read_limits
     from kschedd.store.set_aside import read_ref
 
     level = "debug" if options.verbosity >= _DEBUG_FROM else options.log_level
@@ -377,6 +385,7 @@ def run(options: argparse.Namespace) -> int:
         ),
         service_range=options.service_cluster_ip_range,
         without=options.without | ({"kubelets", "controllers"} if options.frozen else frozenset()),
+        limits=read_limits(options.limit),
         audit=None
         if options.audit_log is None
         else AuditFile(options.audit_log, options.audit_log_maxsize << 20, options.audit_log_maxbackup),

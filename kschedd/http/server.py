@@ -116,10 +116,15 @@ class HttpServer:
         self._log = log or structlog.get_logger("kschedd.http")
         self._connections: set[_Connection] = set()
         self._numbers = itertools.count(1)
+        self._most = 0
         self._large = trio.CapacityLimiter(LARGE_BODIES)
         self._stop = trio.Event()
         self.ended = trio.Event()
         self._grace_s = 0.0
+
+    def used(self) -> tuple[int, int]:
+        """How many connections there are, and were at most."""
+        return len(self._connections), self._most
 
     @property
     def connections(self) -> int:
@@ -158,6 +163,7 @@ class HttpServer:
             stream, next(self._numbers), self._handler, self._explain, self._limits, self._large, self._log
         )
         self._connections.add(connection)
+        self._most = max(self._most, len(self._connections))
         try:
             await connection.run()
         finally:

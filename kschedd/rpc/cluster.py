@@ -4,7 +4,7 @@ The daemon's actors are one (`actors.cluster.LiveCluster`: every question goes t
 a cluster in virtual time another (`rpc.virtual.VirtualCluster`: everything is at hand). The methods know neither.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -41,7 +41,7 @@ class Queue(Protocol):
     def queue(self) -> SchedulingQueue: ...
 
     @property
-    def moves(self) -> Iterable[Move]: ...
+    def moves(self) -> Collection[Move]: ...
 
     def metrics(self) -> list[MetricFamily]: ...
 

@@ -62,13 +62,14 @@ class ForkNameError(KscheddError):
 class TooManyForksError(KscheddError):
     """All places are taken. `oldest`: the one not used for the longest time."""
 
+    most: int
     oldest: str
     idle_s: float
     rpc_code: ClassVar[str] = "too_many"
 
     def __str__(self) -> str:
         return (
-            f'there are {MOST_FORKS} forks, which is the limit: discard one (`forks` lists them; "{self.oldest}" '
+            f'there are {self.most} forks, which is the limit: discard one (`forks` lists them; "{self.oldest}" '
             f"has not been used for {self.idle_s:.0f} s)"
         )
 
@@ -140,7 +141,9 @@ def fork_of(
 class Forks:
     """All forks there are, and the names of those that are being made."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST_FORKS) -> None:
+        self._most = most
+        self._most_made = 0
         self._forks: dict[str, NamedFork] = {}
         self._making: set[str] = set()
         self._count = 0
@@ -166,14 +169,19 @@ class Forks:
             raise ForkNameError(name[:100])
         if name in self._forks or name in self._making:
             raise ForkExistsError(name)
-        if len(self._forks) + len(self._making) >= MOST_FORKS:
+        if len(self._forks) + len(self._making) >= self._most:
             idle = min(self._forks.values(), key=lambda fork: fork.used_s, default=None)
-            raise TooManyForksError(*("", 0.0) if idle is None else (idle.name, now - idle.used_s))
+            raise TooManyForksError(self._most, *("", 0.0) if idle is None else (idle.name, now - idle.used_s))
         self._making.add(name)
         return name
 
     def add(self, fork: NamedFork) -> None:
         self._forks[fork.name] = fork
+        self._most_made = max(self._most_made, len(self._forks))
+
+    def used(self) -> tuple[int, int]:
+        """How many there are, and how many there were at most."""
+        return len(self._forks), self._most_made
 
     def release(self, name: str) -> None:
         """The fork was made, or could not be."""

@@ -87,7 +87,8 @@ column; where there is none, whoever asks for more waits.
 When 128 are connected, a client that has no stream and no request, and has sent nothing for a second, gives its
 place to a new one: the one that has been idle longest is told `idle`, and its connection ends.
 
-`daemon.info` has the limits in force. `kschedd apply` sends a longer text in several requests; what is `--atomic`
+`daemon.limits` has most of these as they are in force, with how far each is used, and `kschedd run --limit NAME=N` sets
+one. `kschedd apply` sends a longer text in several requests; what is `--atomic`
 has to be one.
 
 ## Errors

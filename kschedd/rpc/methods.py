@@ -26,6 +26,7 @@ results are a public interface. METHODS.md is generated from this table:
 from typing import cast
 
 from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.forks import Forks
 from kschedd.rpc.method_docs import methods_page
 from kschedd.rpc.methods_binding import BindingMethods
 from kschedd.rpc.methods_capacity import CapacityMethods
@@ -52,7 +53,11 @@ from kschedd.rpc.table import Method, method_table
 
 def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
     """The methods, in the order of METHODS.md."""
-    return [*cluster_methods(cluster, daemon), *ForkMethods(cluster, daemon, cluster_methods).table()]
+    forks = Forks()
+    if daemon is not None:  # as where the methods are only described
+        forks = Forks(daemon.limits["forks"])
+        daemon.usage["forks"] = forks.used
+    return [*cluster_methods(cluster, daemon), *ForkMethods(cluster, daemon, cluster_methods, forks).table()]
 
 
 def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:

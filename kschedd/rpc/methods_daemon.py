@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import trio
 
+from kschedd.limits import BOUNDS, DaemonLimits
 from kschedd.object_faults import as_maps
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
@@ -36,6 +37,8 @@ class DaemonState:
     grace_s: float = 2.0
     machine_s: Callable[[], float] = time.monotonic
     clients: Callable[[], list[dict[str, Any]]] = list
+    limits: DaemonLimits = attrs.field(factory=DaemonLimits)
+    usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)  # of a bound now, and at most so far
 
 
 @attrs.frozen(eq=False)
@@ -72,6 +75,16 @@ class DaemonMethods:
                 "requests, streams, waiting_bytes}`, the longest connected first: pid and uid are what the system says "
                 "of a client on the Unix socket, address of one on TCP, else null; idle_s is null while the client has "
                 "requests or streams, or answers that it has not read.",
+            ),
+            Method(
+                "daemon.limits",
+                self.limits,
+                reads=True,
+                doc="Every bound of the daemon and how far it is used. `kschedd run --limit NAME=N` sets one.",
+                returns="An array of `{name, what, unit, limit, default, used, most, reached}`: used is how much of it "
+                "is in use now, most the most that there has been since the start (of one client, process or "
+                "connection, where the bound is for one), both null where the daemon has no such part; reached is what "
+                "happens where there is no more; unit is `bytes`, `s` or empty.",
             ),
             Method(
                 "daemon.stop",
@@ -120,6 +133,29 @@ class DaemonMethods:
 
     async def clients(self, call: Call) -> Any:
         return self._daemon.clients()
+
+    async def limits(self, call: Call) -> Any:
+        cluster, set_to = self._cluster, self._daemon.limits
+        used = {name: usage() for name, usage in self._daemon.usage.items()}
+        used["event-series"] = await cluster.events.query(lambda record: (len(record), len(record)))
+        used["decisions"] = await cluster.decisions.query(lambda record: 2 * (len(record.latest),))
+        used["queue-moves"] = await cluster.queue.query(lambda owner: 2 * (len(owner.moves),))
+        used["watch-history"] = await cluster.store.do(lambda store: store.history_used)
+        used["breakpoints"] = await cluster.scheduler.query(
+            lambda owner: (len(owner.debugger.breakpoints), owner.debugger.most_set)
+        )
+        return [
+            {
+                "name": bound.name,
+                "what": bound.what,
+                "unit": bound.unit,
+                "limit": set_to[bound.name],
+                "default": bound.default,
+                **dict(zip(("used", "most"), used.get(bound.name, (None, None)), strict=True)),
+                "reached": bound.reached,
+            }
+            for bound in BOUNDS.values()
+        ]
 
     async def stop(self, call: Call) -> Any:
         if not self._daemon.pid:

@@ -49,7 +49,7 @@ class ForkMethods:
     _cluster: ClusterBackend
     _daemon: DaemonState
     _methods: MethodsOf
-    _forks: Forks = attrs.field(factory=Forks)
+    _forks: Forks
 
     def table(self) -> list[Method]:
         return [

@@ -74,9 +74,9 @@ class RemoteDoor:
         port = self.listeners[0].socket.getsockname()[1]
         return f"{SCHEME}{Address(self.credentials.settings.address.host, port)}"
 
-    @property
-    def pending(self) -> int:
-        return len(self._pending)
+    def used(self) -> tuple[int, int]:
+        """How many are not admitted yet, and were at most."""
+        return len(self._pending), self.most_pending
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:
         """The connection once its caller is known; None where that was refused, and told."""

@@ -36,10 +36,13 @@ class Total:
 
     most: int = 256 << 20
     held: int = 0
+    most_held: int = 0  # at once so far
+    most_of_one: int = 0
     outboxes: "set[Outbox]" = attrs.field(factory=set)
 
     def add(self, size: int) -> None:
         self.held += size
+        self.most_held = max(self.most_held, self.held)
         while self.held > self.most and self.outboxes:
             max(self.outboxes, key=lambda outbox: outbox.held).make_room()
 
@@ -102,6 +105,7 @@ class Outbox:
 
     def _count(self, size: int) -> None:
         self.held += size
+        self._total.most_of_one = max(self._total.most_of_one, self.held)
         if self in self._total.outboxes:
             self._total.add(size)
 

@@ -11,7 +11,8 @@ import itertools
 import pwd
 import socket
 import struct
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -65,6 +66,7 @@ class Server:
         self._log = log or structlog.get_logger("kschedd.rpc")
         self._sessions: dict[ClientSession, Caller] = {}
         self._numbers = itertools.count(1)
+        self._most: Counter[str] = Counter()
         self._grace_s = 0.0
         self._stop = trio.Event()
 
@@ -72,6 +74,35 @@ class Server:
     def clients(self) -> int:
         """The number of connected clients."""
         return len(self._sessions)
+
+    def usage(self) -> dict[str, Callable[[], tuple[int, int]]]:
+        """How much of each bound is used, and was at most, by the bound's name."""
+        shared, there, most = self._shared, self._sessions, self._most
+
+        def of_one(use: Callable[[ClientSession], int]) -> int:
+            return max(map(use, there), default=0)
+
+        over = self._places.clients
+        return {
+            "clients": lambda: (min(over, len(there)), min(over, most["clients"])),
+            "clients-in-reserve": lambda: (max(0, len(there) - over), max(0, most["clients"] - over)),
+            "clients-of-one-process": lambda: (max(self._by_process().values(), default=0), most["process"]),
+            "clients-on-tcp": lambda: (sum(1 for caller in there.values() if caller.address), most["tcp"]),
+            "requests": lambda: (of_one(lambda session: session.running), shared.most_requests),
+            "streams": lambda: (of_one(lambda session: session.streaming), shared.most_streams),
+            "unread": lambda: (of_one(lambda session: session.unread), shared.total.most_of_one),
+            "unread-of-all": lambda: (shared.total.held, shared.total.most_held),
+        }
+
+    def _by_process(self) -> Counter[int]:
+        return Counter(caller.process for caller in self._sessions.values() if caller.process)
+
+    def _count(self) -> None:
+        """Note how many clients there are, now that one came."""
+        remote = sum(1 for caller in self._sessions.values() if caller.address)
+        now = {"clients": len(self._sessions), "process": max(self._by_process().values(), default=0), "tcp": remote}
+        for what, count in now.items():
+            self._most[what] = max(self._most[what], count)
 
     def describe_clients(self) -> list[dict[str, Any]]:
         return [session.describe() for session in self._sessions]
@@ -128,6 +159,7 @@ class Server:
             stream, name, self._methods, self._identity, terms, self._shared, self._log, caller, early
         )
         self._sessions[session] = caller
+        self._count()
         self._log.debug("rpc.client_came", client=name)
         try:
             await session.run()

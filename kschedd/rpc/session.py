@@ -82,6 +82,8 @@ class Shared:
     # Calls of methods whose results grow with the cluster: four at a time, one per client.
     large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
     audit: AuditLog | None = None
+    most_requests: int = 0  # of one client at once so far
+    most_streams: int = 0
 
 
 class ClientSession:
@@ -105,6 +107,7 @@ class ClientSession:
         self.identity = identity
         self.turns = shared.turns
         self.workers = shared.workers
+        self._shared = shared
         self._large = shared.large
         self._audit = shared.audit
         self._total_mib = shared.total.most >> 20
@@ -174,10 +177,25 @@ class ClientSession:
             "address": self.caller.address or None,
             "connected_s": trio.current_time() - self._since,
             "idle_s": self.idle_s,
-            "requests": self._terms.requests - self._slots.value,
-            "streams": len(self._streams),
-            "waiting_bytes": self._outbox.held,
+            "requests": self.running,
+            "streams": self.streaming,
+            "waiting_bytes": self.unread,
         }
+
+    @property
+    def running(self) -> int:
+        """Requests that run."""
+        return self._terms.requests - self._slots.value
+
+    @property
+    def streaming(self) -> int:
+        """Streams that are open."""
+        return len(self._streams)
+
+    @property
+    def unread(self) -> int:
+        """Bytes that wait for the client to read them."""
+        return self._outbox.held
 
     @property
     def ending(self) -> bool:
@@ -256,6 +274,7 @@ class ClientSession:
             case Request() | Notification():
                 if not await self._take_slot():
                     return False
+                self._shared.most_requests = max(self._shared.most_requests, self.running)
                 self._work.start_soon(self._answer, event)
             case ProtocolFault(why, msgid, fatal, code):
                 self._log.warning("rpc.protocol_fault", why=why, closing=fatal)
@@ -329,6 +348,7 @@ class ClientSession:
             stream = _OpenStream(self._next_stream, message.method, feed, self._outbox, self.turns, self._name)
             self._next_stream += 1
             self._streams[stream.id] = stream
+            self._shared.most_streams = max(self._shared.most_streams, len(self._streams))
             opened.append(stream)
             return stream.id
 

@@ -120,6 +120,8 @@ class Debugger:
     holder: str = ""  # the client that decides; "" if nobody does
     keep: bool = False  # what the holder has set outlives its connection
     breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
+    most_breakpoints: int = MOST_BREAKPOINTS
+    most_set: int = 0  # there have been
     until: Until | None = None
     changes: int = 0
     stops: int = 0  # how often scheduling was stopped
@@ -290,14 +292,15 @@ class Debugger:
 
     def add(self, spec: BreakpointSpec, *, by: str = "", ignore: int = 0, once: bool = False) -> Breakpoint:
         """A new breakpoint. Raises CelCompileError, SelectorError, BreakpointRefused."""
-        if len(self.breakpoints) >= MOST_BREAKPOINTS:
-            raise BreakpointRefused(f"there are {MOST_BREAKPOINTS} breakpoints, which is the limit: delete some")
+        if len(self.breakpoints) >= self.most_breakpoints:
+            raise BreakpointRefused(f"there are {self.most_breakpoints} breakpoints, which is the limit: delete some")
         _check_lengths(spec)
         selector = parse_selector_text(spec.selector) if spec.selector else None
         condition = compile_condition(spec.condition, VARIABLES, MOST_CONDITION_COST) if spec.condition else None
         self._made += 1
         made = Breakpoint(self._made, spec, by, ignore, once, selector=selector, condition=condition)
         self.breakpoints[made.number] = made
+        self.most_set = max(self.most_set, len(self.breakpoints))
         self._changed()
         return made
 

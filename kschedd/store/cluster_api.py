@@ -52,6 +52,10 @@ class ClusterReader(Protocol):
         """The resourceVersion of the last write."""
 
     max_object_bytes: int
+
+    @property
+    def history_used(self) -> tuple[int, int]: ...
+
     """How large an object may be."""
 
     def shown_after(self, version: int) -> Sequence[WatchEvent]:

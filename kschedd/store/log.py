@@ -86,6 +86,18 @@ class EventLog:
         self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         self._shown: int | None = None
+        self._most = 0  # events there were when some were dropped
+
+    def keep(self, history: int) -> None:
+        """Keep at least so many events from now on."""
+        self._history, self._patience = history, max(self._patience, history)
+        self._step = max(1, min(history, _TRIM_STEP))
+        self._trim_at = history + self._step
+
+    @property
+    def used(self) -> tuple[int, int]:
+        """How many events are kept, and how many there were at most."""
+        return len(self._events), max(self._most, len(self._events))
 
     @property
     def version(self) -> int:
@@ -149,6 +161,7 @@ class EventLog:
             keep = max(keep, self.version - cursor.version)
         keep = max(min(keep, self._patience), self.version - self.shown)
         drop = len(self._events) - keep
+        self._most = max(self._most, len(self._events))
         if drop > 0:
             del self._events[:drop]
             self._first += drop

@@ -141,6 +141,15 @@ class Store:
             for obj in objects:
                 self._place(None, obj)
 
+    def keep_history(self, events: int) -> None:
+        """Have watches begin at least so many changes back."""
+        self._log.keep(events)
+
+    @property
+    def history_used(self) -> tuple[int, int]:
+        """How many changes are kept, and how many there were at most."""
+        return self._log.used
+
     def seed_defaults(self) -> None:
         """Create what every cluster has, as far as it is not there."""
         self._seeding = True

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from kschedd.api.kinds import lookup
-from kschedd.printing.daemon_state import clients_table
+from kschedd.printing.daemon_state import clients_table, limits_table
 from kschedd.printing.scheduling import (
     PLACES,
     counts_text,
@@ -169,7 +169,17 @@ def _decide(session: VerbSession, options: argparse.Namespace, method: str, said
 # -- status, configuration ------------------------------------------------------------------------------------------
 
 
+def _status_words(words: VerbParser) -> None:
+    words.add_argument("--limits", action="store_true", help="every bound of the daemon and how far it is used")
+    output_flag(words, FORMS)
+
+
 def status(session: VerbSession, options: argparse.Namespace) -> int:
+    if options.limits:
+        bounds = session.daemon.call("daemon.limits")
+        if not write_answer(session, options.output, bounds):
+            session.write(render(limits_table(bounds), session.style))
+        return 0
     info = session.daemon.call("daemon.info")
     now = session.daemon.call("scheduler.status")
     if not write_answer(session, options.output, {**info, "status": now}):
@@ -259,9 +269,9 @@ VERBS = (
         "status",
         "Which daemon this is, what is in it, what it is doing.",
         status,
-        _output_words,
+        _status_words,
         aliases=("info",),
-        examples=("status", "status -o json"),
+        examples=("status", "status --limits", "status -o json"),
     ),
     Verb(
         "clients",

@@ -223,13 +223,13 @@ async def test_a_disk_that_is_full_loses_lines_and_nothing_else() -> None:
     assert quiet.said == ["audit_log: No space left on device", "audit_log: it is written again"]
 
 
-async def test_what_waits_is_bounded(monkeypatch: Any) -> None:
-    monkeypatch.setattr(audit_log, "_WAITING", 2)
+async def test_what_waits_is_bounded() -> None:
     disk, quiet = Disk(), Quiet()
-    log = AuditLog(disk, lambda: 0.0, lambda: "id", log=quiet)  # type: ignore[arg-type]
+    log = AuditLog(disk, lambda: 0.0, lambda: "id", 2, quiet)  # type: ignore[arg-type]
     for name in "abcde":
         log.note(AuditedCall(ANN, name, "/rpc", 0), AuditOutcome())
     assert log.dropped == 3
+    assert log.used() == (2, 2)
     log.close()
     await log.run()
     assert [line["verb"] for line in disk.lines] == ["a", "b"]

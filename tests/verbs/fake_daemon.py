@@ -477,6 +477,11 @@ class FakeDaemon:
             "limits": {"max_request_body_bytes": 3145728, "max_object_bytes": 1572864},
         }
 
+    def daemon_limits(self) -> list[Raw]:
+        common = {"what": "clients of the socket", "reached": "a new one is refused", "default": 128}
+        clients = {**common, "name": "clients", "unit": "", "limit": 256, "used": 2, "most": 7}
+        return [clients, {**common, "name": "unread", "unit": "bytes", "limit": 8 << 20, "used": None, "most": None}]
+
     def daemon_clients(self) -> list[Raw]:
         common = {"groups": ["system:authenticated"], "connected_s": 61.0, "streams": 0, "waiting_bytes": 0}
         local = {"number": 1, "user": "ann", "read_only": False, "pid": 4712, "uid": 1000, "address": None}

@@ -208,6 +208,7 @@ LINES = [
     ("plugins", "FROM"),
     ("costs", "Hold"),
     ("clients", "UNREAD BYTES"),
+    ("status --limits", "WHERE IT IS REACHED"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
     ("config show", "default of v1.34"),

@@ -1,0 +1,91 @@
+"""The daemon's bounds, all of them: what each is for, its default, and what it is set to.
+
+Whatever is kept for clients, or grows with what happens, has a bound in this table. `kschedd run --limit NAME=N` sets
+one; `daemon.limits` says how far each is used. Pure values.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+
+
+@attrs.frozen
+class Bound:
+    """`unit`: "" for a count. `reached`: what happens then."""
+
+    name: str
+    default: int
+    what: str
+    reached: str
+    unit: str = ""
+    minimum: int = 1
+    maximum: int = 1 << 34
+
+
+_MIB: Final = 1 << 20
+_DROPPED: Final = "the oldest is dropped"
+
+BOUNDS: Final[Mapping[str, Bound]] = {
+    bound.name: bound
+    for bound in (
+        Bound("clients", 128, "clients of the socket", "the longest idle one goes, else the new one is refused"),
+        Bound("clients-in-reserve", 16, "further clients, without streams", "a new one is refused", minimum=0),
+        Bound("clients-of-one-process", 96, "clients of one process", "its idle one goes, else the new one is refused"),
+        Bound("clients-on-tcp", 64, "clients on TCP", "an idle one of them goes, else the new one is refused"),
+        Bound("requests", 64, "requests of one client that run at once", "it is not read from meanwhile"),
+        Bound("streams", 64, "subscriptions of one client", "a further one is refused"),
+        Bound("unread", 8 * _MIB, "what waits for one client to read it", "its requests wait", "bytes", 64 << 10),
+        Bound("unread-of-all", 256 * _MIB, "the same of all clients", "the one with most is dropped", "bytes", _MIB),
+        Bound("unread-time", 30, "a client may read nothing for so long", "it is dropped", "s"),
+        Bound("unauthenticated", 64, "connections by TCP that have not said who they are", "the slowest is closed"),
+        Bound("unauthenticated-time", 10, "time to say so", "the connection is closed", "s"),
+        Bound("http-connections", 2048, "connections over HTTP, watches too", "the longest idle one goes", minimum=16),
+        Bound(
+            "watch-history", 100_000, "changes of objects that watches can begin at", "older ones are gone", minimum=10
+        ),
+        Bound("event-series", 10_000, "events of the scheduler", "the least recently repeated one is dropped"),
+        Bound("decisions", 20_000, "attempts that are told of", _DROPPED),
+        Bound("queue-moves", 100_000, "moves of pods in the queue", _DROPPED),
+        Bound("forks", 8, "forks of the cluster", "a further one is refused", maximum=1000),
+        Bound("breakpoints", 100, "breakpoints of the debugger", "a further one is refused", maximum=10_000),
+        Bound("audited", 10_000, "writes that wait for the audit log's disk", "further ones are not logged"),
+    )
+}
+
+
+@attrs.define(eq=False)
+class UnknownLimit(KscheddError):
+    """A bound that there is not, or a value that it cannot have."""
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"--limit: {self.why}"
+
+
+@attrs.frozen
+class DaemonLimits:
+    """What the bounds are set to."""
+
+    changed: Mapping[str, int] = attrs.field(factory=dict)
+
+    def __getitem__(self, name: str) -> int:
+        return self.changed.get(name, BOUNDS[name].default)
+
+
+def read_limits(texts: Iterable[str]) -> DaemonLimits:
+    """Of NAME=N each. Raises UnknownLimit."""
+    changed = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        bound = BOUNDS.get(name)
+        if bound is None:
+            raise UnknownLimit(f'"{name[:60]}" is no limit; there are {", ".join(BOUNDS)}')
+        if not (number.isascii() and number.isdigit() and bound.minimum <= int(number) <= bound.maximum):
+            why = f"a whole number from {bound.minimum} to {bound.maximum} is allowed"
+            raise UnknownLimit(f"{name}={number[:60]}: {why}")
+        changed[name] = int(number)
+    return DaemonLimits(changed)
