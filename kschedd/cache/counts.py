@@ -17,7 +17,7 @@ Owned by the cache; plugins read it.
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go, plugins/interpodaffinity/filtering.go and scoring.go.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import count
 from typing import Literal, TypeVar
@@ -125,6 +125,7 @@ class PodCounts:
     _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
     _matching: OrderedDict[PodMatcher, DomainCounter] = attrs.field(factory=OrderedDict)
     _matching_at: dict[TermKey, dict[PodMatcher, DomainCounter]] = attrs.field(factory=dict)
+    _indexed_for: Counter[str] = attrs.field(factory=Counter)  # by label key: how many matchers are looked up by it
     _terms_matching: dict[int, tuple[int, _TermsMatching]] = attrs.field(factory=dict)  # by signature: stamp, terms
     _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
@@ -155,7 +156,9 @@ class PodCounts:
             self._matching.move_to_end(kind)
             return counter
         counter = self._matching[kind] = DomainCounter(self.table)
-        self._matching_at.setdefault(term_key(kind.terms[0]), {})[kind] = counter
+        place = term_key(kind.terms[0])
+        self._matching_at.setdefault(place, {})[kind] = counter
+        self._indexed_for[place[1]] += 1
         for group in self._groups_of(kind):
             group.join(counter)
             if not counter.by_row:
@@ -256,7 +259,18 @@ class PodCounts:
 
     def _drop(self, kind: PodMatcher) -> None:
         self._matching.pop(kind).dropped = True
-        _take_out(self._matching_at, term_key(kind.terms[0]), kind)
+        place = term_key(kind.terms[0])
+        _take_out(self._matching_at, place, kind)
+        label = place[1]
+        self._indexed_for[label] -= 1
+        if not self._indexed_for[label]:  # label keys may come and go, too, and every new group looks at each
+            del self._indexed_for[label]
+            self._groups_at.pop(label, None)
+
+    @property
+    def indexed_labels(self) -> frozenset[str]:
+        """The label keys by which groups can be found."""
+        return frozenset(self._groups_at)
 
     # -- terms of existing pods ---------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@
     methods_time       the cluster's time
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
     methods_report     a page about what the cluster did lately
+    methods_profile    where the daemon's own time goes
     methods_capacity   how many more pods fit, how many nodes it takes
     methods_fork       forks: what-if, with all of the above
 
@@ -43,6 +44,7 @@ from kschedd.rpc.methods_nodes import NodeMethods
 from kschedd.rpc.methods_objects import ObjectMethods
 from kschedd.rpc.methods_plugins import PluginMethods
 from kschedd.rpc.methods_pressure import PressureMethods
+from kschedd.rpc.methods_profile import ProfileMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_report import ReportMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
@@ -57,7 +59,11 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
     if daemon is not None:  # as where the methods are only described
         forks = Forks(daemon.limits["forks"])
         daemon.usage["forks"] = forks.used
-    return [*cluster_methods(cluster, daemon), *ForkMethods(cluster, daemon, cluster_methods, forks).table()]
+    return [
+        *cluster_methods(cluster, daemon),
+        *ProfileMethods().table(),
+        *ForkMethods(cluster, daemon, cluster_methods, forks).table(),
+    ]
 
 
 def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:

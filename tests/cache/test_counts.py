@@ -226,6 +226,15 @@ def test_kinds_nobody_asked_for_lately_are_forgotten_and_made_again(monkeypatch:
     assert again.by_domain("rack").total == 4
 
 
+def test_label_keys_that_come_and_go_leave_no_index_behind(monkeypatch: Any) -> None:
+    monkeypatch.setattr(counts_module, "_MATCHING_LIMIT", 3)
+    counts = SchedulerCache().counts
+    for number in range(50):
+        for value in ("web", "db"):
+            counts.matching(spread_matcher("red", parse_label_selector({"matchLabels": {f"app-{number}": value}})))
+    assert counts.indexed_labels == {"app-48", "app-49"}
+
+
 def test_equal_row_sets_are_one() -> None:
     counts = SchedulerCache().counts
     mask = np.array([True, False])

@@ -482,6 +482,10 @@ class FakeDaemon:
         clients = {**common, "name": "clients", "unit": "", "limit": 256, "used": 2, "most": 7}
         return [clients, {**common, "name": "unread", "unit": "bytes", "limit": 8 << 20, "used": None, "most": None}]
 
+    def daemon_profile(self, seconds: float) -> Raw:
+        busy = {"thread": "MainThread", "frames": ["a.store:StoreActor.run", "a.store:serve"], "count": 30}
+        return {"seconds": seconds, "looks": 100, "stacks": [IDLE_LOOP, busy]}
+
     def daemon_clients(self) -> list[Raw]:
         common = {"groups": ["system:authenticated"], "connected_s": 61.0, "streams": 0, "waiting_bytes": 0}
         local = {"number": 1, "user": "ann", "read_only": False, "pid": 4712, "uid": 1000, "address": None}
@@ -492,6 +496,8 @@ class FakeDaemon:
         self.stopped = True
         return {"stopping": True}
 
+
+IDLE_LOOP = {"thread": "MainThread", "frames": ["(idle)"], "count": 70}
 
 #: what a served fake answers
 _SERVED = (

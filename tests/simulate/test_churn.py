@@ -1,0 +1,109 @@
+"""Pods and nodes that come and go, each with names, labels, taints and images of its own, leave nothing behind.
+
+What is kept on purpose has bounds, which are set so low here that they are reached at once. Then nothing of this
+program is there in greater number after the second half of the run than after the first.
+"""
+
+import functools
+import gc
+import sys
+from collections import Counter
+
+import pytest
+
+from kschedd.actors.decisions import DecisionRecord
+from kschedd.actors.events import EventRecord
+from kschedd.config.load import default_config
+from kschedd.rpc import virtual
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+
+ROUNDS, NODES, PODS = 6, 3, 5
+#: modules whose caches and histories are bounded by a constant of one of these names
+_ROOMS = ("actors", "cache", "plugins", "queue", "scheduling", "store")
+_NAMES = ("KEPT", "LIMIT", "MOST", "REMEMBERED", "BRANCHES")
+_SET_TO = 8
+#: nothing that is kept, but what a bound would make slower, or wrong
+_NOT_BOUNDS = ("MOST_POPPED", "_MOST_EVENTS", "MOST_OPERATIONS", "MOST_COPIED")
+
+NODE = """
+apiVersion: v1
+kind: Node
+metadata:
+  name: n{r}-{i}
+  labels: {{zone-{r}: z{i}, topology.kubernetes.io/zone: zone{r}-{i}, kubernetes.io/hostname: n{r}-{i}}}
+spec: {{taints: [{{key: t{r}, value: v{i}, effect: PreferNoSchedule}}]}}
+status:
+  allocatable: {{cpu: 4, memory: 8Gi, pods: 100}}
+  images: [{{names: ["img{r}-{i}:v1"], sizeBytes: 10000000}}]
+---"""
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: p{r}-{i}, labels: {{app-{r}: a{i}, app: a{r}}}}}
+spec:
+  nodeSelector: {{zone-{r}: z{node}}}
+  tolerations: [{{key: t{r}, operator: Exists}}]
+  topologySpreadConstraints:
+  - maxSkew: 5
+    topologyKey: topology.kubernetes.io/zone
+    whenUnsatisfiable: DoNotSchedule
+    labelSelector: {{matchLabels: {{app: a{r}}}}}
+  affinity:
+    podAntiAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+      - {{topologyKey: rack-{r}, labelSelector: {{matchLabels: {{app-{r}: a{i}}}}}}}
+  containers: [{{name: c, image: "img{r}-{node}:v1", resources: {{requests: {{cpu: 1{i}m}}}}}}]
+---"""
+
+
+def lower_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(tuple(f"kschedd.{room}." for room in _ROOMS)):
+            continue
+        for constant, value in list(vars(module).items()):
+            named = constant.isupper() and any(part in constant for part in _NAMES) and constant not in _NOT_BOUNDS
+            if named and type(value) is int and value > _SET_TO:
+                monkeypatch.setattr(module, constant, _SET_TO)
+    monkeypatch.setattr(virtual, "MOVES_KEPT", _SET_TO)
+    for record in (EventRecord, DecisionRecord):
+        monkeypatch.setattr(record.__init__, "__defaults__", (_SET_TO,))
+
+
+def churn(daemon: VirtualDaemon, cluster: VirtualCluster, number: int) -> int:
+    """Nodes and pods come, run, and go; how many pods had a node."""
+    nodes = [NODE.format(r=number, i=i) for i in range(NODES)]
+    pods = [POD.format(r=number, i=i, node=i % (NODES + 1)) for i in range(PODS)]
+    applied = daemon.call("objects.apply", manifests="".join([*nodes, *pods]), source="churn")
+    assert not applied["errors"]
+    engine = cluster.engine
+    engine.advance(engine.now + 5)
+    there = daemon.call("objects.list", kind="Pod")["items"]
+    daemon.call("objects.delete", kind="Pod", all=True, namespace="default", grace_period_s=0)
+    engine.advance(engine.now + 5)
+    daemon.call("objects.delete", kind="Node", all=True)
+    engine.advance(engine.now + 400)
+    return sum("nodeName" in pod["spec"] for pod in there)
+
+
+def what_there_is() -> Counter[str]:
+    for each in gc.get_objects():
+        if type(each) is functools._lru_cache_wrapper:  # bounded, each by its own size
+            each.cache_clear()
+    gc.collect()
+    return Counter(name for each in gc.get_objects() if (name := str(type(each))).startswith("<class 'kschedd."))
+
+
+def test_nothing_is_left_of_what_came_and_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    VirtualCluster(default_config(), seed=1)  # imports the plugins, whose bounds are lowered with the others
+    lower_bounds(monkeypatch)
+    cluster = VirtualCluster(default_config(), seed=1)
+    cluster.engine.store.keep_history(20)
+    daemon = VirtualDaemon(cluster, daemon_methods)
+    scheduled = [churn(daemon, cluster, number) for number in range(ROUNDS)]
+    before = what_there_is()
+    scheduled += [churn(daemon, cluster, number) for number in range(ROUNDS, 2 * ROUNDS)]
+    after = what_there_is()
+    assert scheduled == [4] * 2 * ROUNDS, "one of five asks for a node that there is not"
+    grown = {name: (before[name], count) for name, count in after.items() if count > before[name] + _SET_TO}
+    assert not grown
