@@ -10,7 +10,14 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from kschedd.commands.run import kube_version_value
+from kschedd.errors import KscheddError
 from kschedd.verbs.parsing import path_value
+
+
+class ReplayUsageError(KscheddError):
+    """Options that cannot be used together, or as they are."""
+
 
 DIVERGED: Final = 1
 BAD_INPUT: Final = 2
@@ -24,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
         "in virtual time and without plugins or extenders, whose answers are in the recording. Exit status: 0 the "
         "same, 1 something differs, 2 some input could not be used.",
     )
-    parser.add_argument("file", type=path_value, metavar="FILE", help="the recording")
+    parser.add_argument("recording", type=path_value, metavar="FILE", help="what `run --record` has written")
     where = parser.add_argument_group("how far")
     where.add_argument(
         "--until",
@@ -32,6 +39,39 @@ def add_parser(subparsers: Any) -> None:
         help="stop after so many attempts, or at a time: 90s and 1m30s count from the start",
     )
     where.add_argument("--to", metavar="POD[#ATTEMPT]", help="stop right before an attempt of this pod (the first)")
+    other = parser.add_argument_group("under another configuration")
+    other.add_argument(
+        "--config",
+        type=path_value,
+        metavar="FILE",
+        help="what a KubeSchedulerConfiguration would have done: what came from outside is done again at its times, "
+        "and the placements are compared",
+    )
+    other.add_argument("--kube-version", type=kube_version_value, metavar="VERSION", help="likewise: another version")
+    other.add_argument(
+        "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="plugins of either configuration"
+    )
+    other.add_argument("--limit", type=int, default=20, metavar="N", help="how many pods to show (20)")
+    live = parser.add_argument_group("at the prompt")
+    live.add_argument(
+        "--attach",
+        action="store_true",
+        help="the REPL on the replay, stopped at that moment: look, `step`, `next`, `until`, `break`, `fork`",
+    )
+    live.add_argument("--serve", action="store_true", help="serve it on --socket for other clients, until Ctrl-C")
+    live.add_argument("--socket", metavar="PATH", help="where to serve it")
+    live.add_argument(
+        "-c", "--command", action="append", default=[], metavar="TEXT", help="run this command, with --attach"
+    )
+    live.add_argument(
+        "-f",
+        "--file",
+        dest="script",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="run the commands in FILE, likewise",
+    )
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
     out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
@@ -39,14 +79,59 @@ def add_parser(subparsers: Any) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    from kschedd.errors import KscheddError
     from kschedd.printing.safe import safe
 
     try:
-        return _replay(options)
+        if options.config is not None or options.kube_version is not None:
+            return _under_another(options)
+        return _served(options) if options.attach or options.serve else _replay(options)
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
+
+
+def _under_another(options: argparse.Namespace) -> int:
+    from kschedd.actors.plugin_calls import run_async
+    from kschedd.framework.registry import Registry
+    from kschedd.printing.comparison import comparison_text
+    from kschedd.printing.safe import exact, safe
+    from kschedd.simulate.replay.other import compare_with
+
+    if any((options.until, options.to, options.attach, options.serve, options.decisions)):
+        raise ReplayUsageError("--config and --kube-version compare whole runs: not with --until, --to or --attach")
+    registry = Registry(run_async=run_async)
+    registry.add_entry_points()
+    for plugin in options.plugin:
+        registry.add_file(plugin)
+    try:
+        text = None if options.config is None else options.config.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        why = getattr(fault, "strerror", None) or fault
+        raise ReplayUsageError(f"{options.config}: cannot be read: {why}") from fault
+    found = compare_with(options.recording, registry, text, str(options.config), options.kube_version)
+    if options.output == "json":
+        print(exact(json.dumps(found, ensure_ascii=False, indent=2)))
+    else:
+        print(safe(comparison_text(found, options.limit)), end="")
+        print(
+            f"of {found['recorded']} pods that have the same name there, the recorded configuration places "
+            f"{found['as_recorded']} in virtual time as the recorded run did"
+        )
+    for what in found["refused"][: options.limit]:
+        print(safe(f"warning: could not be done again: {what}"), file=sys.stderr)
+    if found["broken"]:
+        print(safe(f"warning: the recording is cut short: {found['broken']}"), file=sys.stderr)
+    return DIVERGED if found["different"] else 0
+
+
+def _served(options: argparse.Namespace) -> int:
+    from kschedd.commands import replay_attach
+    from kschedd.daemon import version
+
+    given = replay_attach.AttachOptions(options.recording, options.until, options.to, options.socket, version())
+    if options.serve:
+        return replay_attach.serve(given)
+    return replay_attach.attach(given, options.command, options.script)
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -57,7 +142,7 @@ def _replay(options: argparse.Namespace) -> int:
     from kschedd.simulate.replay.run import Replay, StopAt
 
     diverged = ""
-    with RecordingFile.open(options.file) as recording, DecisionLog(options.decisions) as log:
+    with RecordingFile.open(options.recording) as recording, DecisionLog(options.decisions) as log:
         stop = StopAt.parse(options.until, options.to, recording.header.start_s)
         player = Player(recording)
         began = time.perf_counter()
@@ -66,7 +151,7 @@ def _replay(options: argparse.Namespace) -> int:
             replay.run(stop)
         except ReplayDiverged as fault:
             diverged = str(fault)
-        told = _told(options.file, replay, diverged, time.perf_counter() - began)
+        told = _told(options.recording, replay, diverged, time.perf_counter() - began)
     print(exact(json.dumps(told, ensure_ascii=False, indent=2)) if options.output == "json" else safe(_text(told)))
     for what in player.by_hand:
         text = f"warning: an attempt was changed by hand when it was recorded ({what}), which a replay cannot do again"

@@ -231,14 +231,14 @@ def add_scheduler_flags(parser: Any) -> None:
 def add_kube_version_flag(parser: Any) -> None:
     parser.add_argument(
         "--kube-version",
-        type=_kube_version,
+        type=kube_version_value,
         default="1.34",
         metavar="VERSION",
         help="whose decisions to make: 1.34.1, 1.34 (its latest patch) or 1.36 (1.34)",
     )
 
 
-def _kube_version(text: str) -> Any:
+def kube_version_value(text: str) -> Any:
     """Raises ArgumentTypeError."""
     from kschedd.config.kube_versions import UnknownVersionError, kube_version
 

@@ -10,6 +10,7 @@ Times are seconds (driver) or nanoseconds (queue) since the epoch.
 from enum import IntEnum
 from typing import Any, Final
 
+from kschedd.queue.entry import SECOND
 from kschedd.scheduling.records import AttemptRecord
 
 Note = tuple[Any, ...]
@@ -81,3 +82,25 @@ def line_of(record: AttemptRecord) -> tuple[Any, ...]:
         record.nominated_node,
         record.of_binding,
     )
+
+
+#: which of a note's values is the time, by its kind
+_TIME_AT: Final = {
+    **dict.fromkeys((NoteKind.OBSERVE, NoteKind.BEGIN, NoteKind.GROUP_CYCLE, NoteKind.COMPLETE, NoteKind.TICK), 1),
+    **dict.fromkeys((NoteKind.RESUME_DECIDED, NoteKind.RESUME_READY, NoteKind.RESUME_STOPPED), 1),
+    **dict.fromkeys((NoteKind.PLAN_EXECUTED, NoteKind.PLUGIN_CALLED), 3),
+    NoteKind.CHANGE_CONFIG: 4,
+    **dict.fromkeys(
+        (NoteKind.APPLY, NoteKind.POP, NoteKind.FLUSH_BACKOFF, NoteKind.FLUSH_LEFTOVER, NoteKind.MOVE_ACTIVE), 1
+    ),
+    NoteKind.FORCE: 3,
+}
+
+
+def time_of(note: Note) -> float | None:
+    """When it happened, if it says that: seconds since the epoch."""
+    place = _TIME_AT.get(note[0])
+    if place is None:
+        return None
+    at: Any = note[place]
+    return at / SECOND if NoteKind.DONE <= note[0] < NoteKind.ANSWER else float(at)

@@ -256,6 +256,10 @@ class Debugger:
         self.cycle += 1
         if self._run is Run.ATTEMPTS:
             self._attempts_left -= 1
+        return self.may_stop_within(pod)
+
+    def may_stop_within(self, pod: Pod) -> bool:
+        """Whether an attempt of this pod may be stopped on its way."""
         stepping = self._run in (Run.POINT, Run.PLUGIN)
         return stepping or any(each.may_match(pod) for each in self.breakpoints.values())
 

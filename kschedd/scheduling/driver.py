@@ -155,6 +155,11 @@ class SchedulingDriver:
     def has_effects(self) -> bool:
         return bool(self._to_activate or self._effects)
 
+    @property
+    def untaken_records(self) -> Sequence[AttemptRecord]:
+        """Of the attempts whose effects nobody has taken yet."""
+        return self._effects.records
+
     def take_effects(self) -> Effects:
         """The effects since the last call."""
         if self._to_activate:

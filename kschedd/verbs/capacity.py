@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kschedd.errors import KscheddError
 from kschedd.printing import upgrade
+from kschedd.printing.comparison import comparison_text
 from kschedd.printing.tables import Table, render
 from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
@@ -174,7 +175,7 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     manifests = _manifests(session, options.filename) if options.filename else ""
     found = session.daemon.call("capacity.compare", configs=[source.text for source in sources], manifests=manifests)
     if not write_answer(session, options.output, found):
-        _write_comparison(session, found, options.limit)
+        session.write(comparison_text(found, options.limit))
     return 1 if found["different"] else 0
 
 
@@ -200,22 +201,6 @@ def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
     elif not write_answer(session, options.output, found):
         session.write(upgrade.as_text(found, options.limit))
     return 1 if found["different"] else 0
-
-
-def _write_comparison(session: VerbSession, found: dict[str, Any], most: int) -> None:
-    for each in found["different"][:most]:
-        session.write(f"~ pod {each['pod']}: {each['a'] or 'pending'} | {each['b'] or 'pending'}\n")
-        if each["plugin"]:
-            session.write(
-                f"    {each['plugin']}: {each['b']} against {each['a']} {each['on_a']:+} | {each['on_b']:+}\n"
-            )
-        elif each["why"]:
-            session.write(f"    {each['why']}\n")
-    if len(found["different"]) > most:
-        session.write(f"  ... and {len(found['different']) - most} more pods (--limit)\n")
-    same = found["pods"] - len(found["different"])
-    pending = " | ".join(map(str, found["pending"]))
-    session.write(f"{found['pods']} pods: {same} alike, {len(found['different'])} different; pending: {pending}\n")
 
 
 VERBS = (

@@ -28,10 +28,11 @@ from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.queue.operations import EventsObserved, QueueOperation
 from kschedd.queue.scheduling_queue import Recorder as MoveRecorder
 from kschedd.recording.configuration import config_of
-from kschedd.recording.notes import DRIVER, QUEUE, Note, NoteKind, line_of
+from kschedd.recording.notes import DRIVER, QUEUE, Note, NoteKind, line_of, time_of
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import EVENT_TYPES
 from kschedd.recording.values import PodRef, unpack
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
@@ -73,6 +74,9 @@ class _Attempt:
     asked: Any = None  # what it has yielded
     result: ScheduleResult | FitError | None = None
 
+    def ended(self, result: ScheduleResult | FitError) -> None:
+        self.result = result
+
 
 class Player:
     """See the module."""
@@ -95,12 +99,17 @@ class Player:
         self.by_hand: list[str] = []  # what cannot be replayed
         self.ended = False
         self._told: list[Callable[[Effects], None]] = []
+        self._told_records: list[Callable[[AttemptRecord], None]] = []
+        self._records = 0  # of the driver's effects, that were told
+        self._told_events: list[Callable[[Sequence[WatchEvent]], object]] = []
         self._notes: Iterator[Note] = recording.notes()
         self._ahead: deque[Note] = deque()
         self._answers: tuple[deque[Note], deque[Note]] = (deque(), deque())
         self._machine = DRIVER  # whose call is being done
         self._made: list[tuple[str, dict[str, Any]]] = []
         self._attempt: _Attempt | None = None
+        self._stopped: tuple[Work[Any], Callable[[Any], None]] | None = None  # what the debugger has stopped
+        self._held = -1  # the note before which it was stopped last
         self._released: deque[str] = deque()
         self._operations: deque[QueueOperation] = deque()
         self._taken = 0  # events of the first operation that were applied
@@ -164,6 +173,14 @@ class Player:
         """Have it told of all effects from now on."""
         self._told.append(told)
 
+    def on_records(self, told: Callable[[AttemptRecord], None]) -> None:
+        """Have it told of each attempt from now on, when it has ended."""
+        self._told_records.append(told)
+
+    def on_events(self, told: Callable[[Sequence[WatchEvent]], object]) -> None:
+        """Have it told of all events that the scheduler sees from now on."""
+        self._told_events.append(told)
+
     def peek(self) -> Note | None:
         """The next note; None at the end."""
         if not self._ahead:
@@ -174,20 +191,70 @@ class Player:
         return self._ahead[0]
 
     def step(self) -> bool:
-        """Do the next note; False at the end. Raises ReplayDiverged."""
-        note = self.peek()
-        if note is None:
-            self.ended = True
+        """Do the next note; False at the end, and where the debugger has stopped it. Raises ReplayDiverged."""
+        debugger = self.driver.debugger
+        if debugger.stop is not None:
             return False
-        self._ahead.popleft()
         try:
+            if self._stopped is not None:
+                self._go_on()
+                return True
+            if self.driver.any_to_resume:
+                self.driver.resume_stopped(self.now_s)
+                return True
+            note = self.peek()
+            if note is None:
+                self.ended = True
+                return False
+            if debugger.engaged and not self._lets(note):
+                return False
+            self._ahead.popleft()
             self._do(note)
+            self._tell_records()
         except _Unwound as end:
             if end.why is not None:
                 raise end.why from None
             self.ended = True
             return False
         return True
+
+    def _lets(self, note: Note) -> bool:
+        """Whether the debugger lets this note be done. It stops before an attempt, or at a time."""
+        debugger = self.driver.debugger
+        head = self.driver.head
+        if note[0] not in _BEGINNINGS or head is None:
+            at = time_of(note)
+            if at is not None and debugger.until is not None:
+                debugger.tick(at)
+            return debugger.stop is None
+        if not debugger.lets_begin(note[1]):
+            return False
+        if self.within or self._held == self.at or not debugger.may_stop_within(head.pod):
+            return True
+        self._held = self.at
+        debugger.pause(note[1])
+        return False
+
+    @property
+    def within(self) -> bool:
+        """Whether the debugger may stop within attempts: there a plugin is asked what nobody has asked it before, so
+        with answers of out-of-tree plugins and extenders it stops before them only."""
+        return not self.registry.added and not self.driver.machine.extenders
+
+    def _go_on(self) -> None:
+        """Run what the debugger had stopped, up to where it is stopped again."""
+        assert self._stopped is not None, "there is something to go on with"
+        self.driver.debugger.now_s = self.now_s
+        work, done = self._stopped
+        try:
+            asked = work.send([])
+            while not isinstance(asked, StopPoint):
+                asked = work.send(_answers(asked, None))
+        except StopIteration as end:
+            self._stopped = None
+            done(end.value)
+        except Exception:  # the attempt's: what it came to is noted
+            self._stopped = None
 
     @property
     def next_pod(self) -> QueuedPod | None:
@@ -291,7 +358,12 @@ class Player:
     # -- the driver -------------------------------------------------------------------------------------------
 
     def _observe(self, now: float, events: Sequence[Any]) -> None:
-        self.driver.observe([self._event(*event) for event in events], self._moved(now))
+        seen = [self._event(*event) for event in events]
+        self.driver.observe(seen, self._moved(now))
+        if self.started is not None:
+            self.driver.observed = self.version
+        for told in self._told_events:
+            told(seen)
 
     def _event(self, code: int, kind: str, packed: bytes, version: int) -> WatchEvent:
         new = read_object(kind, packed)
@@ -324,10 +396,17 @@ class Player:
     def _begin(self, now: float, uid: str) -> None:
         entry = self._next_popped(now, uid)
         self._attempt = _Attempt(entry, None)
+        debugger = self.driver.debugger
+        engaged = debugger.engaged
+        if engaged and not self.within:
+            debugger.began(entry.pod)
+            debugger.engaged = False
         try:
             self._attempt.work = self.driver.begin(entry)
         except Exception:  # the attempt's: what it came to is noted
             return
+        finally:
+            debugger.engaged = engaged
 
     def _next_popped(self, now: float, uid: str) -> QueuedPod:
         entry = self.driver.next_popped(self._moved(now))
@@ -349,9 +428,13 @@ class Player:
         attempt = self._attempt
         if attempt is None or attempt.work is None:
             raise self._diverged("an attempt went on, and there is none")
+        if attempt.result is not None:
+            return  # it was stopped within, and went on to its end by itself
         said = None if packed is None else unpack(packed, self._named)
         try:
             attempt.asked = attempt.work.send(_answers(attempt.asked, said))
+            if isinstance(attempt.asked, StopPoint):
+                self._stopped = attempt.work, attempt.ended
         except StopIteration as end:
             attempt.result = end.value
         except Exception:  # the attempt's: what it came to is noted
@@ -370,7 +453,20 @@ class Player:
         attempt, self._attempt = self._attempt, None
         if attempt is None or attempt.result is None:
             raise self._diverged("an attempt was complete, and is not")
-        self.driver.complete_attempt(attempt.entry, attempt.result, self._moved(now), took_s)
+        done = attempt.entry, attempt.result, self._moved(now), took_s
+        if self.driver.stepper is None:
+            self.driver.complete_attempt(*done)
+            return
+        self._stopped = self.driver.completing(*done), lambda outcome: None
+        self.driver.debugger.now_s = self.now_s
+        self._begin_stopped()
+
+    def _begin_stopped(self) -> None:
+        assert self._stopped is not None, "there is something to begin"
+        try:
+            next(self._stopped[0])
+        except StopIteration:
+            self._stopped = None
 
     def _plan_executed(self, uid: str, packed: bytes | None, now: float) -> None:
         cycle = self.driver.binding_cycles.get(uid)
@@ -389,12 +485,21 @@ class Player:
         self.driver.plugin_called(uid, answer, self._moved(now))
 
     def _take_effects(self, recorded: Sequence[Sequence[Any]]) -> None:
+        self._tell_records()
+        self._records = 0
         effects = self.driver.take_effects()
         self._released.extend(effects.released)
         self._operations.extend(effects.queue)
         for told in self._told:
             told(effects)
         self._compare(effects.records, recorded)
+
+    def _tell_records(self) -> None:
+        records = self.driver.untaken_records
+        while self._records < len(records):
+            for told in self._told_records:
+                told(records[self._records])
+            self._records += 1
 
     def _compare(self, records: Sequence[AttemptRecord], recorded: Sequence[Sequence[Any]]) -> None:
         for record, expected in zip(records, recorded, strict=False):

@@ -2,31 +2,19 @@
 
 import difflib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from kschedd.api.durations import DurationError, parse_duration
 from kschedd.api.times import seconds
 from kschedd.errors import KscheddError
-from kschedd.queue.entry import SECOND
-from kschedd.recording.notes import Note, NoteKind
-from kschedd.scheduling.effects import Effects
+from kschedd.recording.notes import time_of
+from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.replay.player import Player
 from kschedd.store.times import stamp
 
-#: which of a note's values is the time, by its kind
-_TIME_AT: Final = {
-    **dict.fromkeys((NoteKind.OBSERVE, NoteKind.BEGIN, NoteKind.GROUP_CYCLE, NoteKind.COMPLETE, NoteKind.TICK), 1),
-    **dict.fromkeys((NoteKind.RESUME_DECIDED, NoteKind.RESUME_READY, NoteKind.RESUME_STOPPED), 1),
-    **dict.fromkeys((NoteKind.PLAN_EXECUTED, NoteKind.PLUGIN_CALLED), 3),
-    NoteKind.CHANGE_CONFIG: 4,
-    **dict.fromkeys(
-        (NoteKind.APPLY, NoteKind.POP, NoteKind.FLUSH_BACKOFF, NoteKind.FLUSH_LEFTOVER, NoteKind.MOVE_ACTIVE), 1
-    ),
-    NoteKind.FORCE: 3,
-}
 _SIMILAR: Final = 3
 
 
@@ -83,14 +71,13 @@ class Replay:
         self._on_decision = on_decision
         self._start_s = player.recording.header.start_s
         self._tried: dict[str, int] = {}  # the attempts of each pod that were begun
-        player.on_effects(self._decided)
+        player.on_records(self._decided)
 
-    def _decided(self, effects: Effects) -> None:
-        for record in effects.records:
-            if not record.of_binding:
-                self.placed += bool(record.node)
-                self.failed += not record.node
-                self._on_decision(LoggedAttempt.of(record, self._start_s))
+    def _decided(self, record: AttemptRecord) -> None:
+        if not record.of_binding:
+            self.placed += bool(record.node)
+            self.failed += not record.node
+            self._on_decision(LoggedAttempt.of(record, self._start_s))
 
     def run(self, stop: StopAt) -> None:
         """Raises ReplayDiverged; StopError where the recording ends before."""
@@ -128,12 +115,3 @@ class Replay:
         close = difflib.get_close_matches(stop.pod, self._tried, n=_SIMILAR)
         hint = f"; similar: {', '.join(close)}" if close else ""
         raise StopError(f"--to {stop.pod}: the recording has no attempt of such a pod{hint}")
-
-
-def time_of(note: Note) -> float | None:
-    """When it happened, if it says that: seconds since the epoch."""
-    place = _TIME_AT.get(note[0])
-    if place is None:
-        return None
-    at: Any = note[place]
-    return at / SECOND if NoteKind.DONE <= note[0] < NoteKind.ANSWER else float(at)

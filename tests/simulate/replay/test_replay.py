@@ -155,26 +155,24 @@ async def test_what_was_done_by_hand_is_done_again(tmp_path: Path) -> None:
         assert kinds.count(kind) == 1
 
 
-async def test_it_stops_where_it_is_told_to(tmp_path: Path) -> None:
-    await busy_run(tmp_path / "r", 2)
-    whole, _ = replayed(tmp_path / "r")
-    log, player = replayed(tmp_path / "r", StopAt(attempts=7))
+def test_it_stops_where_it_is_told_to(busy: Path) -> None:
+    whole, _ = replayed(busy)
+    log, player = replayed(busy, StopAt(attempts=7))
     assert whole.startswith(log)
-    assert player.attempts >= 7
-    log, player = replayed(tmp_path / "r", StopAt(pod="default/large"))
+    assert (player.attempts, log.count("\n")) == (7, 7)
+    log, player = replayed(busy, StopAt(pod="default/large"))
     assert whole.startswith(log)
     assert '"default/large"' not in log
     assert player.driver.head is not None
     assert (player.driver.head.key, player.driver.head.attempts) == ("default/large", 1)
-    header = header_of(tmp_path / "r")
-    log, player = replayed(tmp_path / "r", StopAt.parse("0.2s", None, header.start_s))
+    header = header_of(busy)
+    log, player = replayed(busy, StopAt.parse("0.2s", None, header.start_s))
     assert whole.startswith(log)
     assert player.now_s <= header.start_s + 0.2
 
 
-async def test_a_moment_that_it_does_not_come_to_is_said(tmp_path: Path) -> None:
-    await busy_run(tmp_path / "r", 2, pods=3)
-    header = header_of(tmp_path / "r")
+def test_a_moment_that_it_does_not_come_to_is_said(busy: Path) -> None:
+    header = header_of(busy)
     for stop, why in (
         (StopAt(pod="default/larger"), "no attempt of such a pod; similar: default/large"),
         (StopAt(pod="default/large", attempt=99), "the last attempt of that pod in the recording is"),
@@ -182,7 +180,7 @@ async def test_a_moment_that_it_does_not_come_to_is_said(tmp_path: Path) -> None
         (StopAt.parse("9h", None, header.start_s), "the recording ends at"),
     ):
         with pytest.raises(StopError, match=why):
-            replayed(tmp_path / "r", stop)
+            replayed(busy, stop)
 
 
 @pytest.mark.parametrize(

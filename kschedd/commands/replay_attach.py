@@ -1,0 +1,135 @@
+"""`kschedd replay --attach`: a replay served on a socket like a daemon, and the REPL, or a script, on it.
+
+The replay is served in a thread with a loop of its own, since the REPL has one, too. It ends when the REPL does, or,
+with --serve, with Ctrl-C or `kschedd stop`.
+"""
+
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import attrs
+import structlog
+import trio
+
+from kschedd.errors import KscheddError
+from kschedd.recording.reading import RecordingFile
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.paths import default_socket_path
+from kschedd.rpc.replayed import ReplayCluster, readable
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+from kschedd.simulate.replay.run import Replay, StopAt
+
+
+@attrs.frozen(eq=False)
+class AttachOptions:
+    """`socket`: where to serve, None: where only the REPL finds it."""
+
+    file: Path
+    until: str | None
+    to: str | None
+    socket: str | None
+    version: str
+
+
+def serve(options: AttachOptions) -> int:
+    """Serve the replay until it is stopped."""
+    with _prepared(options) as cluster:
+        trio.run(serve_replay, cluster, options.version, Path(options.socket or default_socket_path()))
+    return 0
+
+
+def attach(options: AttachOptions, commands: Sequence[str], files: Sequence[str]) -> int:
+    """The REPL on the replay, or a script. Returns an exit status."""
+    from kschedd_repl.app import run_repl
+
+    with _prepared(options) as cluster, TemporaryDirectory(prefix="kschedd-replay-") as folder:
+        path = Path(options.socket or Path(folder) / "replay.sock")
+        serving = _Serving()
+        thread = threading.Thread(target=serving.run, args=(cluster, options.version, path), name="replay", daemon=True)
+        thread.start()
+        serving.ready.wait()
+        if serving.failure is not None:
+            raise serving.failure
+        try:
+            return run_repl(str(path), commands=commands, files=files, farewell="The recording stays as it is.")
+        finally:
+            serving.stop()
+            thread.join()
+
+
+@contextmanager
+def _prepared(options: AttachOptions) -> Iterator[ReplayCluster]:
+    """The replay at the moment that is asked for, stopped there."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("error"))
+    with RecordingFile.open(options.file) as recording:
+        stop = StopAt.parse(options.until, options.to, recording.header.start_s)
+        cluster = ReplayCluster(recording)
+        if stop != StopAt():
+            Replay(cluster.player).run(stop)
+        cluster.player.driver.debugger.pause(cluster.player.now_s)
+        yield cluster
+
+
+class _Serving:
+    """A thread's loop that serves a replay."""
+
+    def __init__(self) -> None:
+        self.ready = threading.Event()
+        self.failure: KscheddError | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._daemon: DaemonState | None = None
+
+    def run(self, cluster: ReplayCluster, version: str, path: Path) -> None:
+        try:
+            trio.run(self._serve, cluster, version, path)
+        except* KscheddError as faults:  # raised again by whoever waits
+            self.failure = _first(faults)
+        finally:
+            self.ready.set()
+
+    async def _serve(self, cluster: ReplayCluster, version: str, path: Path) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        async with trio.open_nursery() as nursery:
+            self._daemon = await nursery.start(serve_replay, cluster, version, path)
+            self.ready.set()
+
+    def stop(self) -> None:
+        if self._token is not None and self._daemon is not None:
+            try:
+                self._token.run_sync_soon(self._daemon.stop.set)
+            except trio.RunFinishedError:
+                return  # it was stopped over the socket
+
+
+def _first(faults: "BaseExceptionGroup[KscheddError]") -> KscheddError:
+    inner = faults.exceptions[0]
+    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+
+
+async def serve_replay(
+    cluster: ReplayCluster,
+    version: str,
+    path: Path,
+    *,
+    task_status: "trio.TaskStatus[DaemonState]" = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve it until it is stopped over the socket, or the state that is reported says so."""
+    daemon = DaemonState(version, str(path), cluster.clock.now(), machine_s=trio.current_time)
+    methods = method_table(readable(daemon_methods(cluster, daemon)))
+    identity = {"server": "kschedd", "version": version, "pid": os.getpid(), "epoch": cluster.epoch}
+    async with unix_listener(path) as listener, trio.open_nursery() as nursery:
+        server = Server(methods, identity=identity)
+        await nursery.start(server.serve, [listener])
+        task_status.started(daemon)
+        await daemon.stop.wait()
+        server.shut_down(daemon.grace_s)
+        while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
