@@ -74,6 +74,12 @@ def add_parser(subparsers: Any) -> None:
     )
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    out.add_argument(
+        "--redact",
+        type=path_value,
+        metavar="FILE",
+        help="write a recording to pass on, with made-up names in place of those of the cluster, and replay that",
+    )
     out.add_argument("--decisions", type=path_value, metavar="FILE", help="write one line of JSON for each attempt")
     parser.set_defaults(run=main)
 
@@ -97,7 +103,7 @@ def _under_another(options: argparse.Namespace) -> int:
     from kschedd.printing.safe import exact, safe
     from kschedd.simulate.replay.other import compare_with
 
-    if any((options.until, options.to, options.attach, options.serve, options.decisions)):
+    if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact)):
         raise ReplayUsageError("--config and --kube-version compare whole runs: not with --until, --to or --attach")
     registry = Registry(run_async=run_async)
     registry.add_entry_points()
@@ -141,6 +147,11 @@ def _replay(options: argparse.Namespace) -> int:
     from kschedd.simulate.replay.player import Player, ReplayDiverged
     from kschedd.simulate.replay.run import Replay, StopAt
 
+    if options.redact is not None:
+        from kschedd.recording.redaction import redact
+
+        redact(options.recording, options.redact)
+        options.recording = options.redact
     diverged = ""
     with RecordingFile.open(options.recording) as recording, DecisionLog(options.decisions) as log:
         stop = StopAt.parse(options.until, options.to, recording.header.start_s)

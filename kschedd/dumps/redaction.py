@@ -11,7 +11,7 @@ CEL expressions of device requests are kept as they are. What controllers make i
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kschedd.api.objects import Raw
@@ -33,7 +33,7 @@ _NAMES: Final = frozenset(
         "name generateName namespace nodeName nominatedNodeName claimName volumeName priorityClassName "
         "storageClassName runtimeClassName serviceName serviceAccountName serviceAccount schedulerName pool "
         "deviceClassName resourceClaimName resourceClaimTemplateName persistentVolumeName handler "
-        "volumeHandle currentRevision updateRevision"
+        "volumeHandle currentRevision updateRevision holderIdentity"
     ).split()
 )
 _LABEL_MAPS: Final = frozenset(("labels", "matchLabels", "nodeSelector"))
@@ -56,7 +56,7 @@ _TAG: Final = re.compile(r"(@|:)[^/]*$")
 class Redaction:
     """Made of all objects of a dump, as every word must be known before the first is replaced."""
 
-    def __init__(self, objects: Sequence[Raw]) -> None:
+    def __init__(self, objects: Iterable[Raw]) -> None:
         words: set[str] = set()
         for raw in objects:
             for text in _texts(raw):
@@ -75,6 +75,10 @@ class Redaction:
         if notes:
             done["metadata"]["annotations"] = notes
         return done
+
+    def value(self, value: Any) -> Any:
+        """A part of an object, such as an affinity."""
+        return self._value(value, "")
 
     def text(self, text: str) -> str:
         """The text with the made-up words in place of those that are hidden."""

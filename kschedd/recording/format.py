@@ -12,7 +12,8 @@ frame whose checksum is wrong ends it likewise, and so does one that is missing.
 
 import struct
 import zlib
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import IO, Any, Final
 
 import attrs
 import msgpack
@@ -22,6 +23,7 @@ from kschedd.errors import KscheddError
 FORMAT: Final = 1
 MARK: Final = b"KSCHEDD-RECORDING\n"
 HEADER, NOTES, END = 0, 1, 2
+_LEVEL: Final = 1  # of zlib: three times as fast as the default, a fifth larger
 _FRAME: Final = struct.Struct(">IIIB")
 FRAME_BYTES: Final = _FRAME.size
 MOST_BYTES: Final = 1 << 30  # of a frame; one that claims more is damaged
@@ -80,3 +82,32 @@ def frame_head(head: bytes) -> tuple[int, int, int, int]:
     """Length, number, checksum, kind."""
     length, number, summed, kind = _FRAME.unpack(head)
     return length, number, summed, kind
+
+
+class FrameWriter:
+    """Writes a recording's frames to an open file, one after the other. Raises what the file raises."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.bytes = 0
+        self._file = file
+        self._frames = 0
+
+    def begin(self, header: RecordingHeader) -> None:
+        self._write(MARK + b"%d\n" % FORMAT)
+        self._add(HEADER, header.packed())
+
+    def add_notes(self, packed: Iterable[bytes]) -> None:
+        """A frame of these notes."""
+        self._add(NOTES, zlib.compress(b"".join(packed), _LEVEL))
+
+    def end(self) -> None:
+        self._add(END, b"")
+
+    def _add(self, kind: int, body: bytes) -> None:
+        self._write(frame(self._frames, kind, body))
+        self._frames += 1
+        self._file.flush()
+
+    def _write(self, data: bytes) -> None:
+        self._file.write(data)
+        self.bytes += len(data)

@@ -67,6 +67,9 @@ DRIVER: Final = 0  # streams
 QUEUE: Final = 1
 
 
+MESSAGE_AT: Final = 8  # in what `line_of` gives
+
+
 def line_of(record: AttemptRecord) -> tuple[Any, ...]:
     """What a recording has of an attempt, for TAKE."""
     return (

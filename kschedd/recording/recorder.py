@@ -9,7 +9,6 @@ up to MOST_WAITING; then `behind` says that whoever makes more of them should wa
 """
 
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,7 @@ import msgpack
 import structlog
 
 from kschedd.framework.handle import Handle
-from kschedd.recording.format import END, FORMAT, HEADER, MARK, NOTES, RecordingError, RecordingHeader, frame
+from kschedd.recording.format import FrameWriter, RecordingError, RecordingHeader
 from kschedd.recording.notes import Note, NoteKind
 from kschedd.store.log import ADDED, DELETED, MODIFIED, EventType, WatchEvent
 
@@ -31,7 +30,6 @@ MOST_WAITING: Final = 200_000  # notes
 _FRAME_NOTES: Final = 5_000  # in a frame: some 500 KB before it is compressed
 _MOMENT_S: Final = 0.1  # that notes wait for more of them
 _LAST_S: Final = 30.0  # that the end of a run waits for the disk
-_LEVEL: Final = 1  # of zlib: three times as fast as the default, a fifth larger
 EVENT_CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}
 EVENT_TYPES: Final[dict[int, EventType]] = {code: name for name, code in EVENT_CODES.items()}
 
@@ -57,8 +55,8 @@ class RunRecorder:
         self.failure = ""
         self.began_s = 0.0
         self._notes: deque[Note] = deque()
-        self._written = self._bytes = 0
-        self._frames = 0
+        self._written = 0
+        self._writer: FrameWriter | None = None
         self._awake = threading.Event()
         self._ending = threading.Event()
         self._pack = msgpack.Packer(autoreset=True).pack
@@ -71,14 +69,13 @@ class RunRecorder:
         self.began_s = header.start_s
         try:
             self._file = self._open(self.path)
-            self._write(MARK + b"%d\n" % FORMAT)
-            self._add(HEADER, header.packed())
-            self._file.flush()
+            self._writer = FrameWriter(self._file)
+            self._writer.begin(header)
         except FileExistsError:
             raise RecordingError(str(self.path), "is there already; a recording needs a new file") from None
         except OSError as fault:
             raise RecordingError(str(self.path), f"cannot be written: {fault.strerror}") from fault
-        self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(self._writer,), name="recording", daemon=True)
         self._thread.start()
 
     # -- taking notes ---------------------------------------------------------------------------------------------
@@ -93,7 +90,8 @@ class RunRecorder:
             self._awake.set()
 
     def state(self) -> RecordingState:
-        return RecordingState(str(self.path), self._bytes, self._written, self.began_s, self.failure)
+        written = 0 if self._writer is None else self._writer.bytes
+        return RecordingState(str(self.path), written, self._written, self.began_s, self.failure)
 
     def own(self, first: int, last: int) -> None:
         """The cluster's own controllers, or the scheduler, made these writes."""
@@ -131,27 +129,25 @@ class RunRecorder:
 
     # -- the thread -----------------------------------------------------------------------------------------------
 
-    def _run(self) -> None:
+    def _run(self, writer: FrameWriter) -> None:
         try:
             while not self._ending.is_set():
                 self._awake.wait()
                 self._ending.wait(_MOMENT_S)
                 self._awake.clear()
-                self._drain()
-            self._drain()
-            self._add(END, b"")
-            self._file.flush()
+                self._drain(writer)
+            self._drain(writer)
+            writer.end()
             self._file.close()
         except OSError as fault:
             self._fail(fault.strerror or str(fault))
 
-    def _drain(self) -> None:
+    def _drain(self, writer: FrameWriter) -> None:
         until = monotonic() + _LAST_S
         while self._notes and (not self._ending.is_set() or monotonic() < until):
             count = min(len(self._notes), _FRAME_NOTES)
             taken = [self._notes.popleft() for _ in range(count)]
-            self._add(NOTES, zlib.compress(b"".join(map(self._packed, taken)), _LEVEL))
-            self._file.flush()
+            writer.add_notes(map(self._packed, taken))
             self._written += count
 
     def _packed(self, note: Note) -> bytes:
@@ -164,14 +160,6 @@ class RunRecorder:
         return EVENT_CODES[event.type], event.new.kind, self._pack_raw(event.new.raw), event.version
 
     _pack_raw = staticmethod(msgpack.Packer(autoreset=True).pack)
-
-    def _add(self, kind: int, body: bytes) -> None:
-        self._write(frame(self._frames, kind, body))
-        self._frames += 1
-
-    def _write(self, data: bytes) -> None:
-        self._file.write(data)
-        self._bytes += len(data)
 
     def _fail(self, why: str) -> None:
         self.failure = why

@@ -1,0 +1,154 @@
+"""A recording without what is anybody's business, to be passed on: made-up words in place of names, as `save --redact`.
+
+Names are replaced in objects, answers, records of attempts and the configuration, the same everywhere and in the same
+order, so that what is decided stays the same: the new recording is replayed to see that. Messages are left out of the
+records of attempts, and are made again by a replay. Dropped besides what a redacted dump drops: the addresses of
+extenders.
+
+Read twice: every word must be known before the first is replaced.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import msgpack
+import yaml
+
+from kschedd.api.objects import Raw
+from kschedd.dumps.redaction import Redaction
+from kschedd.recording.format import FrameWriter, RecordingError
+from kschedd.recording.notes import MESSAGE_AT, Note, NoteKind
+from kschedd.recording.reading import RecordingFile
+from kschedd.recording.values import pack, unpack
+
+_FRAME_NOTES: Final = 5_000
+_KEPT_ANNOTATIONS: Final = ("volume.kubernetes.io/", "volume.beta.kubernetes.io/", "pv.kubernetes.io/")
+_KEPT_FIELDS: Final = frozenset(("plugin", "method", "kind", "uid", "subresource", "propagation"))
+_REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # of plugins: what names labels
+
+
+def redact(source: Path, target: Path) -> int:
+    """Write the recording anew; returns the number of notes. Raises RecordingError."""
+    with RecordingFile.open(source) as recording:
+        redaction = Redaction(_raws(recording.notes()))
+    rewriter = _Rewriter(redaction)
+    with RecordingFile.open(source) as recording:
+        header = attrs.evolve(recording.header, config=rewriter.config(recording.header.config), redacted=True)
+        try:
+            with target.open("xb") as file:
+                writer = FrameWriter(file)
+                writer.begin(header)
+                count = 0
+                packed: list[bytes] = []
+                for note in recording.notes():
+                    packed.append(msgpack.packb(rewriter.note(note)))
+                    count += 1
+                    if len(packed) == _FRAME_NOTES:
+                        writer.add_notes(packed)
+                        packed = []
+                writer.add_notes(packed)
+                writer.end()
+        except FileExistsError:
+            raise RecordingError(str(target), "is there already; give the name of a new file") from None
+        except OSError as fault:
+            raise RecordingError(str(target), f"cannot be written: {fault.strerror}") from fault
+    return count
+
+
+def _raws(notes: Iterator[Note]) -> Iterator[Raw]:
+    for note in notes:
+        if note[0] == NoteKind.OBSERVE:
+            for _, _, packed, _ in note[2]:
+                yield msgpack.unpackb(packed, strict_map_key=False)
+
+
+class _Rewriter:
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        text, value = redaction.text, self._packed
+        #: by kind: what becomes of each value of a note, None where it stays
+        self._by_kind: Mapping[int, tuple[Callable[[Any], Any] | None, ...]] = {
+            NoteKind.OBSERVE: (None, self._events),
+            NoteKind.SEND: (value,),
+            NoteKind.BROKEN: (value,),
+            NoteKind.PLAN_EXECUTED: (None, value),
+            NoteKind.PLUGIN_CALLED: (None, value),
+            NoteKind.TAKE: (self._records,),
+            NoteKind.CHANGE_CONFIG: (self.config, None, text),
+            NoteKind.RECONFIGURE: (self.config,),
+            NoteKind.REJECT: (None, None, text),
+            NoteKind.BY_HAND: (text,),
+            NoteKind.MOVE_ACTIVE: (None, lambda keys: [text(key) for key in keys]),
+            NoteKind.FORCE: (text,),
+            NoteKind.ANSWER: (None, None, None, value),
+            NoteKind.FAULT: (None, None, None, None, text),
+        }
+
+    def note(self, note: Note) -> list[Any]:
+        changes = self._by_kind.get(note[0], ())
+        done = list(note)
+        for place, change in enumerate(changes, 1):
+            if change is not None:
+                done[place] = change(note[place])
+        return done
+
+    def config(self, text: str) -> str:
+        """YAML's subset JSON, which is read alike."""
+        config: dict[str, Any] = yaml.safe_load(text)
+        for number, extender in enumerate(config.get("extenders") or ()):
+            extender["urlPrefix"] = f"http://extender-{number}"
+        for profile in config.get("profiles") or ():
+            if "schedulerName" in profile:
+                profile["schedulerName"] = self._redaction.text(profile["schedulerName"])
+            for plugin in profile.get("pluginConfig") or ():
+                args = plugin.get("args") or {}
+                for field in _REDACTED_ARGS:
+                    if field in args:
+                        args[field] = self._redaction.value(args[field])
+        return json.dumps(config)
+
+    def _events(self, events: list[Any]) -> list[Any]:
+        return [[code, kind, self._object(packed), version] for code, kind, packed, version in events]
+
+    def _object(self, packed: bytes) -> bytes:
+        raw = msgpack.unpackb(packed, strict_map_key=False)
+        done = self._redaction.redacted(raw)
+        notes = raw["metadata"].get("annotations") or {}
+        kept = {key: self._redaction.text(text) for key, text in notes.items() if key.startswith(_KEPT_ANNOTATIONS)}
+        if kept:
+            meta = done["metadata"]
+            meta["annotations"] = {**(meta.get("annotations") or {}), **kept}
+        made: bytes = msgpack.packb(done)
+        return made
+
+    def _records(self, records: list[list[Any]]) -> list[list[Any]]:
+        text = self._redaction.text
+        done = []
+        for record in records:
+            at_s, pod, attempt, node, *rest, nominated, of_binding = record
+            line = [at_s, text(pod), attempt, text(node), *rest, text(nominated), of_binding]
+            line[MESSAGE_AT] = ""
+            done.append(line)
+        return done
+
+    def _packed(self, packed: bytes | None) -> bytes | None:
+        return None if packed is None else pack(self._value(unpack(packed)))
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str) and type(value) is str:
+            return self._redaction.text(value)
+        if isinstance(value, list | tuple | frozenset):
+            return type(value)(self._value(one) for one in value)
+        if isinstance(value, Mapping):
+            return {self._value(key): self._value(one) for key, one in value.items()}
+        if attrs.has(type(value)):
+            names = [field.name for field in attrs.fields(type(value)) if field.name not in _KEPT_FIELDS]
+            return attrs.evolve(value, **{name: self._field(name, getattr(value, name)) for name in names})
+        return value
+
+    def _field(self, name: str, value: Any) -> Any:
+        """A raw object, or a part of one, is redacted as such."""
+        return self._redaction.value(value) if name in ("raw", "patch") else self._value(value)
