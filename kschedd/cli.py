@@ -37,6 +37,11 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "test": ("kschedd.commands.test", "run scenarios and say which of their expectations do not hold"),
     "plugin": ("kschedd.commands.plugin", "begin a plugin of your own, or hold one to the rules"),
     "verify": ("kschedd.conformance.verify", "compare with golden cases of kube-scheduler"),
+    "journal": (
+        "kschedd.commands.journal",
+        "verify, repair, compact or export the journal of a daemon that does not run",
+    ),
+    "snapshot": ("kschedd.commands.snapshot", "save the whole state of a cluster in a file, or restore it"),
     "completion": ("kschedd.commands.completion", "a completion script for bash, zsh or fish"),
     "man": ("kschedd.commands.man", "manual pages"),
     "bench": ("kschedd.bench.run", "measure it on benchmark workloads"),

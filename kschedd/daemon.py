@@ -9,7 +9,6 @@ the last writer has ended, the store ends, then the journal. An exception in an 
 actors, is logged with its traceback, and leaves the journal as of the last acknowledged write.
 """
 
-import fcntl
 import math
 import os
 import random
@@ -17,13 +16,13 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
 from functools import partial
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import structlog
@@ -103,6 +102,7 @@ from kschedd.store.disk import REAL_DISK, Disk
 from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
 from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.state_dir import lock_state_dir
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
 from kschedd.systemd import READY, STOPPING, ServiceManager
 from kschedd.values import run_steps
@@ -320,6 +320,19 @@ async def cluster_actors(
         raise failure
 
 
+def _log_progress() -> Callable[[int, int], None]:
+    """Say how far the journal has been read, once a second."""
+    said = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said > 1:
+            said = time.monotonic()
+            log.info("journal", read=f"{done:,} of {total:,} objects and writes")
+
+    return tell
+
+
 def without_scheduler(config: Config) -> Config:
     """The configuration of a scheduler that no pod can name: all of them are left to others."""
     return attrs.evolve(config, profiles=(attrs.evolve(config.profiles[0], scheduler_name=_NOBODYS_SCHEDULER),))
@@ -354,6 +367,7 @@ def _open_store(
         drop_damaged=drop_damaged,
         leave_out=leave_out,
         disk=disk,
+        progress=_log_progress(),
     )
     for what in opened.lost:
         log.warning("journal_damaged", what=what)
@@ -413,18 +427,6 @@ class DaemonOptions:
     start_s: float | None = None  # the time at the first start; None: EPOCH where time is virtual, else the machine's
     record_file: Path | None = None  # a new file, into which the run is recorded
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
-
-
-@attrs.define(eq=False)
-class StateDirError(KscheddError):
-    """A state directory that cannot be used."""
-
-    path: str
-    why: str
-    rpc_code: ClassVar[str] = "conflict"
-
-    def __str__(self) -> str:
-        return f"state directory {self.path}: {self.why}"
 
 
 @attrs.define(eq=False)
@@ -721,31 +723,6 @@ def read_config(options: DaemonOptions, catalogue: Catalogue) -> Config:
     config = with_flags(config, gates, options.unschedulable_flush_s)
     config = with_schedulers(config, options.schedulers)
     return without_scheduler(config) if "scheduler" in options.without else config
-
-
-@contextmanager
-def lock_state_dir(state_dir: Path | None) -> Iterator[Path | None]:
-    """Lock the state directory for this process; creates it if needed. Raises StateDirError."""
-    if state_dir is None:
-        yield None
-        return
-    where = state_dir.absolute()
-    if where.exists() and not where.is_dir():
-        raise StateDirError(str(where), "there is a file there that is no directory; give another path")
-    try:
-        where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(where / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StateDirError(str(where), error.strerror or str(error)) from error
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            why = "another daemon uses it; stop that one or give another directory"
-            raise StateDirError(str(where), why) from None
-        yield where
-    finally:
-        os.close(lock)
 
 
 def version() -> str:

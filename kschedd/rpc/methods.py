@@ -48,6 +48,7 @@ from kschedd.rpc.methods_profile import ProfileMethods
 from kschedd.rpc.methods_queue import QueueMethods
 from kschedd.rpc.methods_report import ReportMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
+from kschedd.rpc.methods_snapshot import SnapshotMethods
 from kschedd.rpc.methods_time import TimeMethods
 from kschedd.rpc.methods_usage import UsageMethods
 from kschedd.rpc.table import Method, method_table
@@ -86,6 +87,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *ConfigMethods(cluster).table(),
         *PluginMethods(cluster).table(),
         *LoadMethods(cluster).table(),
+        *SnapshotMethods(cluster).table(),
         *ReportMethods(cluster).table(),
         *CapacityMethods(cluster, cluster_methods).table(),
     ]

@@ -43,7 +43,7 @@ from kschedd.store.journal_format import (
     row_sum,
 )
 from kschedd.store.journal_head import Head, HeadFile, head_path, read_head
-from kschedd.store.journal_reading import Reading, read_object
+from kschedd.store.journal_reading import Progress, Reading, read_object
 from kschedd.store.log import WatchEvent
 from kschedd.store.set_aside import FOLDER, take_over
 from kschedd.store.store import Store
@@ -95,7 +95,8 @@ class Journal:
             with ours(self._file, "cannot be written"):
                 self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         elif known != FORMAT:
-            raise JournalError(self._file, f"has format {known}; this kschedd reads and writes format {FORMAT}")
+            newer = " and was written by a newer one" if isinstance(known, int) and known > FORMAT else ""
+            raise JournalError(self._file, f"has format {known}{newer}; this kschedd reads and writes format {FORMAT}")
         state = read_state(self._meta("state"))
         if state is None:
             raise JournalDamaged(self._file, "does not say which version its snapshot has")
@@ -136,6 +137,11 @@ class Journal:
     def tail(self) -> int:
         """The number of events since the snapshot."""
         return self._tail
+
+    @property
+    def state(self) -> State:
+        """What the snapshot in it is."""
+        return self._state
 
     @property
     def epoch(self) -> str:
@@ -227,15 +233,17 @@ class Journal:
         admission: Admission | None = None,
         history: int = 100_000,
         leave_out: Collection[ObjectRef] = (),
+        progress: Progress | None = None,
     ) -> Store | None:
         """The restored store, whose watches can resume from the snapshot's version on; None if nothing was written yet.
 
         Objects that cannot be read, or are in `leave_out`, are listed in `Store.set_aside`; watches can then resume
-        only from the last version. Raises JournalDamaged; `journal_salvage` recovers what is intact then.
+        only from the last version. `progress` is told now and then how many rows of how many were read.
+        Raises JournalDamaged; `journal_salvage` recovers what is intact then.
         """
         if self._version == 0 and self._state.count == 0:
             return None
-        reading = Reading(self._db, self._file, self._state)
+        reading = self.reading(progress)
         reading.check()
         new_store = partial(Store, now=now, seed=seed, admission=admission, history=history)
         if not leave_out:
@@ -252,6 +260,10 @@ class Journal:
         folder = self._path.with_name(FOLDER)
         store.set_aside = take_over(reading.latest(), leave_out, read_object, store.take_over, folder)
         return store
+
+    def reading(self, progress: Progress | None = None) -> Reading:
+        """What is in it, row by row, each held against its checksums."""
+        return Reading(self._db, self._file, self._state, progress, self._state.count + self._tail)
 
     def close(self) -> None:
         self._head.close()

@@ -3,7 +3,8 @@
 Raises JournalDamaged at the first mismatch.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Final
 
 import attrs
 import msgpack
@@ -20,12 +21,18 @@ from kschedd.store.log import DELETED, EventType
 from kschedd.store.pod_strategy import intern_pod
 from kschedd.store.set_aside import Row
 
+Progress = Callable[[int, int], None]
+_STEP: Final = 10_000  # rows between two reports of progress
 
-@attrs.frozen
+
+@attrs.define(eq=False)
 class Reading:
     _db: Database
     _file: str
     _state: State
+    _progress: Progress | None = None
+    _total: int = 0  # rows
+    _done: int = attrs.field(default=0, init=False)
 
     def check(self) -> None:
         """Check SQLite's own structures, since later writes to a corrupt file could overwrite pages in use."""
@@ -42,13 +49,13 @@ class Reading:
 
     def events(self) -> Iterator[tuple[EventType, Object]]:
         """The writes after the snapshot. Raises UnreadableObject likewise."""
-        for event in self._events():
+        for event in self.rows():
             yield event.type, read_object(event.kind, event.raw)
 
     def latest(self) -> Iterator[Row]:
         """The last state of every object, as unparsed rows."""
         found = {(kind, namespace, name): raw for kind, namespace, name, raw in self._snapshot()}
-        for event in self._events():
+        for event in self.rows():
             key = event.kind, event.namespace, event.name
             if event.type == DELETED:
                 found.pop(key, None)
@@ -63,12 +70,14 @@ class Reading:
                 if not whole(*row):
                     raise JournalDamaged(self._file, f"the snapshot is damaged at {describe(*row[:3])}")
                 count, total = count + 1, total + row[4]
+                self._note_row()
                 yield row[:4]
         if (count, total) != (self._state.count, self._state.total):
             what = f"{count} of {self._state.count} objects are there"
             raise JournalDamaged(self._file, f"the snapshot is damaged: {what}")
 
-    def _events(self) -> Iterator[Event]:
+    def rows(self) -> Iterator[Event]:
+        """The writes after the snapshot, with unparsed objects."""
         version, chain = self._state.base, self._state.chain
         with ours(self._file, "the events cannot be read", version):
             for row in self._db.execute("SELECT * FROM events ORDER BY version"):
@@ -79,7 +88,13 @@ class Reading:
                 if event is None or event.chain != link(chain, event.version, _CODES[event.type], event.sum):
                     raise JournalDamaged(self._file, f"version {version + 1} is damaged", version)
                 version, chain = event.version, event.chain
+                self._note_row()
                 yield event
+
+    def _note_row(self) -> None:
+        self._done += 1
+        if self._progress is not None and self._done % _STEP == 0:
+            self._progress(self._done, self._total)
 
 
 class UnreadableObject(KscheddError):

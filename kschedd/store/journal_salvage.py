@@ -32,11 +32,11 @@ from kschedd.store.journal_format import (
     whole,
 )
 from kschedd.store.journal_head import head_path, read_head
-from kschedd.store.journal_reading import UnreadableObject, describe, read_object
+from kschedd.store.journal_reading import Progress, UnreadableObject, describe, read_object
 from kschedd.store.log import DELETED
 from kschedd.store.store import Store
 
-_EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of this
+EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of this
 _NAMED: Final = 20  # at most so many lost objects are listed by name
 
 Key = tuple[str, str, str]
@@ -70,6 +70,7 @@ def open_journal(
     drop_damaged: bool,
     leave_out: Collection[ObjectRef] = (),
     disk: Disk = REAL_DISK,
+    progress: Progress | None = None,
 ) -> Opened:
     """The opened journal and its restored store.
 
@@ -78,7 +79,8 @@ def open_journal(
     try:
         journal = Journal(path, disk=disk)
         try:
-            return Opened(journal, journal.load(now=now, seed=seed, admission=admission, leave_out=leave_out))
+            store = journal.load(now=now, seed=seed, admission=admission, leave_out=leave_out, progress=progress)
+            return Opened(journal, store)
         except BaseException:
             journal.close()
             raise
@@ -106,8 +108,8 @@ def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
     finally:
         db.close()
     known = max(last, 0 if head is None else head.version, 0 if state is None else state.base)
-    steps = known // _EPOCH_STEP + (1 if head is not None else 2)
-    found.version = steps * _EPOCH_STEP
+    steps = known // EPOCH_STEP + (1 if head is not None else 2)
+    found.version = steps * EPOCH_STEP
     return found
 
 

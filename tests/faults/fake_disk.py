@@ -211,7 +211,10 @@ class FakeDisk:
 
     def flip_bit(self) -> str:
         """Damage one bit of what is on the disk; where it was."""
-        path, file = self.chance.choice([(path, file) for path, file in self.names.items() if file.content])
+        files = [(path, file) for path, file in self.names.items() if file.content]
+        if not files:
+            return "nothing there"
+        path, file = self.chance.choice(files)
         at = self.chance.randrange(len(file.content))
         file.content[at] ^= 1 << self.chance.randrange(8)
         file.flush()

@@ -1,0 +1,101 @@
+"""`kschedd journal`: look after the journal of a daemon that does not run."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kschedd.printing.safe import exact, safe
+from kschedd.verbs.parsing import path_value
+
+WHOLE, DAMAGED = 0, 1
+_PROGRESS_S = 1.0
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "journal",
+        help="verify, repair, compact or export the journal of a daemon that does not run",
+        description="Look after a journal: PATH is the state directory of a daemon (run --state), or a journal's file. "
+        "While a daemon uses it this is refused; kschedd snapshot save works then. Exit status of verify: 1 if the "
+        "journal is damaged.",
+    )
+    what = parser.add_subparsers(dest="what", required=True, metavar="verify|repair|compact|export")
+    verify = what.add_parser("verify", help="hold every row against its checksums; changes nothing")
+    verify.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    verify.set_defaults(run=_verify)
+    repair = what.add_parser("repair", help="go on with what is whole of a damaged journal, and say what is lost")
+    repair.set_defaults(run=_repair)
+    compact = what.add_parser("compact", help="make the last state the snapshot, and the file small")
+    compact.set_defaults(run=_compact)
+    export = what.add_parser(
+        "export", help="print its objects as a List, which kschedd run --from reads, or its writes"
+    )
+    export.add_argument("-o", "--output", choices=("json", "yaml"), default="json", help="default: json")
+    export.add_argument("--events", action="store_true", help="the writes since the snapshot, one a line, as JSON")
+    export.set_defaults(run=_export)
+    for each in (verify, repair, compact, export):
+        each.add_argument("path", type=path_value, metavar="PATH", help="a state directory, or a journal's file")
+
+
+def _verify(options: argparse.Namespace) -> int:
+    import attrs
+
+    from kschedd.store.journal_offline import verified
+
+    found = verified(options.path, _progress("verify"))
+    if options.output == "json":
+        print(exact(json.dumps({**attrs.asdict(found), "whole": found.is_whole}, indent=2)))
+    else:
+        print(*map(safe, found.lines()), sep="\n")
+    return WHOLE if found.is_whole else DAMAGED
+
+
+def _repair(options: argparse.Namespace) -> int:
+    from kschedd.store.journal_offline import repaired
+
+    lost = repaired(options.path)
+    print(*map(safe, lost or ("whole: there is nothing to repair",)), sep="\n")
+    return 0
+
+
+def _compact(options: argparse.Namespace) -> int:
+    from kschedd.store.journal_offline import compacted
+
+    before, after = compacted(options.path, _progress("compact"))
+    print(f"{before:,} bytes before, {after:,} after")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from kschedd.store.journal_offline import exported_events, exported_objects
+
+    if options.events:
+        for event in exported_events(options.path):
+            print(exact(json.dumps(event)))
+    elif options.output == "yaml":
+        import yaml
+
+        for raw in exported_objects(options.path):
+            print(exact("---\n" + yaml.safe_dump(raw, sort_keys=False, allow_unicode=True)), end="")
+    else:
+        print('{"apiVersion": "v1", "kind": "List", "items": [', end="")
+        for number, raw in enumerate(exported_objects(options.path)):
+            print(",\n" if number else "\n", exact(json.dumps(raw)), sep="", end="")
+        print("\n]}")
+    return 0
+
+
+def _progress(what: str) -> Callable[[int, int], None]:
+    """Says how far it has come, on a terminal or not, from the first second on."""
+    said = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said > _PROGRESS_S:
+            said = time.monotonic()
+            print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    return tell

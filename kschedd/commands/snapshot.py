@@ -1,0 +1,55 @@
+"""`kschedd snapshot`: the whole state of a cluster in one file, and a new state directory from it."""
+
+import argparse
+from typing import Any
+
+from kschedd.printing.safe import safe
+from kschedd.verbs.parsing import path_value
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "snapshot",
+        help="save the whole state of a cluster in a file, or restore it",
+        description="Save every object as it is at one moment, with uid and resourceVersion (Secrets too), or make a "
+        "new state directory from such a file: kschedd run --state DIR then goes on from there. kschedd save "
+        "writes manifests instead, for other tools and to be passed on.",
+    )
+    parser.add_argument(
+        "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"
+    )
+    what = parser.add_subparsers(dest="what", required=True, metavar="save|restore")
+    save = what.add_parser("save", help="write FILE: of the daemon that runs, or of a state directory that none uses")
+    save.add_argument("file", type=path_value, metavar="FILE")
+    save.add_argument("--state", type=path_value, metavar="DIR", help="a state directory that no daemon uses")
+    save.set_defaults(run=_save)
+    restore = what.add_parser("restore", help="make the state directory DIR from FILE")
+    restore.add_argument("file", type=path_value, metavar="FILE")
+    restore.add_argument("--state", type=path_value, metavar="DIR", required=True, help="without a journal in it")
+    restore.set_defaults(run=_restore)
+
+
+def _save(options: argparse.Namespace) -> int:
+    from kschedd.store.snapshot_file import snapshot_of_journal, write_snapshot
+
+    if options.state is not None:
+        version, objects = snapshot_of_journal(options.state)
+    else:
+        from kschedd.rpc.blocking import BlockingClient
+
+        with BlockingClient(options.socket) as daemon:
+            answer = daemon.call("snapshot.get")
+        version, objects = answer["resource_version"], answer["objects"]
+    number = write_snapshot(options.file, version, objects)
+    print(safe(f"{options.file}: {number:,} objects at version {version:,}"))
+    return 0
+
+
+def _restore(options: argparse.Namespace) -> int:
+    from kschedd.store.snapshot_file import restore_snapshot
+
+    store = restore_snapshot(options.file, options.state)
+    number = sum(len(store.list(kind)) for kind in store.kinds())
+    print(safe(f"{options.state}: {number:,} objects; versions go on from {store.version:,}"))
+    print(safe(f"go on with: kschedd run --state {options.state}"))
+    return 0

@@ -1,0 +1,36 @@
+"""snapshot.get: the whole state of the cluster at one version, to be kept in a file."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.table import Call, Large, Method
+from kschedd.store.cluster_api import ClusterReader
+
+
+@attrs.frozen(eq=False)
+class SnapshotMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "snapshot.get",
+                self.get,
+                (),
+                reads=True,
+                doc="Every object as it is kept, at one version: with uid, resourceVersion and managedFields, and the "
+                "data of Secrets. `kschedd snapshot save` writes it into a file.",
+                returns="`{resource_version, epoch, objects}`.",
+                large=True,
+            )
+        ]
+
+    async def get(self, call: Call) -> Any:
+        def read(store: ClusterReader) -> tuple[int, list[Object]]:
+            return store.version, [obj for kind in store.kinds() for obj in store.list(kind)]
+
+        version, objects = await self._cluster.store.do(read)
+        return Large({"resource_version": version, "epoch": self._cluster.epoch}, "objects", [o.raw for o in objects])

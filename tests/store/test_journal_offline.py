@@ -1,0 +1,169 @@
+"""What `kschedd journal` and `kschedd snapshot` do with a journal that no daemon uses."""
+
+import gzip
+from pathlib import Path
+
+import msgpack
+import pytest
+
+from kschedd.store.journal import Journal
+from kschedd.store.journal_format import JournalError
+from kschedd.store.journal_offline import compacted, exported_events, exported_objects, repaired, verified
+from kschedd.store.snapshot_file import (
+    SnapshotError,
+    read_snapshot,
+    restore_snapshot,
+    snapshot_of_journal,
+    write_snapshot,
+)
+from kschedd.store.state_dir import lock_state_dir
+from kschedd.store.store import Store
+from tests.store.manifests import Clock, config_map, node
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """A state directory as a daemon leaves it: a snapshot and thirty writes after it."""
+    folder = tmp_path / "state"
+    with lock_state_dir(folder):
+        store = Store(now=Clock(), seed=1)
+        journal = Journal(folder / "journal.db")
+        store.create(node())
+        journal.append(store.written_after(0))
+        journal.compact()
+        for number in range(30):
+            store.create(config_map(f"c{number}", text="x" * 500))
+        store.delete("ConfigMap", "default", "c7")
+        journal.append(store.written_after(journal.version))
+        journal.close()
+    return folder
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+
+def test_a_whole_journal_is_verified_by_folder_and_by_file_and_left_as_it_is(state: Path) -> None:
+    before = content(state)
+    found = verified(state)
+    assert found.is_whole
+    assert (found.version - found.snapshot_version, found.snapshot_objects) == (31, 7)
+    assert list(found.lines())[-1] == "whole: every row is as it was written"
+    assert verified(state / "journal.db") == found
+    assert content(state) == before
+
+
+def test_progress_is_told_of_a_long_journal(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kschedd.store.journal_reading._STEP", 10)
+    said: list[tuple[int, int]] = []
+    verified(state, lambda done, total: said.append((done, total)))
+    assert said == [(10, 38), (20, 38), (30, 38)]
+
+
+def test_a_damaged_journal_is_told_of_left_as_it_is_and_repaired_in_words(state: Path) -> None:
+    file = state / "journal.db"
+    file.write_bytes(file.read_bytes().replace(b"x" * 500, b"x" * 100 + b"y" + b"x" * 399, 1))
+    before = content(state)
+    found = verified(state)
+    assert not found.is_whole
+    assert "is damaged; everything up to version" in found.damage
+    assert content(state) == before
+    with pytest.raises(JournalError, match="is damaged"):
+        snapshot_of_journal(state)
+    lost = repaired(state)
+    assert any(line.startswith("lost: the writes from version") for line in lost)
+    assert any("are kept as journal.db.damaged-1" in line for line in lost)
+    assert verified(state).is_whole
+    assert repaired(state) == ()
+
+
+def test_compaction_leaves_one_snapshot_and_a_small_file(state: Path) -> None:
+    journal = Journal(state / "journal.db")
+    store = journal.load(now=Clock())
+    assert store is not None
+    for number in range(30):
+        if number != 7:
+            store.delete("ConfigMap", "default", f"c{number}")
+    journal.append(store.written_after(journal.version))
+    journal.close()
+    before, after = compacted(state)
+    assert after < before
+    found = verified(state)
+    assert (found.snapshot_version, found.snapshot_objects) == (found.version, found.objects)
+    assert list(exported_events(state)) == []
+
+
+def test_objects_and_writes_are_exported(state: Path) -> None:
+    names = [raw["metadata"]["name"] for raw in exported_objects(state) if raw["kind"] == "ConfigMap"]
+    assert names == sorted(f"c{number}" for number in range(30) if number != 7)
+    events = list(exported_events(state))
+    assert [event["type"] for event in events] == ["ADDED"] * 30 + ["DELETED"]
+    assert events[-1]["object"]["metadata"]["name"] == "c7"
+
+
+def test_a_journal_that_a_daemon_uses_is_refused_in_words(state: Path) -> None:
+    with lock_state_dir(state):
+        for use in (verified, repaired, compacted, snapshot_of_journal):
+            with pytest.raises(JournalError, match="a daemon uses it: end it first"):
+                use(state)
+
+
+@pytest.mark.parametrize("name", ["", "journal.db"])
+def test_where_there_is_no_journal_none_is_made(tmp_path: Path, name: str) -> None:
+    with pytest.raises(JournalError, match="there is no journal here"):
+        verified(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_journal_of_a_newer_format_is_refused_in_words(state: Path) -> None:
+    journal = Journal(state / "journal.db")
+    journal._set_meta(format=3)
+    journal.close()
+    with pytest.raises(
+        JournalError, match="has format 3 and was written by a newer one; this kschedd reads and writes format 2"
+    ):
+        verified(state)
+
+
+def test_a_snapshot_restored_is_the_cluster_as_it_was_in_a_new_history(state: Path, tmp_path: Path) -> None:
+    version, objects = snapshot_of_journal(state)
+    assert write_snapshot(tmp_path / "s", version, objects) == len(objects)
+    assert (tmp_path / "s").stat().st_mode & 0o777 == 0o600
+    restore_snapshot(tmp_path / "s", tmp_path / "new")
+    journal = Journal(tmp_path / "new" / "journal.db")
+    store = journal.load(now=Clock())
+    assert store is not None
+    assert [obj.raw for kind in store.kinds() for obj in store.list(kind)] == objects
+    assert store.version == 1_000_000
+    old = Journal(state / "journal.db")
+    assert journal.epoch != old.epoch
+    old.close()
+    journal.close()
+    before = content(tmp_path / "new")
+    with pytest.raises(JournalError, match="there is a journal already"):
+        restore_snapshot(tmp_path / "s", tmp_path / "new")
+    assert content(tmp_path / "new") == before
+
+
+def test_a_snapshot_that_is_cut_changed_newer_or_none_is_refused(state: Path, tmp_path: Path) -> None:
+    version, objects = snapshot_of_journal(state)
+    file = tmp_path / "s"
+    write_snapshot(file, version, objects)
+    packed = file.read_bytes()
+    plain = gzip.decompress(packed)
+    newer = msgpack.packb({"kschedd-snapshot": 2, "version": 1, "objects": 0})
+    for data, words in (
+        (packed[:-20], "damaged"),
+        (packed[: len(packed) // 2], "damaged"),
+        (b"hello", "is no snapshot"),
+        (gzip.compress(plain[:-1]), "damaged"),
+        (gzip.compress(plain.replace(b"c11", b"c99", 1)), "its checksum is another"),
+        (gzip.compress(newer), "has format 2, from a newer kschedd"),
+        (gzip.compress(b"\x01"), "is no snapshot of kschedd"),
+    ):
+        file.write_bytes(data)
+        with pytest.raises(SnapshotError, match=words):
+            read_snapshot(file)
+        with pytest.raises(SnapshotError):
+            restore_snapshot(file, tmp_path / "new")
+        assert not (tmp_path / "new").exists()
