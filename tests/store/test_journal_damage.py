@@ -1,4 +1,4 @@
-"""A journal whose files were damaged: flipped bits, cut ends, zeroed blocks, removed files, each at random.
+"""A journal whose files were damaged: flipped bits, cut ends, zeroed, swapped and repeated blocks, removed files.
 
 Whatever was done to it, one of three things follows: the store is what it was; the journal is refused in words; or,
 with --drop-damaged, there is less, and words say so. Never less in silence, never another exception.
@@ -19,6 +19,7 @@ from kschedd.store.journal_salvage import Opened, open_journal
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node, pod
 
+_PAGE = 4096
 TRIALS = int(os.environ.get("KSCHEDD_STEPS") or 120)
 Objects = dict[tuple[str, str, str], Any]
 
@@ -71,7 +72,7 @@ def harm(folder: Path, chance: random.Random) -> str:
     """Damage one file; what was done, in words."""
     file = chance.choice(sorted(folder.iterdir()))
     data = bytearray(file.read_bytes())
-    what = chance.choice(("flip", "flip", "flip", "cut", "zero", "remove", "grow"))
+    what = chance.choice(("flip", "flip", "flip", "cut", "zero", "zero-page", "swap", "repeat", "remove", "grow"))
     at = chance.randrange(len(data))
     if what == "flip":
         data[at] ^= 1 << chance.randrange(8)
@@ -79,6 +80,16 @@ def harm(folder: Path, chance: random.Random) -> str:
         del data[at:]
     elif what == "zero":
         data[at : at + 600] = bytes(len(data[at : at + 600]))
+    elif what == "zero-page":
+        page = at // _PAGE * _PAGE
+        data[page : page + _PAGE] = bytes(len(data[page : page + _PAGE]))
+    elif what in ("swap", "repeat"):
+        size = min(_PAGE, len(data))
+        one, other = (chance.randrange(len(data) // size) * size for _ in range(2))
+        first, second = data[one : one + size], data[other : other + size]
+        data[other : other + size] = first
+        if what == "swap":
+            data[one : one + size] = second
     elif what == "grow":
         data += chance.randbytes(chance.randrange(1, 5000))
     if what == "remove":
