@@ -103,7 +103,9 @@ def _nodes(pod: Raw) -> str:
 
 
 def _blamed(pod: Raw) -> str:
-    return ", ".join(pod["rules"]) or "several rules together"
+    if pod["together"]:
+        return f"{' and '.join(pod['rules'])} together" if pod["rules"] else "several rules together"
+    return ", ".join(pod["rules"])
 
 
 def _words(pod: Raw) -> list[tuple[str, str]]:

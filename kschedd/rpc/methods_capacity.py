@@ -86,11 +86,11 @@ class CapacityMethods:
                 "those that went to different nodes, in the order of their attempts: a and b are the nodes, empty for "
                 "none; plugin is the one whose scores changed most for b against a (empty: not told by scores), on_a "
                 "and on_b by how much it puts b ahead under each; pending is how many have no node, of each. "
-                "For versions: `{versions, pods, different: [{pod, a, b, why, why_a, why_b, change, rules}], pending, "
-                "rules: [{rule, where, what, since, pods}]}`: change is moved, placed, pending or told (other words); "
-                "rules are what kube-scheduler does otherwise in the one version than in the other, by name: of a pod "
-                "those that are responsible, found by turning them on one at a time (none: several together), and "
-                "all of them with how many pods.",
+                "For versions: `{versions, pods, different: [{pod, a, b, why, why_a, why_b, change, rules, together}], "
+                "pending, rules: [{rule, where, what, since, pods}]}`: change is moved, placed, pending or told (other "
+                "words); rules are what kube-scheduler does otherwise in one of the versions, by name: of a pod those "
+                "that are responsible, found by turning them on one at a time, or, if `together`, some that do it only "
+                "all at once (none: not found), and all of them with how many pods.",
             ),
         ]
 
@@ -249,7 +249,8 @@ def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
         engine.driver.reconfigure(config_by(engine, config, version))
-        wanted = pods if keys is None else [pod for pod in pods if pod.key in keys]
+        some = None if keys is None else frozenset(keys)
+        wanted = pods if some is None else [pod for pod in pods if pod.key in some]
         return judge_standing(machine, wanted, given_up.check)
 
     return judge

@@ -4,7 +4,7 @@ Among nodes that are equally good the first by name is taken, so that a differen
 of their decisions. Nothing of an attempt stays: the cluster is afterwards as it was.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 
 import attrs
 
@@ -15,29 +15,52 @@ from kschedd.scheduling.scheduler import ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.simulate.upgrade import PodOutcome
 
+Gates = Mapping[str, Callable[[Pod], Status | None]]
+"""PreEnqueue plugins of a profile."""
+
 
 def judge_standing(
     machine: SchedulingMachine, pods: Collection[Pod], check: Callable[[], None] = lambda: None
 ) -> dict[str, PodOutcome]:
     """The outcome of each pod that a profile is there for, by its key. `check` may raise to give it up."""
     cluster, gates = machine.cluster, machine.pre_enqueue()
-    found: dict[str, PodOutcome] = {}
-    for pod in pods:
-        if pod.finished or pod.deletion_timestamp or not machine.responsible(pod.scheduler_name):
-            continue
-        check()
-        there = cluster.pod(pod.uid)
-        if there is not None:
-            cluster.remove(there)
-        try:
-            found[pod.key] = _outcome(machine, unassigned(pod), gates[pod.scheduler_name])
-        finally:
-            if there is not None:
-                cluster.put(there)
-    return found
+    decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
+    decided = [pod for pod in decided if machine.responsible(pod.scheduler_name)]
+    known: dict[Hashable, PodOutcome] = {}
+    outcomes: dict[str, PodOutcome] = {}
+    # Alike pods one after the other: what is known of the nodes for one of them holds for the next but on two nodes.
+    for pod in sorted(decided, key=lambda pod: (pod.signature.id, pod.node_name)):
+        alike = _alike(pod)
+        outcome = None if alike is None else known.get(alike)
+        if outcome is None:
+            check()
+            outcome = _without(machine, cluster.pod(pod.uid), pod, gates[pod.scheduler_name])
+            if alike is not None:
+                known[alike] = outcome
+        outcomes[pod.key] = outcome
+    return {pod.key: outcomes[pod.key] for pod in decided}
 
 
-def _outcome(machine: SchedulingMachine, pod: Pod, gates: Mapping[str, Callable[[Pod], Status | None]]) -> PodOutcome:
+def _alike(pod: Pod) -> Hashable:
+    """The same for pods that fare the same, one on the node of the other; None for one that is like no other."""
+    spec = pod.pod_spec
+    if spec.volumes or spec.resource_claims or not pod.node_name or pod.status.get("resize"):
+        return None
+    return pod.signature.id, pod.node_name, pod.owner, pod.requests is spec.requests or pod.uid
+
+
+def _without(machine: SchedulingMachine, there: Pod | None, pod: Pod, gates: Gates) -> PodOutcome:
+    """The outcome with the pod off its node."""
+    if there is None:
+        return _outcome(machine, unassigned(pod), gates)
+    machine.cluster.remove(there)
+    try:
+        return _outcome(machine, unassigned(pod), gates)
+    finally:
+        machine.cluster.put(there)
+
+
+def _outcome(machine: SchedulingMachine, pod: Pod, gates: Gates) -> PodOutcome:
     for name, pre_enqueue in gates.items():
         status = pre_enqueue(pod)
         if status is not None:

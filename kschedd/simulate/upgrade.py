@@ -3,11 +3,13 @@
 A `Judge` decides about all pods by the rules of a version. Which rule a difference comes from is found by trying: the
 older version is given the rules of the newer one, half of them at a time, and a half under which every pod fares as
 before is left out; what remains are rules that change something by themselves. A pod whose outcome no single rule
-explains differs through several together. (Two rules of one half that undo each other for every pod go unnoticed.)
+explains differs through several together: which, is found by giving the older version all rules of the newer one and
+taking them away again, more and more, as long as the outcome stays. (Two rules of one half that undo each other for
+every pod go unnoticed.)
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 
@@ -29,16 +31,26 @@ Judge = Callable[[KubernetesVersion, Collection[str] | None], PodOutcomes]
 """By the pod's key, in the order of the attempts. With a collection of keys the others may be left out."""
 
 
+_SAMPLE: Final = 200  # pods of which one that fares otherwise is enough to look closer
+_MOST_SETS: Final = 4  # of rules that only matter together
+
+
 def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> dict[str, Any]:
     """What the method `capacity.compare` answers for two versions."""
     first, second = judge(a, None), judge(b, None)
     keys = list(dict.fromkeys((*first, *second)))
     differing = [key for key in keys if first.get(key) != second.get(key)]
-    alone = _active(judge, a, b, first, differing, _different_rules(a, b)) if differing else {}
-    told = [_told(key, first.get(key), second.get(key), _responsible(key, first, second, alone)) for key in differing]
+    rules = _different_rules(a, b)
+    alone = _active(judge, a, b, first, differing, rules) if differing else {}
+    blamed = {key: _responsible(key, first, second, alone) for key in differing}
+    jointly = _jointly(judge, a, b, second, [key for key in differing if not blamed[key]], rules)
+    told = [
+        _told(key, first.get(key), second.get(key), blamed[key] or jointly.get(key, []), together=not blamed[key])
+        for key in differing
+    ]
     counts: dict[str, int] = {}
     for each in told:
-        for rule in each["rules"] or [""]:
+        for rule in [""] if each["together"] else each["rules"]:
             counts[rule] = counts.get(rule, 0) + 1
     return {
         "versions": [a.name, b.name],
@@ -68,11 +80,12 @@ def _active(
     for half in (rules[:middle], rules[middle:]):
         if not half:
             continue
-        mixed = a
-        for name in half:
-            mixed = mixed.with_rule(name, b)
+        mixed = _with_rules(a, b, half)
+        if len(half) > 1 and _any_differs(judge(mixed, _sample(keys)), first):
+            found.update(_active(judge, a, b, first, keys, half))
+            continue
         outcomes = judge(mixed, keys)
-        if all(outcomes.get(key) == first.get(key) for key in keys):
+        if not _any_differs(outcomes, first):
             continue
         if len(half) == 1:
             found[half[0]] = outcomes
@@ -81,13 +94,66 @@ def _active(
     return found
 
 
+def _with_rules(a: KubernetesVersion, b: KubernetesVersion, names: Iterable[str]) -> KubernetesVersion:
+    for name in names:
+        a = a.with_rule(name, b)
+    return a
+
+
+def _sample(keys: Sequence[str]) -> Sequence[str]:
+    return keys[:: max(1, len(keys) // _SAMPLE)]
+
+
+def _any_differs(outcomes: PodOutcomes, first: PodOutcomes) -> bool:
+    return any(outcome != first.get(key) for key, outcome in outcomes.items())
+
+
+def _jointly(
+    judge: Judge,
+    a: KubernetesVersion,
+    b: KubernetesVersion,
+    second: PodOutcomes,
+    keys: Sequence[str],
+    rules: Sequence[str],
+) -> dict[str, list[str]]:
+    """Of each of these pods, rules that bring its outcome about together, and none of which can be left out."""
+    found: dict[str, list[str]] = {}
+    left = list(keys)
+    for _ in range(_MOST_SETS):
+        if not left:
+            break
+        needed = _least(judge, a, b, second, left[0], rules)
+        outcomes = judge(_with_rules(a, b, needed), left)
+        alike = [key for key in left if outcomes.get(key) == second.get(key)]
+        found.update(dict.fromkeys(alike, needed))
+        left = [key for key in left[1:] if key not in found]
+    return found
+
+
+def _least(
+    judge: Judge, a: KubernetesVersion, b: KubernetesVersion, second: PodOutcomes, key: str, rules: Sequence[str]
+) -> list[str]:
+    """Rules with which the pod fares as in the newer version, and without any one of which it does not."""
+    kept, step = list(rules), max(1, len(rules) // 2)
+    while True:
+        for start in range(0, len(kept), step):
+            fewer = kept[:start] + kept[start + step :]
+            if judge(_with_rules(a, b, fewer), [key]).get(key) == second.get(key):
+                kept = fewer
+                break
+        else:
+            if step == 1:
+                return kept
+            step //= 2
+
+
 def _responsible(key: str, first: PodOutcomes, second: PodOutcomes, alone: Mapping[str, PodOutcomes]) -> list[str]:
     """The rules each of which brings the outcome about; else those that change it; none: several together."""
     whole = [name for name, outcomes in alone.items() if outcomes.get(key) == second.get(key)]
     return whole or [name for name, outcomes in alone.items() if outcomes.get(key) != first.get(key)]
 
 
-def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str]) -> dict[str, Any]:
+def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str], *, together: bool) -> dict[str, Any]:
     on_a, on_b = a or PodOutcome(""), b or PodOutcome("")
     if on_a.node != on_b.node:
         change = "moved" if on_a.node and on_b.node else "placed" if on_b.node else "pending"
@@ -102,6 +168,7 @@ def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str]
         "why_b": on_b.why,
         "change": change,
         "rules": rules,
+        "together": together,
     }
 
 
