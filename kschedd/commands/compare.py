@@ -1,4 +1,4 @@
-"""What `kschedd compare --kube-version` asks without a daemon: of a dump, or of a scenario."""
+"""What `kschedd compare` asks without a daemon: of a dump, or, for two versions, of a scenario."""
 
 import sys
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import attrs
 
-from kschedd.config.kube_versions import KubernetesVersion, kube_version
-from kschedd.config.load import default_config
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
+from kschedd.config.load import default_config, load_config
 from kschedd.dumps.loading import LoadOptions, read_dump, take_dump
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
@@ -32,11 +32,12 @@ class EmptyDumpError(KscheddError):
 
 def answer(named: Mapping[str, Any]) -> Any:
     """What `capacity.compare` answers, about the cluster of a dump (`origin`), or about a `scenario`."""
-    versions = named["versions"]
-    if named["scenario"] is not None:
+    versions, configs = named.get("versions") or [], named.get("configs") or []
+    if named.get("scenario") is not None:
         a, b = map(kube_version, versions)
         return compare_versions(lambda version, keys: _outcomes(Path(named["scenario"]), version), a, b)
-    config = default_config(version=kube_version(versions[0]))
+    version = kube_version(versions[0]) if versions else DEFAULT
+    config = load_config(configs[0], "--config", version=version) if configs else default_config(version=version)
     with collection_paused():
         dump = read_dump(named["origin"], LoadOptions(profiles=config.scheduler_names), stdin=sys.stdin.buffer)
     if not dump.count:
@@ -48,7 +49,9 @@ def answer(named: Mapping[str, Any]) -> Any:
     for text in (*(f"assumed: {text}" for text in dump.assumptions.texts()), *taken.errors):
         print(safe(text), file=sys.stderr)
     daemon = VirtualDaemon(cluster, daemon_methods)
-    return daemon.call("capacity.compare", versions=versions, manifests=named["manifests"])
+    if versions:
+        return daemon.call("capacity.compare", versions=versions, manifests=named["manifests"])
+    return daemon.call("capacity.compare", configs=configs, manifests=named["manifests"])
 
 
 def _outcomes(path: Path, version: KubernetesVersion) -> PodOutcomes:

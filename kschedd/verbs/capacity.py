@@ -151,7 +151,7 @@ def _compare_words(words: VerbParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="with --kube-version: the cluster of a dump instead of the daemon's",
+        help="the cluster of a dump instead of the daemon's; with --kube-version one --config says how it is scheduled",
     )
     words.add_argument("--scenario", type=path_text, metavar="FILE", help="with --kube-version: the pods of a scenario")
     file_flag(words, needed=False)
@@ -165,15 +165,19 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
         return _compare_versions(session, options)
     if options.output in _PAGES:
         raise UsageError(f"compare -o {options.output} is for --kube-version", "compare")
-    if options.origin or options.scenario is not None:
-        raise UsageError("compare --from and --scenario are for --kube-version", "compare")
+    if options.scenario is not None:
+        raise UsageError("compare --scenario is for --kube-version", "compare")
     if len(options.config) != 2:
         raise UsageError("compare --config A --config B: two configurations are expected", "compare")
     sources, failed = sources_of(session, options.config)
     if failed or len(sources) != 2:
         raise UsageError("compare: a configuration cannot be read", "compare")
     manifests = _manifests(session, options.filename) if options.filename else ""
-    found = session.daemon.call("capacity.compare", configs=[source.text for source in sources], manifests=manifests)
+    texts = [source.text for source in sources]
+    if options.origin:
+        found = _offline(session, {"configs": texts, "manifests": manifests, "origin": options.origin})
+    else:
+        found = session.daemon.call("capacity.compare", configs=texts, manifests=manifests)
     if not write_answer(session, options.output, found):
         session.write(comparison_text(found, options.limit))
     return 1 if found["different"] else 0
@@ -181,26 +185,37 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
     versions = [text.strip() for text in options.kube_version.split(",")]
-    if options.config or len(versions) != 2:
-        raise UsageError("compare --kube-version A,B: two versions are expected, and no --config", "compare")
+    if len(versions) != 2:
+        raise UsageError("compare --kube-version A,B: two versions are expected", "compare")
+    if options.config and (len(options.config) > 1 or not options.origin):
+        raise UsageError("compare --kube-version A,B: one --config at most, and with --from", "compare")
+    sources, failed = sources_of(session, options.config) if options.config else ([], 0)
+    if failed:
+        raise UsageError("compare: a configuration cannot be read", "compare")
     manifests = _manifests(session, options.filename) if options.filename else ""
     if not options.origin and options.scenario is None:
         found = session.daemon.call("capacity.compare", versions=versions, manifests=manifests)
-    elif session.offline is None:
-        raise UsageError("compare --from and --scenario are for the command line", "compare")
     elif options.scenario is not None and (options.origin or options.filename):
         raise UsageError("compare --scenario FILE brings its pods itself: no --from, no -f", "compare")
     else:
         named = {"versions": versions, "manifests": manifests, "origin": options.origin, "scenario": options.scenario}
-        try:
-            found = session.offline("capacity.compare", named)
-        except KscheddError as fault:  # of input: 1 would say that something differs
-            raise UsageError(str(fault), "compare") from fault
+        found = _offline(session, {**named, "configs": [source.text for source in sources]})
     if options.output in _PAGES:
         session.write(_PAGES[options.output](found, options.limit))
     elif not write_answer(session, options.output, found):
         session.write(upgrade.as_text(found, options.limit))
     return 1 if found["different"] else 0
+
+
+def _offline(session: VerbSession, named: dict[str, Any]) -> dict[str, Any]:
+    """The answer about something else than the daemon's cluster."""
+    if session.offline is None:
+        raise UsageError("compare --from and --scenario are for the command line", "compare")
+    try:
+        found: dict[str, Any] = session.offline("capacity.compare", named)
+    except KscheddError as fault:  # of input: 1 would say that something differs
+        raise UsageError(str(fault), "compare") from fault
+    return found
 
 
 VERBS = (
@@ -214,6 +229,8 @@ VERBS = (
             "compare --kube-version 1.34,1.36",
             "compare --kube-version 1.34,1.36 -f app.yaml -o markdown",
             "compare --kube-version 1.34,1.36 --from dump/",
+            "compare --kube-version 1.34,1.36 --from dump/ --config scheduler.yaml",
+            "compare --config now.yaml --config packed.yaml --from dump/",
             "compare --kube-version 1.34,1.36 --scenario upgrade.txt",
         ),
     ),

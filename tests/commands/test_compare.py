@@ -62,6 +62,38 @@ def test_versions_that_decide_alike(dump: str, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "1.34.1 -> 1.34: 2 pods, all alike; pending 0 -> 0\n"
 
 
+def _config(file: Path, *without: str) -> str:
+    scores = {"disabled": [{"name": name} for name in without]}
+    profile = {"schedulerName": "default-scheduler", "plugins": {"score": scores}}
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [profile],
+    }
+    file.write_text(json.dumps(raw))
+    return str(file)
+
+
+def test_versions_by_a_configuration_of_ones_own(dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = _config(tmp_path / "config.json", "NodeResourcesBalancedAllocation")
+    assert main([*VERSIONS, "--from", dump, "--config", config]) == 0
+    assert capsys.readouterr().out == "1.34 -> 1.36: 2 pods, all alike; pending 0 -> 0\n"
+
+
+def test_two_configurations_on_the_cluster_of_a_dump(
+    dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = pod("more", "", "100m", "1900Mi")
+    del made["spec"]["nodeName"], made["status"], made["metadata"]["uid"]
+    (tmp_path / "more.json").write_text(json.dumps(made))
+    both = _config(tmp_path / "a.json"), _config(tmp_path / "b.json", "NodeResourcesFit")
+    words = [word for file in both for word in ("--config", file)]
+    status = main(["compare", *words, "--from", dump, "-f", str(tmp_path / "more.json"), "-o", "json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["pods"] == 1
+    assert status == (1 if found["different"] else 0)
+
+
 def test_a_workload_for_the_cluster_of_a_dump(dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = pod("more", "", "100m", "1900Mi")
     del made["spec"]["nodeName"], made["status"], made["metadata"]["uid"]
@@ -113,7 +145,9 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--kube-version", "1.34,1.36", "--from", "gone.yaml"], "gone.yaml"),
         (["--kube-version", "1.34,1.36", "--scenario", "gone.txt"], "gone.txt"),
         (["--kube-version", "1.34,1.36", "--scenario", "a.txt", "--from", "DUMP"], "brings its pods itself"),
-        (["--config", "a.yaml", "--from", "DUMP"], "are for --kube-version"),
+        (["--config", "a.yaml", "--from", "DUMP"], "two configurations are expected"),
+        (["--config", "a.yaml", "--config", "b.yaml", "--scenario", "a.txt"], "is for --kube-version"),
+        (["--kube-version", "1.34,1.36", "--config", "a.yaml"], "one --config at most, and with --from"),
     ],
 )
 def test_what_cannot_be_compared(dump: str, capsys: pytest.CaptureFixture[str], words: list[str], why: str) -> None:
