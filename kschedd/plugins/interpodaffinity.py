@@ -14,7 +14,7 @@ Shapes: counts have an int64 for each value id of the key's column, and a last o
 Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import ClassVar, Final, Self
@@ -26,10 +26,10 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import EVERYTHING, SelectorError
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.counts import PodMatcher, TermKind, pod_matcher
+from kschedd.cache.counts import TermKind, pod_matcher
 from kschedd.cache.domain_counter import TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+from kschedd.cache.table import Ints, NodeTable, Rows, TableCopy
 from kschedd.config.args import arg
 from kschedd.framework.changes import Change, add_pod, delete_pods, label_node, labels_for
 from kschedd.framework.cycle_state import CycleState
@@ -46,29 +46,23 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.remedies import Remedy, RemedyContext
-from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
+from kschedd.framework.status import SKIP, Status, unresolvable
+from kschedd.plugins.interpodaffinity_state import (
+    MINDED,
+    NOT_NEAR,
+    STATUS_OF_CODE,
+    TOO_NEAR,
+    AffinityColumns,
+    AffinityFiltering,
+    AffinityTally,
+    AffinityTerms,
+)
 
-NOT_NEAR, TOO_NEAR, MINDED = 1, 2, 3
-_STATUS = {
-    NOT_NEAR: unresolvable("node(s) didn't match pod affinity rules"),
-    TOO_NEAR: unschedulable("node(s) didn't match pod anti-affinity rules"),
-    MINDED: unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
-}
 _FILTER, _SCORE = "InterPodAffinity", "InterPodAffinity/score"
 _REMEMBERED = 4096
 
 
-@attrs.frozen(eq=False)
-class _Terms:
-    """A signature's own terms, as matchers for the counters."""
-
-    candidates: PodMatcher | None  # pods that match all required affinity terms
-    near_keys: tuple[str, ...]
-    away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term: matching pods, topology key
-    preferred: tuple[tuple[PodMatcher, str, int], ...]  # and weight, negative for anti-affinity
-
-
-_NO_TERMS = _Terms(None, (), (), ())
+_NO_TERMS = AffinityTerms(None, (), (), ())
 
 
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
@@ -82,132 +76,6 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
     if selector is None or not selector.matches({}):
         return term
     return attrs.evolve(term, namespace_selector=EVERYTHING)
-
-
-@attrs.define(eq=False)
-class _Tally:
-    """Pods by domain of one key in this attempt. `counts` is the cache's own array until the first change."""
-
-    key: str
-    counts: Ints
-    total: int
-    changed: bool = False
-
-    def add(self, table: NodeTable, row: int, amount: int) -> None:
-        number = table.label(self.key).ids[row]
-        if number < 0:
-            return
-        if not self.changed:
-            self.counts = self.counts.copy()
-            self.changed = True
-        self.counts[number] += amount
-        self.total += amount
-
-    def clone(self) -> "_Tally":
-        self.changed = False  # both share the array and copy it before writing
-        return _Tally(self.key, self.counts, self.total)
-
-
-@attrs.define(eq=False)
-class _Filtering:
-    table: NodeTable
-    terms: _Terms
-    speaks_of_itself: bool
-    candidates: list[_Tally]  # in the order of near_keys
-    away: list[_Tally]  # in the order of the terms
-    minded: dict[str, _Tally]  # by topology key
-
-    def clone(self) -> "_Filtering":
-        return attrs.evolve(
-            self,
-            candidates=[tally.clone() for tally in self.candidates],
-            away=[tally.clone() for tally in self.away],
-            minded={key: tally.clone() for key, tally in self.minded.items()},
-        )
-
-
-class _DomainColumn:
-    """A tally in the dry run: what differs is the count of the row's own domain, and the total with it."""
-
-    def __init__(self, tally: _Tally | None, key: str, table: TableCopy) -> None:
-        self.ids = table.label(key).ids
-        nobody = np.zeros(len(self.ids), dtype=np.int64)
-        self.counts = nobody if tally is None else tally.counts[self.ids]
-        self.totals = nobody.copy() if tally is None else nobody + tally.total
-
-    def add(self, rows: Rows, amount: int) -> None:
-        pods = np.bincount(rows, minlength=len(self.ids)) * amount
-        pods[self.ids < 0] = 0
-        self.counts += pods
-        self.totals += pods
-
-    def has_any(self, rows: Rows) -> Bools:
-        """Whether there is a pod in the row's domain."""
-        there: Bools = (self.counts[rows] > 0) & (self.totals[rows] != 0)
-        return there
-
-
-class _AffinityColumns:
-    """The plugin's dry-run columns."""
-
-    def __init__(
-        self, pod: Pod, filtering: _Filtering, table: TableCopy, namespaces: Mapping[str, Mapping[str, str]]
-    ) -> None:
-        self._pod, self._terms, self._namespaces, self._table = pod, filtering.terms, namespaces, table
-        self._speaks_of_itself = filtering.speaks_of_itself
-        self._candidates = [_DomainColumn(tally, tally.key, table) for tally in filtering.candidates]
-        self._away = [_DomainColumn(tally, tally.key, table) for tally in filtering.away]
-        self._minded = {key: _DomainColumn(tally, key, table) for key, tally in filtering.minded.items()}
-        self._of: Sequence[Pod] = ()
-        self._counting: list[tuple[_DomainColumn, Ints]] = []  # columns, and how often each of these counts there
-
-    def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
-        if of is not self._of:
-            columns_of = [self._find(other) for other in of]
-            counting = {id(column): column for columns in columns_of for column in columns}.values()
-            self._of = of
-            self._counting = [
-                (column, np.array([columns.count(column) for columns in columns_of])) for column in counting
-            ]
-        for column, times in self._counting:
-            column.add(np.repeat(rows, times[kinds]), amount)
-
-    def _find(self, other: Pod) -> list[_DomainColumn]:
-        """The columns in which the pod counts, as often as it does."""
-        found: list[_DomainColumn] = []
-        terms, namespaces = self._terms, self._namespaces
-        if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
-            found += self._candidates
-        for (kind, _), column in zip(terms.away, self._away, strict=True):
-            if kind.includes(other.namespace, other.labels, namespaces):
-                found.append(column)
-        if other.pod_spec.has_pod_affinity:
-            namespace_labels = namespaces.get(self._pod.namespace, {})
-            for term in other.signature.required_anti_affinity:
-                if term.matches(self._pod.namespace, self._pod.labels, namespace_labels):
-                    key = term.topology_key
-                    if key not in self._minded:
-                        self._minded[key] = _DomainColumn(None, key, self._table)
-                    found.append(self._minded[key])
-        return found
-
-    def codes(self, rows: Rows) -> Ints:
-        # In reverse, as in `filter_rows`: the first failing check wins.
-        codes = np.zeros(len(rows), dtype=np.int64)
-        for column in self._minded.values():
-            codes[column.has_any(rows)] = MINDED
-        for column in self._away:
-            codes[column.has_any(rows)] = TOO_NEAR
-        if self._candidates:
-            first = np.full(len(rows), self._speaks_of_itself)
-            for column in self._candidates:
-                first &= column.totals[rows] == 0
-            for column in self._candidates:
-                codes[np.where(first, column.ids[rows] < 0, column.counts[rows] <= 0)] = NOT_NEAR
-        return codes
-
-    def status(self, code: int) -> Status:
-        return _STATUS[code]
 
 
 @attrs.frozen
@@ -255,7 +123,7 @@ class InterPodAffinity:
     _args: InterPodAffinityArgs
     _cluster: SchedulerCache
     _hint_rules: _HintRules = _HintRules()
-    _terms: dict[int, _Terms] = attrs.field(factory=dict)  # by signature id
+    _terms: dict[int, AffinityTerms] = attrs.field(factory=dict)  # by signature id
 
     @classmethod
     def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
@@ -274,7 +142,7 @@ class InterPodAffinity:
         except SelectorError as wrong:
             return unresolvable(f"parsing pod: {wrong}")
         counts = cluster.counts
-        minded: dict[str, _Tally] = {}
+        minded: dict[str, AffinityTally] = {}
         for existing_terms in counts.existing_terms_matching("required-anti", pod.signature):
             key = existing_terms.term.topology_key
             domains = existing_terms.count.by_domain(key)
@@ -282,19 +150,19 @@ class InterPodAffinity:
                 continue
             known = minded.get(key)
             if known is None:
-                minded[key] = _Tally(key, domains.counts, domains.total)
+                minded[key] = AffinityTally(key, domains.counts, domains.total)
             else:
-                minded[key] = _Tally(key, known.counts + domains.counts, known.total + domains.total)
+                minded[key] = AffinityTally(key, known.counts + domains.counts, known.total + domains.total)
         if terms.candidates is None and not terms.away and not minded:
             return SKIP
-        near: list[_Tally] = []
+        near: list[AffinityTally] = []
         itself = False
         if terms.candidates is not None:
             counter = counts.matching(terms.candidates)
             near = [_tally(key, counter.by_domain(key)) for key in terms.near_keys]
             itself = terms.candidates.includes(pod.namespace, pod.labels, counts.namespaces)
         away = [_tally(key, counts.matching(kind).by_domain(key)) for kind, key in terms.away]
-        state.data[_FILTER] = _Filtering(cluster.table, terms, itself, near, away, minded)
+        state.data[_FILTER] = AffinityFiltering(cluster.table, terms, itself, near, away, minded)
         return None
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
@@ -304,7 +172,7 @@ class InterPodAffinity:
         self._adjust(state, pod, other, node, -1)
 
     def _adjust(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, amount: int) -> None:
-        filtering: _Filtering | None = state.data.get(_FILTER)
+        filtering: AffinityFiltering | None = state.data.get(_FILTER)
         if filtering is None:
             return
         table, terms = filtering.table, filtering.terms
@@ -325,15 +193,15 @@ class InterPodAffinity:
                 minded = filtering.minded.get(key)
                 if minded is None:
                     nobody = np.zeros(len(table.label(key).values) + 1, dtype=np.int64)
-                    minded = filtering.minded[key] = _Tally(key, nobody, 0, changed=True)
+                    minded = filtering.minded[key] = AffinityTally(key, nobody, 0, changed=True)
                 minded.add(table, row, amount)
 
-    def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy) -> "_AffinityColumns | None":
-        filtering: _Filtering | None = state.data.get(_FILTER)
-        return None if filtering is None else _AffinityColumns(pod, filtering, table, self._cluster.counts.namespaces)
+    def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy) -> AffinityColumns | None:
+        filtering: AffinityFiltering | None = state.data.get(_FILTER)
+        return None if filtering is None else AffinityColumns(pod, filtering, table, self._cluster.counts.namespaces)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        filtering: _Filtering = state.data[_FILTER]
+        filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
         # Upstream checks in the order near, away, minded: written in reverse, so that the first failing check wins.
         for tally in filtering.minded.values():
@@ -350,7 +218,7 @@ class InterPodAffinity:
         return codes
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
-        return _STATUS[code]
+        return STATUS_OF_CODE[code]
 
     # -- score ------------------------------------------------------------------------------------------------
 
@@ -401,7 +269,7 @@ class InterPodAffinity:
             return np.zeros(len(scores), dtype=np.int64)
         return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
 
-    def _own(self, signature: PodSignature) -> _Terms:
+    def _own(self, signature: PodSignature) -> AffinityTerms:
         if not signature.spec.has_pod_affinity:
             return _NO_TERMS
         terms = self._terms.get(signature.id)
@@ -410,7 +278,7 @@ class InterPodAffinity:
             away = tuple(map(as_asked, signature.required_anti_affinity))
             preferred = [(as_asked(weighted.term), weighted.weight) for weighted in signature.preferred_affinity]
             preferred += [(as_asked(weighted.term), -weighted.weight) for weighted in signature.preferred_anti_affinity]
-            terms = _Terms(
+            terms = AffinityTerms(
                 pod_matcher(near) if near else None,
                 tuple(dict.fromkeys(term.topology_key for term in near)),
                 tuple((pod_matcher((term,)), term.topology_key) for term in away),
@@ -444,8 +312,8 @@ class InterPodAffinity:
         return _not_near(context, row, filtering)
 
 
-def _tally(key: str, domains: TopologyPairCounts) -> _Tally:
-    return _Tally(key, domains.counts, domains.total)
+def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
+    return AffinityTally(key, domains.counts, domains.total)
 
 
 def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints, int]]]:
@@ -505,7 +373,7 @@ _NAMED: Final = 3  # most pods named in a remedy
 _MOST_IN_THE_WAY: Final = 50  # looked for: with more of them the change is no small one
 
 
-def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Remedy]:
+def _not_near(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
     """Remedies for unmet required affinity: all terms need the same pods, in the domain of each key."""
     changes = []
     labels = context.labels(row)
@@ -521,7 +389,7 @@ def _not_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[R
     return changes
 
 
-def _too_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[Remedy]:
+def _too_near(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
     changes = []
     terms = map(as_asked, context.pod.signature.required_anti_affinity)
     for term, tally in zip(terms, filtering.away, strict=True):
@@ -532,7 +400,7 @@ def _too_near(context: RemedyContext, row: int, filtering: _Filtering) -> list[R
     return changes
 
 
-def _minded(context: RemedyContext, row: int, filtering: _Filtering) -> list[Remedy]:
+def _minded(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
     changes = []
     for key, tally in filtering.minded.items():
         if tally.counts[context.label_number(row, key)] > 0:
@@ -557,7 +425,7 @@ def _companion(context: RemedyContext, row: int) -> tuple[Change, ...]:
     return (add_pod(namespace, labels, context.name(row)),)
 
 
-def _value_with(context: RemedyContext, tally: _Tally) -> str | None:
+def _value_with(context: RemedyContext, tally: AffinityTally) -> str | None:
     """A value of the label whose domain has the pods that are wanted."""
     for row in context.table.order.tolist():
         value = context.labels(row).get(tally.key)

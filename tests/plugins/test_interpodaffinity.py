@@ -20,7 +20,8 @@ from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
-from kschedd.plugins.interpodaffinity import MINDED, NOT_NEAR, TOO_NEAR, InterPodAffinity, InterPodAffinityArgs
+from kschedd.plugins.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
+from kschedd.plugins.interpodaffinity_state import MINDED, NOT_NEAR, TOO_NEAR
 from tests.plugins.random_clusters import HOST, RACK, ZONE, ScenarioCluster, node, pod, pods, worlds
 
 Pair = tuple[str, str]

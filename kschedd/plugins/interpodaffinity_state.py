@@ -1,0 +1,162 @@
+"""InterPodAffinity's state within an attempt: pods by domain for each term, and as columns for preemption's dry run.
+
+In the dry run every row stands for a cluster of its own, in which pods of that node were removed: what differs is the
+count of the node's own domain, and the total with it. So a number for each row takes the place of a copy of the state.
+
+Source: Kubernetes v1.34, plugins/interpodaffinity/filtering.go (preFilterState, updateWithPod).
+Shapes: counts of a tally have an int64 for each value id of the key's column, and a last one, 0, for rows without the
+key; counts and totals of a column have one for each row.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.counts import PodMatcher
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+from kschedd.framework.status import Status, unresolvable, unschedulable
+
+NOT_NEAR, TOO_NEAR, MINDED = 1, 2, 3
+STATUS_OF_CODE = {
+    NOT_NEAR: unresolvable("node(s) didn't match pod affinity rules"),
+    TOO_NEAR: unschedulable("node(s) didn't match pod anti-affinity rules"),
+    MINDED: unschedulable("node(s) didn't satisfy existing pods anti-affinity rules"),
+}
+
+
+@attrs.frozen(eq=False)
+class AffinityTerms:
+    """A signature's own terms, as matchers for the counters."""
+
+    candidates: PodMatcher | None  # pods that match all required affinity terms
+    near_keys: tuple[str, ...]
+    away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term: matching pods, topology key
+    preferred: tuple[tuple[PodMatcher, str, int], ...]  # and weight, negative for anti-affinity
+
+
+@attrs.define(eq=False)
+class AffinityTally:
+    """Pods by domain of one key in this attempt. `counts` is the cache's own array until the first change."""
+
+    key: str
+    counts: Ints
+    total: int
+    changed: bool = False
+
+    def add(self, table: NodeTable, row: int, amount: int) -> None:
+        number = table.label(self.key).ids[row]
+        if number < 0:
+            return
+        if not self.changed:
+            self.counts = self.counts.copy()
+            self.changed = True
+        self.counts[number] += amount
+        self.total += amount
+
+    def clone(self) -> "AffinityTally":
+        self.changed = False  # both share the array and copy it before writing
+        return AffinityTally(self.key, self.counts, self.total)
+
+
+@attrs.define(eq=False)
+class AffinityFiltering:
+    table: NodeTable
+    terms: AffinityTerms
+    speaks_of_itself: bool
+    candidates: list[AffinityTally]  # in the order of near_keys
+    away: list[AffinityTally]  # in the order of the terms
+    minded: dict[str, AffinityTally]  # by topology key
+
+    def clone(self) -> "AffinityFiltering":
+        return attrs.evolve(
+            self,
+            candidates=[tally.clone() for tally in self.candidates],
+            away=[tally.clone() for tally in self.away],
+            minded={key: tally.clone() for key, tally in self.minded.items()},
+        )
+
+
+class _DomainColumn:
+    """A tally in the dry run: what differs is the count of the row's own domain, and the total with it."""
+
+    def __init__(self, tally: AffinityTally | None, key: str, table: TableCopy) -> None:
+        self.ids = table.label(key).ids
+        nobody = np.zeros(len(self.ids), dtype=np.int64)
+        self.counts = nobody if tally is None else tally.counts[self.ids]
+        self.totals = nobody.copy() if tally is None else nobody + tally.total
+
+    def add(self, rows: Rows, amount: int) -> None:
+        pods = np.bincount(rows, minlength=len(self.ids)) * amount
+        pods[self.ids < 0] = 0
+        self.counts += pods
+        self.totals += pods
+
+    def has_any(self, rows: Rows) -> Bools:
+        """Whether there is a pod in the row's domain."""
+        there: Bools = (self.counts[rows] > 0) & (self.totals[rows] != 0)
+        return there
+
+
+class AffinityColumns:
+    """The plugin's dry-run columns."""
+
+    def __init__(
+        self, pod: Pod, filtering: AffinityFiltering, table: TableCopy, namespaces: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self._pod, self._terms, self._namespaces, self._table = pod, filtering.terms, namespaces, table
+        self._speaks_of_itself = filtering.speaks_of_itself
+        self._candidates = [_DomainColumn(tally, tally.key, table) for tally in filtering.candidates]
+        self._away = [_DomainColumn(tally, tally.key, table) for tally in filtering.away]
+        self._minded = {key: _DomainColumn(tally, key, table) for key, tally in filtering.minded.items()}
+        self._of: Sequence[Pod] = ()
+        self._counting: list[tuple[_DomainColumn, Ints]] = []  # columns, and how often each of these counts there
+
+    def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
+        if of is not self._of:
+            columns_of = [self._find(other) for other in of]
+            counting = {id(column): column for columns in columns_of for column in columns}.values()
+            self._of = of
+            self._counting = [
+                (column, np.array([columns.count(column) for columns in columns_of])) for column in counting
+            ]
+        for column, times in self._counting:
+            column.add(np.repeat(rows, times[kinds]), amount)
+
+    def _find(self, other: Pod) -> list[_DomainColumn]:
+        """The columns in which the pod counts, as often as it does."""
+        found: list[_DomainColumn] = []
+        terms, namespaces = self._terms, self._namespaces
+        if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
+            found += self._candidates
+        for (kind, _), column in zip(terms.away, self._away, strict=True):
+            if kind.includes(other.namespace, other.labels, namespaces):
+                found.append(column)
+        if other.pod_spec.has_pod_affinity:
+            namespace_labels = namespaces.get(self._pod.namespace, {})
+            for term in other.signature.required_anti_affinity:
+                if term.matches(self._pod.namespace, self._pod.labels, namespace_labels):
+                    key = term.topology_key
+                    if key not in self._minded:
+                        self._minded[key] = _DomainColumn(None, key, self._table)
+                    found.append(self._minded[key])
+        return found
+
+    def codes(self, rows: Rows) -> Ints:
+        # In reverse, as in `filter_rows`: the first failing check wins.
+        codes = np.zeros(len(rows), dtype=np.int64)
+        for column in self._minded.values():
+            codes[column.has_any(rows)] = MINDED
+        for column in self._away:
+            codes[column.has_any(rows)] = TOO_NEAR
+        if self._candidates:
+            first = np.full(len(rows), self._speaks_of_itself)
+            for column in self._candidates:
+                first &= column.totals[rows] == 0
+            for column in self._candidates:
+                codes[np.where(first, column.ids[rows] < 0, column.counts[rows] <= 0)] = NOT_NEAR
+        return codes
+
+    def status(self, code: int) -> Status:
+        return STATUS_OF_CODE[code]
