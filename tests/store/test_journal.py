@@ -196,10 +196,11 @@ def test_a_file_that_is_no_journal_is_refused_with_its_name(path: Path) -> None:
         salvaged(path)
 
 
-def test_a_journal_of_another_format_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(("number", "newer"), [(1, ""), (99, " and was written by a newer one")])
+def test_a_journal_of_another_format_is_refused(path: Path, number: int, newer: str) -> None:
     written(path)
-    damage(path, "UPDATE meta SET value = 99 WHERE name = 'format'")
-    with pytest.raises(JournalError, match="has format 99; this kschedd reads and writes format 2"):
+    damage(path, f"UPDATE meta SET value = {number} WHERE name = 'format'")
+    with pytest.raises(JournalError, match=f"has format {number}{newer}; this kschedd reads and writes format 2"):
         Journal(path)
 
 
