@@ -351,7 +351,7 @@ class Twins:
             compare(result, self.plain, preemptor)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.lists(_pods, min_size=4, max_size=12), st.lists(_changes, max_size=6))
 def test_dry_runs_find_what_the_plain_rule_finds(start: list[Any], changes: list[Any]) -> None:
     twins = Twins()
