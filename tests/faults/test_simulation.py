@@ -1,6 +1,7 @@
 """The whole daemon under faults, from many seeds; and daemons that are broken on purpose, which must be found.
 
-KSCHEDD_SEEDS=10000 runs as many; where CI is set it is 200, else 60. `python -m tests.faults` does the same on several processes.
+KSCHEDD_SEEDS=10000 runs as many; where CI is set it is 200, else 60. `python -m tests.faults` does the same
+on several processes.
 """
 
 import os
