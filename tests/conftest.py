@@ -4,10 +4,11 @@ Hypothesis draws the same examples in every run, so that what passed passes agai
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from kschedd.bench.shared import VARIABLE, shared_folder
@@ -17,6 +18,14 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("KSCHEDD_EXPLORE") else "repeatable")
 
 SharedPart = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """Commands that are run in this process set up the log for themselves; the next test finds it as it was."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
 
 
 @pytest.fixture(scope="session")

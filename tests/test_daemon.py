@@ -12,7 +12,6 @@ from typing import Any
 import attrs
 import msgpack
 import pytest
-import structlog
 import trio
 import trio.testing
 
@@ -28,13 +27,6 @@ from kschedd.store.journal_format import JournalError
 from kschedd.store.state_dir import StateDirError, lock_state_dir
 from tests.actors.clusters import deployment, node, pod
 from tests.daemons import process
-
-
-@pytest.fixture(autouse=True)
-def _log_as_before() -> Any:
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
 
 
 @asynccontextmanager

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import trio
 
 from kschedd.daemon import DaemonOptions, run_daemon
@@ -13,13 +12,6 @@ from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
 from kschedd.store.store import Store
 from tests.actors.clusters import node, pod
-
-
-@pytest.fixture(autouse=True)
-def _log_as_before() -> Any:
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
 
 
 def test_what_is_set_and_what_is_not() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 import pytest
-import structlog
 import trio
 
 from kschedd.access.addresses import Address
@@ -30,13 +29,6 @@ apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 percentageOfNodesToScore: {percentage}
 """
-
-
-@pytest.fixture(autouse=True)
-def _log_as_before() -> Any:
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
 
 
 @attrs.frozen(eq=False)
