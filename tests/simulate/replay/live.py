@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
 import trio
 
 from kschedd.actors.clock import Clock
@@ -61,8 +62,7 @@ class Moody:
 
 
 class Fickle(Moody):
-    """Takes part everywhere. Of a hundred runs with it about three come apart when replayed, a known fault: where
-    PreEnqueue and Unreserve run in threads beside each other, effects are taken in the middle of a call."""
+    """Takes part everywhere."""
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
         return None
@@ -80,7 +80,12 @@ class Fickle(Moody):
 
 
 def moody() -> tuple[Config, Registry]:
-    return with_plugins(Fickle if os.environ.get("KSCHEDD_EXPLORE") else Moody)
+    """Of a hundred replays of such runs some three come apart, a known fault (docs/REPLAY.md)."""
+    if not os.environ.get("KSCHEDD_EXPLORE"):
+        pytest.skip(
+            "a known fault, docs/REPLAY.md: recordings of plugins that run in threads; KSCHEDD_EXPLORE=1 runs it"
+        )
+    return with_plugins(Fickle)
 
 
 def priority_class(name: str, value: int) -> dict[str, Any]:
