@@ -22,6 +22,7 @@ PostBind of out-of-tree plugins, and an extender's Bind, are tasks of their own 
 
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -211,7 +212,7 @@ class SchedulingActor:
                 if uid in self._plan_waits and uid not in driver.plan_waits:
                     self._plan_waits.pop(uid).close()  # a write of the plan was rejected
         for pod in answered.failed_evictions:
-            driver.eviction_failed(pod)
+            await step(driver.eviction_failed, pod)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
@@ -295,6 +296,11 @@ class SchedulingActor:
 
         return await in_actor_thread(run)
 
+    def _exclusively(self) -> AbstractContextManager[object]:
+        """For a short part of the driver that calls no plugin and that the calls of binding cycles, in threads of their
+        own, may change as well. They never hold the lock while they wait for anything."""
+        return self._threads.lock.taken() if self._out_of_tree else nullcontext()
+
     # -- what goes on while plugins and extenders are waited for ----------------------------------------------------
 
     async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
@@ -369,7 +375,8 @@ class SchedulingActor:
 
     def _expire(self, uid: str) -> None:
         """A waiter's deadline has passed: reject the pod, unless the plugin with that timeout has allowed it since."""
-        self._driver.tick(self._clock.now())
+        with self._exclusively():
+            self._driver.tick(self._clock.now())
         waiter = self._permit_waiters.get(uid)
         cycle = self._driver.binding_cycles.get(uid)
         if waiter is not None and cycle is not None and cycle.deadline_s is not None:
@@ -382,7 +389,8 @@ class SchedulingActor:
         driver, outboxes = self._driver, self._outboxes
         max_pods = None
         if effects is None:
-            effects = driver.take_effects()
+            with self._exclusively():
+                effects = driver.take_effects()
             if not self._asked:
                 max_pods = driver.pods_wanted or None
                 self._asked = max_pods is not None

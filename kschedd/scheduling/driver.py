@@ -161,12 +161,11 @@ class SchedulingDriver:
         return self._effects.records
 
     def take_effects(self) -> Effects:
-        """The effects since the last call."""
+        """The effects since the last call, be it in the middle of another one that waits for a plugin."""
         if self._to_activate:
             self._effects.queue.append(Activate(tuple(self._to_activate)))
             self._to_activate.clear()
-        effects, self._effects = self._effects, Effects()
-        return effects
+        return self._effects.take()
 
     # -- the cluster ------------------------------------------------------------------------------------------
 

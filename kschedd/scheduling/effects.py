@@ -1,5 +1,7 @@
 """Effects: what the scheduling driver wants done, for its caller to apply."""
 
+from typing import Final
+
 import attrs
 
 from kschedd.api.pods import Pod
@@ -21,7 +23,8 @@ class Eviction:
 
 @attrs.define(eq=False)
 class Effects:
-    """What is to be done, in the order of the fields; the taker is its only owner."""
+    """What is to be done, in the order of the fields. The driver has one, which nobody else ever has: `take` gives what
+    came up so far, and the taker is its only owner."""
 
     released: list[str] = attrs.field(factory=list)  # uids no longer in flight: the queue's `done`
     queue: list[QueueOperation] = attrs.field(factory=list)
@@ -50,3 +53,17 @@ class Effects:
             or self.permit_waits
             or self.resumed
         )
+
+    def take(self) -> "Effects":
+        """All there are. A call of the driver that waits for a plugin meanwhile goes on with this one, now empty, so
+        that nothing is ever added to what has been taken."""
+        taken = Effects()
+        for name in _FIELDS:
+            found = getattr(self, name)
+            if found:
+                setattr(self, name, getattr(taken, name))
+                setattr(taken, name, found)
+        return taken
+
+
+_FIELDS: Final = tuple(field.name for field in attrs.fields(Effects))

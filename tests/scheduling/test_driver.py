@@ -1,6 +1,6 @@
 """The scheduling driver, told by hand what happens: what it wants done then."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -556,6 +556,29 @@ def test_a_refused_write_fails_the_binding_and_takes_everything_back() -> None:
     assert failed.message == 'running Bind plugin "DefaultBinder": pods "p" not found'
     assert run.machine.cluster.pod_count == 0
     assert run.driver.binding_cycles == {}
+
+
+class SlowToUndo(Recording):
+    """While it takes back, others take the effects that there are, as they do while a plugin is waited for."""
+
+    name: ClassVar = "SlowToUndo"
+    undone: ClassVar[list[str]] = []
+    meanwhile: ClassVar[Callable[[], object]]
+
+    def unreserve(self, state: Any, pod: Pod, node_name: str) -> None:
+        type(self).meanwhile()
+
+
+def test_effects_taken_while_a_plugin_is_waited_for_are_never_added_to() -> None:
+    run = Driven(SlowToUndo)
+    run.see(node(), pod("p"))
+    run.attempt("p")
+    taken: list[Effects] = [run.driver.take_effects()]
+    SlowToUndo.meanwhile = staticmethod(lambda: taken.append(run.driver.take_effects()))
+    run.driver.plan_executed("uid-p", error("not now"), NOW)
+    meanwhile, after = taken[1], run.driver.take_effects()
+    assert not meanwhile
+    assert operations(after) == ["AssumedPodForgotten", "AttemptFailed"]
 
 
 class Refuses(Recording):

@@ -1,12 +1,10 @@
 """Runs of the daemon's own actors, recorded: clusters in which much happens, and plugins that nobody can foretell."""
 
-import os
 import random
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pytest
 import trio
 
 from kschedd.actors.clock import Clock
@@ -80,11 +78,6 @@ class Fickle(Moody):
 
 
 def moody() -> tuple[Config, Registry]:
-    """Of a hundred replays of such runs some three come apart, a known fault (docs/REPLAY.md)."""
-    if not os.environ.get("KSCHEDD_EXPLORE"):
-        pytest.skip(
-            "a known fault, docs/REPLAY.md: recordings of plugins that run in threads; KSCHEDD_EXPLORE=1 runs it"
-        )
     return with_plugins(Fickle)
 
 
