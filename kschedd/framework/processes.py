@@ -7,7 +7,8 @@ changes nothing about them.
 
 A process is started when one is needed and none is idle, `most` in all, and kept. One that does not answer within the
 plugin's limit is killed, one that dies is gone: the attempt ends with an error of the plugin, and the next has a new
-process. Making a plugin there has the limit of making it here, and so has the start.
+process. Making a plugin there has the limit of making it here, and so has the start. What a plugin has forked off its
+process ends with it.
 
 Why not a library: `concurrent.futures` breaks the whole pool where one process dies, and cannot end one that hangs;
 `anyio.to_process` and trio-parallel count the start of a process into the limit of the call.
@@ -18,11 +19,14 @@ Fails: PluginError, PluginTimeout.
 
 import hashlib
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from operator import is_
 from typing import Any, Final
@@ -70,6 +74,7 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
+                process_group=0,
             )
         self._pipe = Connection(ours.detach())
         self.plugins: set[str] = set()  # keys of those that it has made
@@ -93,16 +98,20 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """For another thread than the one that uses it: that one learns of it."""
-        self._process.kill()
+        self._kill_group()
         self._process.wait()
 
     def end(self) -> None:
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(0.1)  # for the status of one that has died by itself
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._kill_group()
+        self._process.wait()
         self._pipe.close()
+
+    def _kill_group(self) -> None:
+        """The process, and what plugins forked off it."""
+        with suppress(ProcessLookupError, PermissionError):  # all have ended; where some are zombies, macOS says that
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 @attrs.frozen(eq=False)

@@ -8,6 +8,9 @@ processes` is the other end):
 
 An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": why} where the plugin raised. The process ends
 when the pipe is closed, whatever a plugin is doing then: a thread of its own reads the pipe.
+
+A process that a plugin forks off there ends when it comes back from the plugin, or with the worker process: it answers
+nothing, and there is nothing else for it to do. All of them are one process group.
 """
 
 import contextlib
@@ -60,6 +63,7 @@ class WorkerHandle:
 
 class _Worker:
     def __init__(self) -> None:
+        self.forked = False  # off the worker process
         self._made: dict[str, tuple[ModuleType, GuardedPlugin]] = {}
         self._nodes: dict[bytes, NodeSnapshot] = {}
 
@@ -72,6 +76,7 @@ class _Worker:
             registry = GuardedRegistry({recipe.name: cls})
             handle: Any = WorkerHandle(recipe)
             plugin = registry.make(recipe.name, _args(recipe, cls), handle)
+            self._end_if_forked()
         except PluginLoadError as fault:
             return fault.why
         except BaseException as fault:  # the plugin's
@@ -95,8 +100,13 @@ class _Worker:
             node = self._node(sent)
             started = time.perf_counter()
             answers.append(_answer(call, state, subject, node))
+            self._end_if_forked()
             seconds.append(time.perf_counter() - started)
         return answers, seconds
+
+    def _end_if_forked(self) -> None:
+        if self.forked:
+            os._exit(0)  # at once: what is to be done at an exit is the worker process's to do
 
     def _node(self, data: bytes) -> NodeSnapshot:
         found = self._nodes.get(data)
@@ -131,17 +141,22 @@ def _answer(call: Any, state: CycleState, pod: Any, node: NodeSnapshot) -> Any:
 def main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the daemon, which ends this process
     pipe = Connection(descriptor)
-    os.register_at_fork(after_in_child=pipe.close)  # one that a plugin forks off must not answer as well
+    worker = _Worker()
+
+    def forked() -> None:
+        pipe.close()
+        worker.forked = True
+
+    os.register_at_fork(after_in_child=forked)
     orders = SimpleQueue[bytes]()
 
     def listen() -> None:
         with contextlib.suppress(EOFError, OSError):
             while True:
                 orders.put(pipe.recv_bytes())
-        os._exit(0)
+        os.killpg(0, signal.SIGKILL)
 
     threading.Thread(target=listen, daemon=True).start()
-    worker = _Worker()
     pipe.send_bytes(msgpack.packb("ready"))
     with without_limits():
         while True:

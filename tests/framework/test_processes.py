@@ -1,6 +1,9 @@
 """Worker processes: the same answers as without, and what becomes of those that die or do not answer."""
 
+import os
+import select
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +58,14 @@ class Elsewhere:
             os._exit(3)
         if pod.name == "forks":
             os.fork()
+        if pod.name in ("returns", "stays") and node.name == "n0":
+            fifo = os.open(self.args.values["fifo"], os.O_WRONLY)
+            if os.fork():
+                os.close(fifo)
+            else:
+                os.write(fifo, b"here")
+                if pod.name == "stays":
+                    threading.Event().wait()
         if pod.name == "hangs":
             threading.Event().wait()
         if pod.name == "raises":
@@ -109,7 +120,8 @@ def plugin(
         start_limit_s=PATIENCE_S,
         processes=processes,
     )
-    made: GuardedPlugin = guarded.make("Elsewhere", RawArgs({"more": 5}), Handle(cluster))
+    args = RawArgs({"more": 5, "fifo": str(folder / "fifo")})
+    made: GuardedPlugin = guarded.make("Elsewhere", args, Handle(cluster))
     return made
 
 
@@ -195,6 +207,24 @@ def test_what_a_plugin_forks_off_does_not_answer_as_well(
     elsewhere(made, "filter", "forks", cluster)
     for _ in range(10):
         assert (elsewhere(made, "filter", "web", cluster), elsewhere(made, "score", "web", cluster)) == expected
+
+
+def test_what_a_plugin_forks_off_ends_when_it_returns_and_with_its_process(
+    tmp_path: Path, cluster: SchedulerCache
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    processes = WorkerProcesses(start_limit_s=PATIENCE_S)
+    made = plugin(tmp_path, cluster, processes)
+    with closing(processes):
+        for word in ("returns", "stays"):
+            with open(os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK), "rb", 0) as fifo:
+                assert len(elsewhere(made, "filter", word, cluster)) == 4
+                select.select([fifo], [], [], PATIENCE_S)
+                assert fifo.read(4) == b"here"
+                if word == "stays":
+                    processes.close()
+                select.select([fifo], [], [], PATIENCE_S)
+                assert fifo.read(1) == b"", "nobody has it open any more"
 
 
 def test_there_is_no_cluster_in_a_worker_process(
