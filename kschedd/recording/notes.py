@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from kschedd.queue.entry import SECOND
-from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.records import OUTCOME, AttemptRecord
 
 Note = tuple[Any, ...]
 
@@ -67,24 +67,12 @@ DRIVER: Final = 0  # streams
 QUEUE: Final = 1
 
 
-MESSAGE_AT: Final = 8  # in what `line_of` gives
+MESSAGE_AT: Final = 1 + OUTCOME.index("message")  # in what `line_of` gives
 
 
 def line_of(record: AttemptRecord) -> tuple[Any, ...]:
     """What a recording has of an attempt, for TAKE."""
-    return (
-        record.at_s,
-        record.pod,
-        record.attempt,
-        record.node,
-        record.feasible,
-        record.visited,
-        record.ties,
-        record.score,
-        record.message,
-        record.nominated_node,
-        record.of_binding,
-    )
+    return record.at_s, *record.outcome, record.of_binding
 
 
 #: which of a note's values is the time, by its kind

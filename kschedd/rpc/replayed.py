@@ -26,16 +26,15 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
 from kschedd.object_faults import ObjectFault
-from kschedd.queue.entry import SECOND, Move
+from kschedd.queue.entry import Move
 from kschedd.queue.history import both
 from kschedd.queue.metrics import QueueMetrics
-from kschedd.recording.notes import time_of
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
 from kschedd.recording.values import unpack
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call, Method
-from kschedd.rpc.virtual import AtHand, QueueAtHand
+from kschedd.rpc.virtual import AtHand, ClockAtHand, QueueAtHand
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
@@ -103,29 +102,6 @@ class _ReplayStore:
 
 
 @attrs.frozen(eq=False)
-class _ReplayClock:
-    _player: Player
-
-    def now(self) -> float:
-        return self._player.now_s
-
-    def now_ns(self) -> int:
-        return round(self._player.now_s * SECOND)
-
-    @property
-    def speed(self) -> float:
-        return 0.0
-
-    @property
-    def is_virtual(self) -> bool:
-        return True
-
-    def next_deadline(self) -> float | None:
-        note = self._player.peek()
-        return None if note is None else time_of(note)
-
-
-@attrs.frozen(eq=False)
 class _ReplayTime:
     """Plays the recording. One at a time."""
 
@@ -151,7 +127,7 @@ class _ReplayTime:
             while True:
                 pause = perf_counter() + _SLICE_S
                 while perf_counter() < pause:
-                    at = None if until_s is None else time_of(player.peek() or ())
+                    at = player.next_s()
                     if until_s is not None and at is not None and at > until_s:
                         player.now_s = max(player.now_s, until_s)
                         return Moved.REACHED
@@ -180,7 +156,7 @@ class ReplayCluster:
         self.queue = AtHand(QueueAtHand(player.queue, moves, metrics))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
-        self.clock = _ReplayClock(player)
+        self.clock = ClockAtHand(lambda: player.now_s, player.next_s)
         self.stops = Bulletin()
         self.time = _ReplayTime(player, self.stops)
         self.seed = header.seed

@@ -32,7 +32,7 @@ from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
-from kschedd.queue.entry import Move, QueuedPod
+from kschedd.queue.entry import SECOND, Move, QueuedPod
 from kschedd.queue.history import both
 from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
@@ -102,25 +102,16 @@ class StoreAtHand:
 
 
 @attrs.frozen(eq=False)
-class EngineClock:
-    _engine: Engine
+class ClockAtHand:
+    """Virtual time, which its owner tells: in seconds, and when something is due next."""
 
-    def now(self) -> float:
-        return self._engine.now
+    now: Callable[[], float]
+    next_deadline: Callable[[], float | None]
+    speed: float = 0.0
+    is_virtual: bool = True
 
     def now_ns(self) -> int:
-        return self._engine.now_ns
-
-    @property
-    def speed(self) -> float:
-        return 0.0
-
-    @property
-    def is_virtual(self) -> bool:
-        return True
-
-    def next_deadline(self) -> float | None:
-        return self._engine.next_moment()
+        return round(self.now() * SECOND)
 
 
 @attrs.frozen(eq=False)
@@ -184,7 +175,7 @@ class VirtualCluster:
         self.queue = AtHand(QueueAtHand(self.engine.queue, moves, metrics))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
-        self.clock = EngineClock(self.engine)
+        self.clock = ClockAtHand(lambda: self.engine.now, self.engine.next_moment)
         self.time, self.stops = TimeAtHand(), Bulletin()
         self.journal: Path | None = None
         self.epoch = "virtual"

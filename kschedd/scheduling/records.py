@@ -1,5 +1,8 @@
 """What the scheduling driver reports: a record of every attempt, and the events shown to users."""
 
+from operator import attrgetter
+from typing import Any, Final
+
 from kschedd.api.pods import Pod
 from kschedd.values import fast_frozen
 
@@ -27,6 +30,26 @@ class AttemptRecord:
     #: what the attempt can be worked out from again: the last write that the scheduler had seen, and the pod as it was
     version: int = 0
     attempted: Pod | None = None
+
+    @property
+    def outcome(self) -> tuple[Any, ...]:
+        """What a log of decisions has of it besides the time, by OUTCOME."""
+        return _outcome(self)
+
+
+#: fields of an AttemptRecord
+OUTCOME: Final = (
+    "pod",
+    "attempt",
+    "node",
+    "feasible",
+    "visited",
+    "ties",
+    "score",
+    "message",
+    "nominated_node",
+)
+_outcome = attrgetter(*OUTCOME)
 
 
 @fast_frozen(eq=False)

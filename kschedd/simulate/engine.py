@@ -83,18 +83,7 @@ class LoggedAttempt:
 
     @classmethod
     def of(cls, record: AttemptRecord, start_s: float) -> Self:
-        return cls(
-            record.at_s - start_s,
-            record.pod,
-            record.attempt,
-            record.node,
-            record.feasible,
-            record.visited,
-            record.ties,
-            record.score,
-            record.message,
-            record.nominated_node,
-        )
+        return cls(record.at_s - start_s, *record.outcome)
 
     def line(self) -> dict[str, object]:
         return attrs.asdict(self)

@@ -37,14 +37,14 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.records import OUTCOME, AttemptRecord
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.work import Work
 from kschedd.simulate.replay.plugins import ReplayedPlugin, ReplayedRegistry
 from kschedd.store.journal_reading import read_object
 from kschedd.store.log import ADDED, DELETED, WatchEvent
 
-_RECORD: Final = ("time", "pod", "attempt", "node", "feasible", "visited", "ties", "score", "message", "nominated")
+_RECORD: Final = ("time", *OUTCOME)
 _BEGINNINGS: Final = (NoteKind.BEGIN, NoteKind.GROUP_CYCLE)
 _ANSWERS: Final = (NoteKind.ANSWER, NoteKind.FAULT)
 
@@ -189,6 +189,11 @@ class Player:
                 return None
             self._ahead.append(note)
         return self._ahead[0]
+
+    def next_s(self) -> float | None:
+        """The time of the next note, if it says one."""
+        note = self.peek()
+        return None if note is None else time_of(note)
 
     def step(self) -> bool:
         """Do the next note; False at the end, and where the debugger has stopped it. Raises ReplayDiverged."""

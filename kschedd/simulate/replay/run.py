@@ -9,7 +9,6 @@ import attrs
 from kschedd.api.durations import DurationError, parse_duration
 from kschedd.api.times import seconds
 from kschedd.errors import KscheddError
-from kschedd.recording.notes import time_of
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.replay.player import Player
@@ -91,8 +90,7 @@ class Replay:
         if stop.attempts is not None:
             return self.placed + self.failed >= stop.attempts
         if stop.time_s is not None:
-            note = player.peek()
-            at = None if note is None else time_of(note)
+            at = player.next_s()
             return at is not None and at > stop.time_s
         entry = player.next_pod
         if entry is None:
