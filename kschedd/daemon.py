@@ -163,7 +163,7 @@ async def cluster_actors(
         run_async=run_async,
         processes=processes,
     )
-    metrics = SchedulingMetrics(time.perf_counter)
+    metrics = SchedulingMetrics(time.perf_counter, seed)
     started_s = clock.now()
     if recorder is not None and record is not None:
         assert isinstance(registry, RecordedRegistry), "it is made for a recording"
@@ -292,6 +292,7 @@ async def cluster_actors(
         controller_actors,
         () if kept is None else tuple(store.set_aside),
         recorder,
+        binding_actor.metrics,
     )
     failure: BaseException | None = None
     with closing(processes), nullcontext() if recorder is None else closing(recorder):

@@ -10,6 +10,7 @@ writes (a volume to be provisioned) has a task of its own until the scheduling a
 than a limit of them run at a time.
 """
 
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,6 +18,7 @@ import attrs
 import structlog
 import trio
 
+from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
 from kschedd.actors.mailbox import Doorbell, waiting_in
 from kschedd.api.pods import Pod
 from kschedd.controllers.turns import subject
@@ -58,6 +60,7 @@ class BindingBatch:
 class Answered:
     plans: Sequence[tuple[str, Status | None]]  # (uid, None or what failed)
     failed_evictions: Sequence[Pod] = ()  # for these pods
+    refused: int = 0  # writes that are not answered
 
 
 @attrs.define(eq=False)
@@ -67,6 +70,7 @@ class BindingActor:
     _answers: "trio.MemorySendChannel[Answered]"
     _bell: Doorbell
     _limiter: trio.CapacityLimiter
+    metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
 
     async def run(self) -> None:
         try:
@@ -88,12 +92,24 @@ class BindingActor:
                 pass
 
     async def _execute(self, batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan]) -> Answered:
+        patches = sum(len(one.writes) for one in batch)
+        preemptions = sum(len(one.evictions) for one in batch)
+        self.metrics.began(len(plans), patches)
+        began_s = time.perf_counter()
         try:
-            return await self._store.do(partial(execute_batch, batch, plans))
+            answered = await self._store.do(partial(execute_batch, batch, plans))
         except JournalError as failure:  # nothing of it was kept
             status = error(str(failure))
             failed = [eviction.pod for one in batch for eviction in one.evictions]
-            return Answered([(wanted.uid, status) for wanted in plans], failed)
+            answered = Answered([(wanted.uid, status) for wanted in plans], failed, patches)
+        refused = sum(failure is not None for _, failure in answered.plans)
+        self.metrics.ended(
+            time.perf_counter() - began_s,
+            Outcomes(len(plans) - refused, refused),
+            Outcomes(patches - answered.refused, answered.refused),
+            Outcomes(preemptions - len(answered.failed_evictions), len(answered.failed_evictions)),
+        )
+        return answered
 
     async def _answer(self, answered: Answered) -> None:
         if answered.plans or answered.failed_evictions:
@@ -104,13 +120,14 @@ class BindingActor:
 def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], store: ClusterWriter) -> Answered:
     """Do the writes of the batch, then those of each plan up to the first that is refused."""
     failed: list[Pod] = []
+    refused = 0
     for one in batch:
         for write in one.writes:
-            apply_result(write, store)
+            refused += apply_result(write, store) is not None
         for eviction in one.evictions:
             if evict(eviction.writes, partial(apply_result, store=store), partial(_uid_of, store)) is not None:
                 failed.append(eviction.pod)
-    return Answered([(wanted.uid, _first_failure(wanted.plan, store)) for wanted in plans], failed)
+    return Answered([(wanted.uid, _first_failure(wanted.plan, store)) for wanted in plans], failed, refused)
 
 
 def apply_result(write: Write, store: ClusterWriter) -> Status | None:

@@ -3,12 +3,13 @@
 Every call queries the owning actor and awaits the reply; no state is kept here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import attrs
 
+from kschedd.actors.api_call_metrics import ApiCallMetrics
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
@@ -19,6 +20,7 @@ from kschedd.actors.queue import QueueActor
 from kschedd.actors.time_control import TimeControl
 from kschedd.controllers.controller import Controller
 from kschedd.garbage_collection import collection_postponed
+from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.recording.recorder import RecordingState, RunRecorder
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
@@ -50,9 +52,13 @@ class LiveCluster:
     _controllers: Sequence[ControllerActor] = ()  # read between two of their turns
     _set_aside: Sequence[SetAside] = ()  # objects the store did not restore
     _recorder: RunRecorder | None = None
+    _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
 
     def recording(self) -> RecordingState | None:
         return None if self._recorder is None else self._recorder.state()
+
+    def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
+        return self._api_calls.families(gates)
 
     async def faults(self) -> list[ObjectFault]:
         """The objects that a component of the cluster currently fails to process."""

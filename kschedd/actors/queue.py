@@ -34,6 +34,7 @@ from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
+from kschedd.queue.times import QueueTimes
 
 log = structlog.get_logger("kschedd.queue")
 
@@ -78,6 +79,7 @@ class QueueActor:
     operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
     _metrics: QueueMetrics = attrs.field(factory=QueueMetrics, init=False)
+    _times: QueueTimes = attrs.field(factory=lambda: QueueTimes(time.perf_counter), init=False)
     _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
     _last_order: Any = attrs.field(default=None, init=False)  # the sort key of the last popped pod
@@ -90,6 +92,8 @@ class QueueActor:
         self.operations = self.run_by.new_operations(self.queue)
         self.moves = deque(maxlen=self.moves_kept)
         self.queue.recorder = self._recorded
+        self.operations.handlers.times = self._times
+        self.queue.time(self._times)
         self.queue.on_fault = _log_fault
         now = self._clock.now()
         self._next_flush = now // 1 + _FLUSH_S
@@ -105,7 +109,7 @@ class QueueActor:
 
     def metrics(self) -> list[MetricFamily]:
         """What was counted of the queue, as it is now."""
-        return self._metrics.families(self.queue)
+        return [*self._metrics.families(self.queue), *self._times.families()]
 
     @property
     def faults(self) -> FaultLedger[None]:

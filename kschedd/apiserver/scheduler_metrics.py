@@ -9,24 +9,18 @@ from typing import Final
 from kschedd.api.objects import Object
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
+from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Labels, Metric, MetricFamily
 from kschedd.printing.describe_node import limits_of, requests_of
 from kschedd.rpc.methods_metrics import scheduler_metrics, text_of
 
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_OF_POD: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
-_REQUEST: Final = Metric("kube_pod_resource_request", "gauge", "What pods that have not ended request.", _OF_POD)
-_LIMIT: Final = Metric("kube_pod_resource_limit", "gauge", "What pods that have not ended are limited to.", _OF_POD)
-_CPU_OVERHEAD: Final = Metric("kube_pod_overhead_cpu_cores", "gauge", "CPU for running the pod.", ("namespace", "pod"))
-_MEMORY_OVERHEAD: Final = Metric(
-    "kube_pod_overhead_memory_bytes", "gauge", "Memory for running the pod.", ("namespace", "pod")
-)
 _BYTES: Final = ("memory", "storage", "ephemeral-storage")
 _MILLI: Final = 1000
 
 
 async def metrics_page(face: FaceServices) -> HttpResponse:
-    return _page(await text_of(await scheduler_metrics(face.cluster)))
+    return _page(await text_of(await scheduler_metrics(face.cluster), process=True))
 
 
 async def pod_resources_page(face: FaceServices) -> HttpResponse:
@@ -42,15 +36,24 @@ def _page(text: str) -> HttpResponse:
 def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[MetricFamily]]:
     """The families of these pods; yields after each."""
     families: dict[Metric, dict[Labels, float]] = {
-        metric: {} for metric in (_REQUEST, _LIMIT, _CPU_OVERHEAD, _MEMORY_OVERHEAD)
+        metric: {}
+        for metric in (
+            catalogue.POD_REQUEST,
+            catalogue.POD_LIMIT,
+            catalogue.POD_CPU_OVERHEAD,
+            catalogue.POD_MEMORY_OVERHEAD,
+        )
     }
     for pod in pods:
         spec = pod.spec
         if not spec.get("nodeName") or pod.status.get("phase") not in ("Succeeded", "Failed"):
-            for metric, amounts in ((_REQUEST, requests_of(pod.raw)), (_LIMIT, limits_of(pod.raw))):
+            for metric, amounts in (
+                (catalogue.POD_REQUEST, requests_of(pod.raw)),
+                (catalogue.POD_LIMIT, limits_of(pod.raw)),
+            ):
                 families[metric].update(_samples(pod, amounts))
         overhead = requests_of({"spec": {"overhead": spec.get("overhead") or {}}})
-        for metric, resource in ((_CPU_OVERHEAD, "cpu"), (_MEMORY_OVERHEAD, "memory")):
+        for metric, resource in ((catalogue.POD_CPU_OVERHEAD, "cpu"), (catalogue.POD_MEMORY_OVERHEAD, "memory")):
             if resource in overhead:
                 families[metric][pod.namespace, pod.name] = _units(resource, overhead[resource])
         yield

@@ -7,6 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.core import Metric as PrometheusFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as CONTENT_TYPE
+from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -15,10 +16,15 @@ from kschedd.metrics.instruments import Distribution, MetricFamily
 __all__ = ["CONTENT_TYPE", "text_of"]
 
 
-def text_of(families: Iterable[MetricFamily]) -> str:
-    """The families in the order of their names, each with its samples in the order of their labels."""
+def text_of(families: Iterable[MetricFamily], process: bool = False) -> str:
+    """The families in the order of their names, each with its samples in the order of their labels.
+
+    `process`: after them those of the process, `process_…`, by the names that all clients of Prometheus use.
+    """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(sorted(families, key=lambda family: family.metric.name)))
+    if process:
+        ProcessCollector(registry=registry)
     return generate_latest(registry).decode()
 
 
@@ -32,16 +38,17 @@ class _Collected(Collector):
 
 def _family(family: MetricFamily) -> PrometheusFamily:
     metric = family.metric
+    help_text = f"[{metric.stability}] {metric.help}" if metric.stability else metric.help
     samples = sorted(family.samples.items())
     if metric.kind == "histogram":
-        histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
+        histogram = HistogramMetricFamily(metric.name, help_text, labels=metric.labels)
         bounds = [*map(_bound, metric.bounds), "+Inf"]
         for labels, sample in samples:
             assert isinstance(sample, Distribution), "a histogram has distributions"
             histogram.add_metric(labels, list(zip(bounds, accumulate(sample.counts), strict=True)), sample.sum)
         return histogram
     family_of = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-    plain = family_of(metric.name, metric.help, labels=metric.labels)
+    plain = family_of(metric.name, help_text, labels=metric.labels)
     for labels, sample in samples:
         assert not isinstance(sample, Distribution), "only a histogram has distributions"
         plain.add_metric(labels, sample)

@@ -17,6 +17,7 @@ import numpy as np
 
 Labels = tuple[str, ...]
 Kind = Literal["counter", "gauge", "histogram"]
+Stability = Literal["", "ALPHA", "BETA", "STABLE"]
 
 MOST_SERIES: Final = 1_000
 """Combinations of labels that a family keeps; what comes after them is counted under OTHERS."""
@@ -33,13 +34,15 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 @attrs.frozen
 class Metric:
-    """What a family is called, and what it means. `bounds`: the upper bounds of a histogram's buckets, ascending."""
+    """What a family is called, and what it means. `bounds`: the upper bounds of a histogram's buckets, ascending;
+    `stability`: how far Kubernetes promises the metric, "" for those that are not its."""
 
     name: str
     kind: Kind
     help: str
     labels: Labels = ()
     bounds: tuple[float, ...] = ()
+    stability: Stability = ""
 
 
 @attrs.frozen

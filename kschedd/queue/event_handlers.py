@@ -11,6 +11,7 @@ Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in sched
 """
 
 from collections.abc import Callable, Container, Iterable
+from typing import Final
 
 import attrs
 
@@ -21,8 +22,16 @@ from kschedd.framework import events
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.entry import SECOND
 from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.queue.times import QueueTimes
 from kschedd.queue.unschedulable import PreCheck
 from kschedd.store.log import DELETED, WatchEvent
+
+_ASSIGNED_ADD: Final = events.ASSIGNED_POD_ADD.label
+_ASSIGNED_UPDATE: Final = events.ASSIGNED_POD_UPDATE.label
+_ASSIGNED_DELETE: Final = events.ASSIGNED_POD_DELETE.label
+_UNSCHEDULED_ADD: Final = events.UNSCHEDULED_POD_ADD.label
+_UNSCHEDULED_UPDATE: Final = events.UNSCHEDULED_POD_UPDATE.label
+_UNSCHEDULED_DELETE: Final = events.UNSCHEDULED_POD_DELETE.label
 
 
 @attrs.define(eq=False)
@@ -32,6 +41,7 @@ class EventHandlers:
     assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
     rejected: Container[str] = frozenset()  # uids of changed pods that were waiting at Permit and got rejected for it
     faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
+    times: QueueTimes | None = None
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
         """An object was added (`old` is None), updated, or deleted (`new` is None)."""
@@ -50,6 +60,8 @@ class EventHandlers:
 
     def observed(self, events: Iterable[WatchEvent], now: int) -> None:
         """As `changed` for each of these."""
+        times = self.times
+        began_s = 0.0 if times is None else times.start()
         for event in events:
             deleted = event.type == DELETED
             old, new = (event.new, None) if deleted else (event.old, event.new)
@@ -57,59 +69,76 @@ class EventHandlers:
                 self.changed(old, new, now)
                 continue
             try:
-                self._changed(old, new, now)
+                label = self._changed(old, new, now)
             except Exception as fault:  # recorded as the changed object's fault
                 self._note(old, new, fault, now)
+            else:
+                if times is not None and label:
+                    began_s = times.handled(label, began_s)
 
     def _note(self, old: Object | None, new: Object | None, fault: Exception, now: int) -> None:
         subject = new or old
         assert subject is not None, "a change is of an object"
         ref = ObjectRef(subject.kind, subject.namespace, subject.name)
-        self.faults.note(ref, lambda later_s: self._changed(old, new, int(later_s * SECOND)), fault, now / SECOND)
 
-    def _changed(self, old: Object | None, new: Object | None, now: int) -> None:
+        def again(later_s: float) -> None:
+            self._changed(old, new, int(later_s * SECOND))
+
+        self.faults.note(ref, again, fault, now / SECOND)
+
+    def _changed(self, old: Object | None, new: Object | None, now: int) -> str:
+        """Handle a change; the label of the event that it comes down to, "" if it is none of the scheduler's."""
         subject = new or old
         if isinstance(subject, Pod):
             assert old is None or isinstance(old, Pod)
             assert new is None or isinstance(new, Pod)
-            self.pod_changed(old, new, now)
-        elif isinstance(subject, Node):
+            return self.pod_changed(old, new, now)
+        if isinstance(subject, Node):
             assert old is None or isinstance(old, Node)
             assert new is None or isinstance(new, Node)
-            self.node_changed(old, new, now)
-        else:
-            event = events.object_event(old, new)
-            if event is not None:
-                self.queue.move_all_to_active_or_backoff(event, old, new, now)
+            return self.node_changed(old, new, now)
+        event = events.object_event(old, new)
+        if event is None:
+            return ""
+        self.queue.move_all_to_active_or_backoff(event, old, new, now)
+        return event.label
 
-    def node_changed(self, old: Node | None, new: Node | None, now: int) -> None:
+    def node_changed(self, old: Node | None, new: Node | None, now: int) -> str:
         move_all = self.queue.move_all_to_active_or_backoff
         if old is None:
             move_all(events.NODE_ADD, None, new, now)
-        elif new is None:
+            return events.NODE_ADD.label
+        if new is None:
             move_all(events.NODE_DELETE, old, None, now)
-        else:
-            for event in events.node_events(old, new):
-                move_all(event, old, new, now)
+            return events.NODE_DELETE.label
+        found = events.node_events(old, new)
+        for event in found:
+            move_all(event, old, new, now)
+        return found[0].label if found else ""
 
-    def pod_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
+    def pod_changed(self, old: Pod | None, new: Pod | None, now: int) -> str:
         old = None if old is None or old.finished else old
         new = None if new is None or new.finished else new
         # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
         if new is not None and new.node_name:
             if old is not None and old.node_name:
                 self.queue.assigned_pod_updated(old, new, now)
-                return
+                return _ASSIGNED_UPDATE
             self.queue.assigned_pod_added(new, now)
-            new = None
+            new, label = None, _ASSIGNED_ADD
         elif old is not None and old.node_name:
             self.queue.assigned_pod_deleted(old, now)
-            old = None
+            old, label = None, _ASSIGNED_DELETE
+        elif old is None:
+            label = "" if new is None else _UNSCHEDULED_ADD
+        else:
+            label = _UNSCHEDULED_DELETE if new is None else _UNSCHEDULED_UPDATE
         self._pending_changed(
             old if old is not None and self.responsible(old.scheduler_name) else None,
             new if new is not None and self.responsible(new.scheduler_name) else None,
             now,
         )
+        return label
 
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
         queue = self.queue

@@ -23,6 +23,7 @@ from kschedd.framework.events import (
     matches,
 )
 from kschedd.queue.entry import QueuedPod
+from kschedd.queue.times import QueueTimes
 
 Registrations = Mapping[str, Mapping[str, Sequence[ClusterEventWithHint]]]
 """scheduler name -> plugin -> its registered events and hints (see `kschedd.framework.events.hint_map`)."""
@@ -60,6 +61,7 @@ class MatchedRegistration:
 class HintTable:
     registrations: Registrations
     on_fault: FaultReport | None = None
+    times: QueueTimes | None = None
     _matching: dict[tuple[str, str, int], tuple[MatchedRegistration, ...] | None] = attrs.field(
         factory=dict, init=False
     )
@@ -134,12 +136,13 @@ class HintTable:
         relevant = self.relevant(entry.pod.scheduler_name, entry.unschedulable_plugins, entry.pending_plugins, event)
         if relevant is None:
             return AFTER_BACKOFF
-        return self.combine(entry, relevant, old, new, None)
+        return self.combine(entry, relevant, event, old, new, None)
 
     def combine(
         self,
         entry: QueuedPod,
         relevant: tuple[MatchedRegistration, ...],
+        event: ClusterEvent,
         old: Any,
         new: Any,
         answers: dict[tuple[int, PodSignature], QueueingHint] | None,
@@ -154,10 +157,10 @@ class HintTable:
                 which = (number, entry.pod.signature)
                 known = answers.get(which)
                 if known is None:
-                    known = answers[which] = self._ask(asked, entry, old, new)
+                    known = answers[which] = self._ask(asked, entry, event, old, new)
                 hint = known
             else:
-                hint = self._ask(asked, entry, old, new)
+                hint = self._ask(asked, entry, event, old, new)
             if hint is QUEUE_SKIP:
                 continue
             if asked.plugin in pending:
@@ -172,17 +175,25 @@ class HintTable:
         """Each rejecting plugin's hint result for the event, to explain why the pod was not requeued."""
         said: dict[str, QueueingHint] = {}
         for asked in self.matching(entry.pod.scheduler_name, event) or ():
-            hint = QUEUE if asked.hint is None else self._ask(asked, entry, old, new)
+            hint = QUEUE if asked.hint is None else self._ask(asked, entry, event, old, new)
             if said.get(asked.plugin) is not QUEUE:
                 said[asked.plugin] = hint
         rejecting = sorted(entry.unschedulable_plugins | entry.pending_plugins)
         return [(plugin, said[plugin].value if plugin in said else "not registered") for plugin in rejecting]
 
-    def _ask(self, asked: MatchedRegistration, entry: QueuedPod, old: Any, new: Any) -> QueueingHint:
+    def _ask(
+        self, asked: MatchedRegistration, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any
+    ) -> QueueingHint:
         assert asked.hint is not None
+        times = self.times
+        began_s = 0.0 if times is None else times.start()
         try:
-            return asked.hint(entry.pod, old, new)
+            hint = asked.hint(entry.pod, old, new)
+            label = hint.value
         except Exception as fault:  # a plugin's fault is contained here
+            hint, label = QUEUE, "Error"
             if self.on_fault is not None:
                 self.on_fault(asked.plugin, entry.key, fault)
-            return QUEUE
+        if times is not None:
+            times.hint(asked.plugin, event.label, label, began_s)
+        return hint

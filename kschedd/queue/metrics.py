@@ -9,40 +9,12 @@ from collections import Counter as Tally
 from operator import attrgetter
 from typing import Final
 
-from kschedd.metrics.instruments import MOST_UNSORTED, Counter, Histogram, Metric, MetricFamily, exponential
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import MOST_UNSORTED, Counter, Histogram, MetricFamily
 from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
-_PENDING = Metric("scheduler_pending_pods", "gauge", "Pods that wait, by their place in the queue.", ("queue",))
-_INCOMING = Metric(
-    "scheduler_queue_incoming_pods_total",
-    "counter",
-    "Pods that got to a place of the queue, by the event that moved them.",
-    ("queue", "event"),
-)
-_UNSCHEDULABLE = Metric(
-    "scheduler_unschedulable_pods",
-    "gauge",
-    "Unschedulable pods by plugin: each counts for every plugin that rejected it.",
-    ("plugin", "profile"),
-)
-_IN_FLIGHT = Metric(
-    "scheduler_inflight_events", "gauge", "Events that are held for pods whose attempt is under way.", ("event",)
-)
-_WAITED = Metric(
-    "kschedd_queue_wait_seconds",
-    "histogram",
-    "How long pods stayed at a place of the queue.",
-    ("queue",),
-    exponential(0.001, 4, 12),
-)
-_REQUEUED = Metric(
-    "kschedd_requeued_pods_total",
-    "counter",
-    "Pods that an event woke, by the plugin whose hint decided, and whether the next attempt found a node.",
-    ("plugin", "event", "result"),
-)
 #: upstream's label of each place; the first two of unschedulablePods differ in `pending_pods` only
 _QUEUES: Final = {
     SubQueue.ACTIVE: "active",
@@ -60,8 +32,8 @@ class QueueMetrics:
     """See the module."""
 
     def __init__(self) -> None:
-        self._incoming = Counter(_INCOMING)
-        self._waited = Histogram(_WAITED)
+        self._incoming = Counter(catalogue.INCOMING_PODS)
+        self._waited = Histogram(catalogue.QUEUE_WAIT)
         self._requeues = RequeueStats()
         self._uncounted: list[Move] = []
 
@@ -102,10 +74,10 @@ class QueueMetrics:
             requeued[plugin, event, "scheduled"] = outcome.helped
             requeued[plugin, event, "unschedulable"] = outcome.in_vain
         return [
-            MetricFamily(_PENDING, dict(pending)),
-            MetricFamily(_UNSCHEDULABLE, dict(rejected)),
-            MetricFamily(_IN_FLIGHT, held),
-            MetricFamily(_REQUEUED, requeued),
+            MetricFamily(catalogue.PENDING_PODS, dict(pending)),
+            MetricFamily(catalogue.UNSCHEDULABLE_PODS, dict(rejected)),
+            MetricFamily(catalogue.IN_FLIGHT_EVENTS, held),
+            MetricFamily(catalogue.REQUEUED, requeued),
             self._incoming.family(),
             self._waited.family(),
         ]

@@ -36,6 +36,7 @@ from kschedd.queue.hints import SKIP, FaultReport, HintTable, Registrations, Req
 from kschedd.queue.in_flight import InFlight
 from kschedd.queue.keyed_heap import KeyedHeap
 from kschedd.queue.snapshot import EntryCopies, EntryStates, QueueSnapshot
+from kschedd.queue.times import QueueTimes
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
@@ -46,6 +47,7 @@ LEFTOVER_FLUSH = 30 * SECOND
 _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.label)
 _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _OUT_OF_ACTIVE = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
+_POD_POPPED = "PodPopped"  # upstream's label of a pod in flight, among the events that are held
 _NO_HINT = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
@@ -83,6 +85,7 @@ class SchedulingQueue:
         self.closed = False
         self._sort_key = sort_key
         self._gating = Gating(pre_enqueue or {}, on_fault)
+        self._times: QueueTimes | None = None
         self._hints = HintTable(hints or {}, on_fault)
         self._entries: dict[str, QueuedPod] = {}  # all but those in flight, by key
         self._of_group: dict[str, dict[str, None]] = {}  # PodGroup -> keys of its pods among `_entries`, oldest first
@@ -376,7 +379,7 @@ class SchedulingQueue:
         if pre_enqueue is not None:
             self._gating.plugins = pre_enqueue
         if hints is not None:
-            self._hints = HintTable(hints, self.on_fault)
+            self._hints = HintTable(hints, self.on_fault, self._times)
             self._unschedulable.rebuild(self._hints)
         if sort_key is not None or settings is not None:
             self._sort_key = sort_key or self._sort_key
@@ -469,8 +472,14 @@ class SchedulingQueue:
         return self._in_flight.events_kept
 
     def in_flight_events(self) -> Mapping[str, int]:
-        """How many events of each kind are held for pods in flight."""
-        return Counter(event.event.label for event in self._in_flight.events())
+        """How many events of each kind are held for pods in flight, and how many such pods there are."""
+        held = Counter(event.event.label for event in self._in_flight.events())
+        held[_POD_POPPED] = len(self._in_flight)
+        return held
+
+    def time(self, times: QueueTimes) -> None:
+        """Have it told of each queueing hint that is asked from now on."""
+        self._times = self._hints.times = times
 
     # Moves between sub-queues.
 

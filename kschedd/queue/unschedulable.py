@@ -187,7 +187,7 @@ class UnschedulablePods:
                         if not others:
                             continue
                         some = others[0]
-                    decision = self.hints.combine(some, relevant, old, new, None)
+                    decision = self.hints.combine(some, relevant, event, old, new, None)
                     if decision.strategy is not Strategy.SKIP:
                         moved.extend((entry, decision) for entry in pods.values() if entry is not own)
             else:
@@ -196,7 +196,7 @@ class UnschedulablePods:
                     for entry in pods.values():
                         if entry is own:
                             continue
-                        decision = self.hints.combine(entry, relevant, old, new, answers)
+                        decision = self.hints.combine(entry, relevant, event, old, new, answers)
                         if decision.strategy is not Strategy.SKIP:
                             moved.append((entry, decision))
         if pre_check is None:

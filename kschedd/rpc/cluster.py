@@ -128,6 +128,9 @@ class ClusterBackend(Protocol):
     def recording(self) -> RecordingState | None:
         """How the recording of this run is doing; None if it is not recorded."""
 
+    def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
+        """What was counted of the scheduler's writes, as far as it is shown with these feature gates."""
+
     async def snapshot(self) -> ClusterSnapshot:
         """What a fork of the cluster goes on from."""
 

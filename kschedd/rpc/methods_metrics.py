@@ -1,11 +1,14 @@
 """Method over metrics, gathered from the actors that count."""
 
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import attrs
 
-from kschedd.metrics.instruments import MetricFamily
+from kschedd.config.model import Config
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import Labels, MetricFamily
 from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
@@ -35,19 +38,35 @@ class MetricsMethods:
 
 
 async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
-    """What the scheduler and its queue have counted."""
-    return [*await cluster.scheduler.query(_of_driver), *await cluster.queue.query(_of_queue)]
+    """What the scheduler, its queue and those who write for it have counted."""
+    of_driver, config = await cluster.scheduler.query(_of_driver)
+    return [
+        *of_driver,
+        *await cluster.queue.query(_of_queue),
+        *cluster.api_call_metrics(config.feature_gates),
+        *_of_config(config),
+    ]
 
 
-async def text_of(families: list[MetricFamily]) -> str:
+async def text_of(families: list[MetricFamily], process: bool = False) -> str:
     """The families in Prometheus' text format, written in a thread: with a series for each pod they are many lines."""
     from kschedd.metrics import exposition  # not before somebody asks
 
-    return await in_thread(partial(exposition.text_of, families))
+    return await in_thread(partial(exposition.text_of, families, process))
 
 
-def _of_driver(driver: SchedulingDriver) -> list[MetricFamily]:
-    return driver.metrics()
+def _of_driver(driver: SchedulingDriver) -> tuple[list[MetricFamily], Config]:
+    return driver.metrics(), driver.machine.config
+
+
+def _of_config(config: Config) -> list[MetricFamily]:
+    gates = config.version.gates
+    enabled: dict[Labels, float] = {
+        (name, "" if gates[name].stage == "GA" else gates[name].stage): float(on)
+        for name, on in config.feature_gates.items()
+    }
+    build: dict[Labels, float] = {(version("kschedd"), config.version.name): 1.0}
+    return [MetricFamily(catalogue.FEATURE_ENABLED, enabled), MetricFamily(catalogue.BUILD_INFO, build)]
 
 
 def _of_queue(owner: Queue) -> list[MetricFamily]:

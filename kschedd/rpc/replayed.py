@@ -25,6 +25,7 @@ from kschedd.api.objects import Object
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
+from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move
 from kschedd.queue.history import both
@@ -162,6 +163,9 @@ class ReplayCluster:
         self.seed = header.seed
         self.journal: Path | None = None
         self.epoch = "replay"
+
+    def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
+        return []  # there is no actor that writes
 
     def recording(self) -> RecordingState | None:
         return None

@@ -185,6 +185,9 @@ class VirtualCluster:
     async def snapshot(self) -> ClusterSnapshot:
         return self.engine.snapshot()
 
+    def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
+        return []  # there is no actor that writes
+
     def recording(self) -> RecordingState | None:
         return None
 

@@ -276,6 +276,8 @@ class SchedulingDriver:
         if not self._begins(entry):
             return None
         pod = entry.pod
+        if self.machine.metrics is not None:
+            self.machine.metrics.sampling.next()
         self.attempting = True
         self.stepper = self._result = None
         debugger = self.debugger

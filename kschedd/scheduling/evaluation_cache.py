@@ -37,6 +37,7 @@ from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import CacheKey
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
+from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EvaluationStyle, Framework
 from kschedd.scheduling.verdicts import PASSED, Places
 
@@ -120,6 +121,7 @@ class EvaluationCache:
 
     profile: Framework
     cluster: SchedulerCache
+    use: CacheUse = attrs.field(init=False)
     of_nodes: NodeLocalPlugins = attrs.field(init=False)
     of_pods: NodeLocalPlugins = attrs.field(init=False)
     _with_cache_key: tuple[CacheKey, ...] = attrs.field(init=False)
@@ -128,6 +130,7 @@ class EvaluationCache:
     _seen: OrderedDict[int, None] = attrs.field(factory=OrderedDict, init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.use = self.profile.plugin_metrics.cache
         self.of_nodes = NodeLocalPlugins(self.profile, False)
         self.of_pods = NodeLocalPlugins(self.profile, True)
         filters = [p for p in self.profile.filters if p.style is EvaluationStyle.CACHED]
@@ -176,12 +179,18 @@ class EvaluationCache:
         """As `NodeLocalPlugins.judge` of both kinds together, but cached rows are looked up."""
         at = self._places(rows)
         failed = found.failed[at]
+        use = self.use
         if count_nonzero(failed == PASSED) == len(rows):
+            use.hits += len(rows)
             return failed.copy(), np.zeros(len(rows), dtype=np.int64)
         unknown = failed == UNKNOWN
-        if count_nonzero(unknown):
+        use.hits += len(rows)
+        if lacking := int(count_nonzero(unknown)):
             fresh = self._with_others(rows[unknown], found.unjudged)
-            self._judge_fresh(found, state, pod, fresh[found.failed[fresh] == UNKNOWN])
+            fresh = fresh[found.failed[fresh] == UNKNOWN]
+            use.hits -= lacking
+            use.misses += len(fresh)
+            self._judge_fresh(found, state, pod, fresh)
             failed = found.failed[at]
         return failed.copy(), found.codes[at].copy()
 

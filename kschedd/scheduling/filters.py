@@ -10,7 +10,7 @@ Errors: PluginFault where a vector filter fails; a failing per-node filter gives
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, Literal, TypeVar, cast
+from typing import Final, Generic, Literal, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -31,6 +31,7 @@ from kschedd.framework.processes import Answer
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_columns
+from kschedd.scheduling.plugin_metrics import ERROR, SUCCESS, UNSCHEDULABLE
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, Framework
 from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
@@ -41,6 +42,7 @@ T = TypeVar("T")
 PodsSince = tuple[Ints, Sequence[Pod]]
 """Pods that came to rows one by one: the kind of each, and one pod of each kind."""
 
+_EXTENSIONS: Final = {"add_pod": "PreFilterExtensionAddPod", "remove_pod": "PreFilterExtensionRemovePod"}
 _SHARD = 64  # rows in one shard of per-node work
 
 
@@ -110,6 +112,7 @@ class Filters:
     ) -> Work[Ints]:
         """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
         asked = rows.tolist()
+        began = filter_.calls.start()
         shards: Shards = [
             plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
             for first in range(0, len(asked), _SHARD)
@@ -117,6 +120,9 @@ class Filters:
         statuses = [status for answers in (yield shards) for status in answers]
         rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
         explicit_status.update(rejected)
+        broken = any(not status.rejected for status in rejected.values())
+        none_passes = UNSCHEDULABLE if len(rejected) == len(asked) else SUCCESS
+        filter_.calls.ended(began, ERROR if broken else none_passes, len(asked))
         return np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
 
     def run_others(
@@ -204,8 +210,12 @@ class Filters:
         row: int,
     ) -> None:
         """Call the plugins' AddPod or RemovePod for a pod added to or removed from a row of a copy."""
+        point = _EXTENSIONS[method]
         for plugin in plugins:
+            calls = self.profile.plugin_metrics.calls(plugin.name, point)
+            began = calls.start()
             getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
+            calls.ended(began)
 
 
 @attrs.frozen(eq=False)

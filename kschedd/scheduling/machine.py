@@ -58,6 +58,7 @@ from kschedd.queue.backoff import SortKey
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
+from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     AwaitPermit,
@@ -82,7 +83,8 @@ from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
-_BINDING_POINTS = {"pre_bind": "preBind", "bind": "bind", "post_bind": "postBind"}
+# The names of the methods of a binding cycle, for the debugger and for metrics.
+_BINDING_POINTS = {"pre_bind": ("preBind", "PreBind"), "bind": ("bind", "Bind"), "post_bind": ("postBind", "PostBind")}
 # Extension points at which no plugin has anything to do for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
 _BEFORE_BIND = ("PreBind",)
@@ -154,7 +156,12 @@ class SchedulingMachine:
     def _scheduler(self, config: Config, profile: Profile, extenders: tuple[HTTPExtender, ...]) -> Scheduler:
         before = self.schedulers.get(profile.scheduler_name)
         framework = build_profile(
-            config, profile, self.registry, self.handle, None if before is None else before.profile
+            config,
+            profile,
+            self.registry,
+            self.handle,
+            None if before is None else before.profile,
+            None if self.metrics is None else self.metrics.plugins_of(profile.scheduler_name),
         )
         framework.times = self.times(framework.name)
         return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders)
@@ -298,7 +305,7 @@ class SchedulingMachine:
         for plugin in framework.at(RESERVE):
             if stepper is not None:
                 yield from stepper.before("reserve", plugin.name, node=node_name)
-            status = _contained(plugin, plugin.reserve, state, assumed, node_name)
+            status = _contained(framework, points.RESERVE, plugin, plugin.reserve, state, assumed, node_name)
             if status is not None and status.code != Code.SUCCESS:
                 if stepper is not None:
                     yield from stepper.rejected("reserve", plugin.name, node=node_name)
@@ -311,7 +318,7 @@ class SchedulingMachine:
         for permitting in framework.at(PERMIT):
             if stepper is not None:
                 yield from stepper.before("permit", permitting.name, node=node_name)
-            status, wait_s = _permit(permitting, state, assumed, node_name)
+            status, wait_s = _permit(framework, permitting, state, assumed, node_name)
             if status is None or status.code == Code.SUCCESS:
                 continue
             if status.code == Code.WAIT:
@@ -442,7 +449,10 @@ class SchedulingMachine:
         binder = assumed.binder
         if binder is None:
             return None
-        said = _contained(binder, binder.bind, assumed.result.state, assumed.pod, assumed.result.node_name)
+        result = assumed.result
+        said = _contained(
+            assumed.framework, points.BIND, binder, binder.bind, result.state, assumed.pod, result.node_name
+        )
         return said if isinstance(said, Plan) and said.writes and said.ready is None else None
 
     def bound_directly(self, assumed: AssumedPod, began_s: float, failure: Status | None) -> Status | None:
@@ -475,7 +485,9 @@ def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
     for plugin in reversed(result.framework.at(RESERVE)):
         if hasattr(plugin, "unreserve"):
             unreserve = cast(UnreservePlugin, plugin).unreserve
-            said = _contained(plugin, unreserve, result.state, pod, result.node_name)
+            said = _contained(
+                result.framework, points.UNRESERVE, plugin, unreserve, result.state, pod, result.node_name
+            )
             if isinstance(said, Plan):
                 writes += said.writes
     return writes
@@ -491,18 +503,22 @@ def _called(
     stepper: Stepper | None,
 ) -> Binding:
     """Call a plugin of a binding cycle and do what it plans; what it came to."""
+    point, label = _BINDING_POINTS[method.__name__]
     if stepper is not None:
-        at = stepper.place(_BINDING_POINTS[method.__name__], plugin.name, node_name)
+        at = stepper.place(point, plugin.name, node_name)
         if stepper.debugger.arrives(at):
             yield at
     if plugin.name in framework.in_tree:
-        said = _contained(plugin, method, state, pod, node_name)
+        said = _contained(framework, label, plugin, method, state, pod, node_name)
     else:
         assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
         limit_s = plugin.guard.limit_of(method.__name__)
+        calls = framework.plugin_metrics.calls(plugin.name, label)
+        began = calls.start()
         said = yield CallPlugin(
             pod.uid, plugin.name, plugin.guard, method.__name__, pod, limit_s, partial(method, state, pod, node_name)
         )
+        calls.answered(began, said)
     if isinstance(said, Plan):
         said = yield ExecutePlan(pod.uid, said)
     assert not isinstance(said, Plan), "a plan is answered with a Status, or None"
@@ -510,15 +526,28 @@ def _called(
 
 
 def _contained(
-    plugin: Plugin, method: Callable[[CycleState, Pod, str], T], state: CycleState, pod: Pod, node_name: str
+    framework: Framework,
+    point: str,
+    plugin: Plugin,
+    method: Callable[[CycleState, Pod, str], T],
+    state: CycleState,
+    pod: Pod,
+    node_name: str,
 ) -> T | Status:
     """Call a plugin; its exception becomes an Error status that names the plugin."""
+    calls = framework.plugin_metrics.calls(plugin.name, point)
+    began = calls.start()
+    said: T | Status
     try:
-        return method(state, pod, node_name)
+        said = method(state, pod, node_name)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        return error(fault_text(fault)).by(plugin.name)
+        said = error(fault_text(fault)).by(plugin.name)
+    calls.answered(began, said[0] if isinstance(said, tuple) else said)
+    return said
 
 
-def _permit(plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
-    said = _contained(plugin, plugin.permit, state, pod, node_name)
+def _permit(
+    framework: Framework, plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str
+) -> tuple[Status | None, float]:
+    said = _contained(framework, points.PERMIT, plugin, plugin.permit, state, pod, node_name)
     return said if isinstance(said, tuple) else (said, 0.0)

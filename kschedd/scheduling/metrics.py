@@ -9,16 +9,9 @@ from typing import Final
 
 import attrs
 
-from kschedd.metrics.instruments import (
-    MOST_UNSORTED,
-    Counter,
-    Histogram,
-    HistogramSeries,
-    Labels,
-    Metric,
-    MetricFamily,
-    exponential,
-)
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import MOST_UNSORTED, Counter, Histogram, HistogramSeries, Labels, MetricFamily
+from kschedd.scheduling.plugin_metrics import PluginInstruments, PluginMetrics, Sampling
 
 Timer = Callable[[], float]
 """Seconds of a clock that only goes forward."""
@@ -29,63 +22,6 @@ ERROR: Final = "error"
 SUCCESS: Final = "Success"  # the label of a status
 
 _MANY_ATTEMPTS: Final = 15
-_ATTEMPT_BUCKETS: Final = exponential(0.001, 2, 15)
-
-_ATTEMPTS = Metric(
-    "scheduler_schedule_attempts_total", "counter", "Attempts, by what came of them.", ("result", "profile")
-)
-_ATTEMPT = Metric(
-    "scheduler_scheduling_attempt_duration_seconds",
-    "histogram",
-    "How long an attempt took; with the binding where it found a node.",
-    ("result", "profile"),
-    _ATTEMPT_BUCKETS,
-)
-_ALGORITHM = Metric(
-    "scheduler_scheduling_algorithm_duration_seconds",
-    "histogram",
-    "How long it took to find a node.",
-    (),
-    _ATTEMPT_BUCKETS,
-)
-_VICTIMS = Metric(
-    "scheduler_preemption_victims", "histogram", "How many pods a preemption evicts.", (), exponential(1, 2, 7)
-)
-_PREEMPTIONS = Metric(
-    "scheduler_preemption_attempts_total", "counter", "How often PostFilter looked for pods to evict."
-)
-_SLI = Metric(
-    "scheduler_pod_scheduling_sli_duration_seconds",
-    "histogram",
-    "From a pod's entry into the active queue until it was bound, by the number of its attempts.",
-    ("attempts",),
-    exponential(0.01, 2, 20),
-)
-_POD_ATTEMPTS = Metric(
-    "scheduler_pod_scheduling_attempts", "histogram", "How many attempts a bound pod needed.", (), exponential(1, 2, 5)
-)
-_POINT = Metric(
-    "scheduler_framework_extension_point_duration_seconds",
-    "histogram",
-    "How long all plugins of an extension point took.",
-    ("extension_point", "status", "profile"),
-    exponential(0.0001, 2, 12),
-)
-_PERMIT = Metric(
-    "scheduler_permit_wait_duration_seconds",
-    "histogram",
-    "How long pods waited at Permit.",
-    ("result",),
-    _ATTEMPT_BUCKETS,
-)
-_CACHE = Metric("scheduler_cache_size", "gauge", "What the scheduler cache holds.", ("type",))
-_GOROUTINES = Metric("scheduler_goroutines", "gauge", "What is under way at once, by what it does.", ("operation",))
-_REJECTIONS = Metric(
-    "kschedd_filter_rejections_total",
-    "counter",
-    "Nodes that were rejected for pods which found none, by plugin and reason.",
-    ("plugin", "reason"),
-)
 
 
 @attrs.frozen
@@ -184,20 +120,22 @@ NO_TIMES: Final = NoTimes()
 
 
 class SchedulingMetrics:
-    """See the module. `timer` times extension points."""
+    """See the module. `timer` times extension points; `seed` draws the attempts of which more is noted."""
 
-    def __init__(self, timer: Timer) -> None:
+    def __init__(self, timer: Timer, seed: int = 0) -> None:
         self.timer = timer
-        self.attempts = Counter(_ATTEMPTS)
-        self.attempt_s = Histogram(_ATTEMPT)
-        self.algorithm_s = Histogram(_ALGORITHM)
-        self.victims = Histogram(_VICTIMS)
-        self.preemptions = Counter(_PREEMPTIONS)
-        self.sli_s = Histogram(_SLI)
-        self.pod_attempts = Histogram(_POD_ATTEMPTS)
-        self.point_s = Histogram(_POINT)
-        self.permit_s = Histogram(_PERMIT)
-        self.rejections = Counter(_REJECTIONS)
+        self.sampling = Sampling(seed, timer)
+        self._plugins = PluginInstruments(self.sampling)
+        self.attempts = Counter(catalogue.ATTEMPTS)
+        self.attempt_s = Histogram(catalogue.ATTEMPT_DURATION)
+        self.algorithm_s = Histogram(catalogue.ALGORITHM_DURATION)
+        self.victims = Histogram(catalogue.PREEMPTION_VICTIMS)
+        self.preemptions = Counter(catalogue.PREEMPTION_ATTEMPTS)
+        self.sli_s = Histogram(catalogue.SLI_DURATION)
+        self.pod_attempts = Histogram(catalogue.POD_ATTEMPTS)
+        self.point_s = Histogram(catalogue.EXTENSION_POINT_DURATION)
+        self.permit_s = Histogram(catalogue.PERMIT_WAIT)
+        self.rejections = Counter(catalogue.REJECTIONS)
         self._times: dict[str, PointTimes] = {}  # by profile
         # (profile, attempts) -> what is not counted yet of pods that were bound: attempt_s, waited_s
         self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
@@ -208,6 +146,10 @@ class SchedulingMetrics:
         if found is None:
             found = self._times[profile] = PointTimes(self.point_s, profile, self.timer)
         return found
+
+    def plugins_of(self, profile: str) -> PluginMetrics:
+        """What is counted of this profile's plugins; the same each time."""
+        return self._plugins.of(profile)
 
     def found_no_node(self, ended: AttemptEnded) -> None:
         self.attempts.add(ended.result, ended.profile)
@@ -251,6 +193,7 @@ class SchedulingMetrics:
         instruments = [each for each in vars(self).values() if isinstance(each, Counter | Histogram)]
         return [
             *(each.family() for each in instruments),
-            MetricFamily(_CACHE, {(of,): size for of, size in sizes.items()}),
-            MetricFamily(_GOROUTINES, {(of,): count for of, count in running.items()}),
+            *self._plugins.families(),
+            MetricFamily(catalogue.CACHE_SIZE, {(of,): size for of, size in sizes.items()}),
+            MetricFamily(catalogue.GOROUTINES, {(of,): count for of, count in running.items()}),
         ]

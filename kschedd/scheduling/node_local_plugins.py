@@ -20,6 +20,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import fault_text
+from kschedd.scheduling.plugin_metrics import ERROR, SUCCESS, UNSCHEDULABLE
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
 from kschedd.scheduling.verdicts import PASSED, Places
 
@@ -36,19 +37,27 @@ class PluginFault(Exception):
 
 def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
     """A vector filter's codes on the rows; None: all pass. Raises PluginFault."""
-    if filter_.in_tree:
-        return filter_.vector.filter_rows(state, pod, table, rows)
+    calls = filter_.calls
+    began = calls.start()
     try:
-        return filter_.vector.filter_rows(state, pod, table, rows)
+        said = filter_.vector.filter_rows(state, pod, table, rows)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        if filter_.in_tree:
+            raise
+        calls.ended(began, ERROR, len(rows))
         text = f'running "{filter_.name}" filter plugin: {fault_text(fault)}'
         raise PluginFault(filter_.name, text) from fault
+    none_passes = began is not None and said is not None and count_nonzero(said) == len(rows)
+    calls.ended(began, UNSCHEDULABLE if none_passes else SUCCESS, len(rows))
+    return said
 
 
 def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
     """A vector plugin's raw scores of the rows. Raises PluginFault."""
+    calls = score.calls
+    began = calls.start()
     try:
-        return score.vector.score_rows(state, pod, table, rows)
+        said = score.vector.score_rows(state, pod, table, rows)
     except KscheddError as wrong:  # an invalid pod, such as terms that cannot be parsed
         why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
         text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
@@ -56,8 +65,11 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         if score.in_tree:
             raise
+        calls.ended(began, ERROR, len(rows))
         text = f'running Score plugins: plugin "{score.name}" failed with: {fault_text(fault)}'
         raise PluginFault(score.name, text) from fault
+    calls.ended(began, SUCCESS, len(rows))
+    return said
 
 
 def out_of_range(values: Ints) -> Ints:

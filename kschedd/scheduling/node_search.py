@@ -149,9 +149,11 @@ class NodeSearch:
         if isinstance(failed_search, FailedSearch) and failed_search.holds(
             order, start, self._versions, self._reads_pods
         ):
+            cache.use.hits += failed_search.found.visited
             return failed_search.found
         if total == 1 and cached.failed[order[0]] == PASSED:
             # Most pods pinned to one node end here: the cached verdict on that node is all they need.
+            cache.use.hits += 1
             return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
         size = total if failed_search is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
         rows = order[start : start + min(size, total)]
@@ -159,6 +161,7 @@ class NodeSearch:
             # Most pods of which there are many end here, too: there is room wherever they are looked for.
             self._per_feasible += 0.25 * (1.0 - self._per_feasible)
             found = rows[:wanted]
+            cache.use.hits += wanted
             filters = self.filters.profile.filters
             verdicts = Verdicts(table, filters, state, pod, found, None, None, compute=partial(_all_passed, wanted))
             if kept is not None:

@@ -40,7 +40,9 @@ from kschedd.framework.interface import (
     VectorScorePlugin,
 )
 from kschedd.framework.registry import Registry
+from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes
+from kschedd.scheduling.plugin_metrics import CallCounter, PluginMetrics
 from kschedd.scheduling.unprepared import prepared
 
 P = TypeVar("P", bound=Plugin)
@@ -65,6 +67,7 @@ class EnabledFilter:
     in_tree: bool  # its answers need no check
     vector: VectorFilterPlugin
     per_node: FilterPlugin
+    calls: CallCounter
 
     @property
     def plugin(self) -> Plugin:
@@ -83,6 +86,8 @@ class EnabledScore:
     normalizes: bool
     extensions: ScoreExtensions  # the plugin, if it has any
     constant: Callable[[Pod, NodeTable], int | None] | None
+    calls: CallCounter
+    normalizing: CallCounter
 
     @property
     def plugin(self) -> Plugin:
@@ -96,14 +101,21 @@ def _style(plugin: Plugin, vector_method: str) -> tuple[EvaluationStyle, frozens
     return (EvaluationStyle.CACHED, depends_on) if depends_on else (EvaluationStyle.VECTOR, frozenset())
 
 
-def enabled_filter(place: int, name: str, plugin: Plugin, in_tree: bool) -> EnabledFilter:
+def enabled_filter(place: int, name: str, plugin: Plugin, in_tree: bool, metrics: PluginMetrics) -> EnabledFilter:
     style, depends_on = _style(plugin, "filter_rows")
     return EnabledFilter(
-        place, name, style, depends_on, in_tree, cast(VectorFilterPlugin, plugin), cast(FilterPlugin, plugin)
+        place,
+        name,
+        style,
+        depends_on,
+        in_tree,
+        cast(VectorFilterPlugin, plugin),
+        cast(FilterPlugin, plugin),
+        metrics.calls(name, points.FILTER),
     )
 
 
-def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool) -> EnabledScore:
+def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool, metrics: PluginMetrics) -> EnabledScore:
     style, depends_on = _style(plugin, "score_rows")
     constant = in_tree and hasattr(plugin, "constant_score")
     return EnabledScore(
@@ -117,6 +129,8 @@ def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool) -> Enab
         hasattr(plugin, "normalize"),
         cast(ScoreExtensions, plugin),
         cast(ConstantScore, plugin).constant_score if constant else None,
+        metrics.calls(name, points.SCORE),
+        metrics.calls(name, points.NORMALIZE),
     )
 
 
@@ -140,6 +154,7 @@ class Framework:
     in_tree: frozenset[str]  # names
     reads_pods: bool  # whether a cached answer depends on the pods of a node
     made_of: Mapping[str, MadeOf]
+    plugin_metrics: PluginMetrics
     times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
     _at: dict[str, list[Plugin]] = attrs.field(factory=dict, init=False)
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)  # by signature ignoring the node
@@ -188,12 +203,19 @@ class Framework:
 
 
 def build_profile(
-    config: Config, profile: Profile, registry: Registry, handle: Handle, before: Framework | None = None
+    config: Config,
+    profile: Profile,
+    registry: Registry,
+    handle: Handle,
+    before: Framework | None = None,
+    metrics: PluginMetrics | None = None,
 ) -> Framework:
     """Build the plugins of the profile. Raises PluginLoadError where an out-of-tree one cannot be constructed.
 
-    Instances of the previous profile (`before`) are reused where their inputs (`MadeOf`) are unchanged.
+    Instances of the previous profile (`before`) are reused where their inputs (`MadeOf`) are unchanged. `metrics`: what
+    counts the plugins' calls; None: nobody does.
     """
+    metrics = metrics or PluginMetrics()
     registry = guarded(registry)
     made_of = {
         name: MadeOf(registry.plugin_class(name), profile.args(name), handle.feature_gates, handle.rules)
@@ -220,11 +242,19 @@ def build_profile(
 
     in_tree = frozenset(name for name in plugins if name not in registry.added)
     filters = [
-        enabled_filter(place, name, plugin, ours)
+        enabled_filter(place, name, plugin, ours, metrics)
         for place, (name, _, plugin, ours) in enumerate(at(FILTER, PRE_FILTER))
     ]
-    scores = [enabled_score(*score) for score in at(SCORE, PRE_SCORE)]
+    scores = [enabled_score(*score, metrics) for score in at(SCORE, PRE_SCORE)]
     reads_pods = any("pods" in one.depends_on for one in filters) or any("pods" in one.depends_on for one in scores)
     return Framework(
-        profile, config.percentage(profile), plugins, tuple(filters), tuple(scores), in_tree, reads_pods, made_of
+        profile,
+        config.percentage(profile),
+        plugins,
+        tuple(filters),
+        tuple(scores),
+        in_tree,
+        reads_pods,
+        made_of,
+        metrics,
     )

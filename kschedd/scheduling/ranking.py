@@ -22,6 +22,7 @@ from kschedd.framework.interface import PRE_SCORE, PreScorePlugin
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.processes import Answer
 from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
 from kschedd.scheduling.filters import NodesAsked, as_one_call
 from kschedd.scheduling.node_local_plugins import (
@@ -58,6 +59,7 @@ class Ranking:
     cluster: SchedulerCache
     cache: EvaluationCache | None
     local: NodeLocalPlugins = attrs.field(init=False)
+    scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, where every score is noted
     _by_signature: list[PreScorePlugin] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
     _anew: list[PreScorePlugin] = attrs.field(init=False)
     _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # signature -> which of these returned Skip
@@ -100,10 +102,13 @@ class Ranking:
     ) -> tuple[Status | None, set[str]]:
         skipped = set()
         for plugin in plugins:
+            calls = self.profile.plugin_metrics.calls(plugin.name, points.PRE_SCORE)
+            began = calls.start()
             try:
                 status = plugin.pre_score(state, pod, self.cluster, rows)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 status = error(fault_text(fault))
+            calls.answered(began, status)
             if status is None:
                 continue
             if status.code == Code.SKIP:
@@ -123,6 +128,9 @@ class Ranking:
         if stepper is not None:
             scores = yield from self.details(state, pod, rows, stepper)
             return stepper.totals() if stepper.replaced else scores.total
+        if self.profile.plugin_metrics.sampling.scores:
+            self.scored = yield from self.details(state, pod, rows)
+            return self.scored.total
         raw: dict[str, Ints] = {}
         if cached is None:
             total, raw = self.local.score(state, pod, table, rows)
@@ -161,12 +169,15 @@ class Ranking:
         """The plugin's normalized scores, 0 to 100. Raises PluginFault."""
         if not score.normalizes:
             normal = raw
-        elif score.in_tree:
-            normal = score.extensions.normalize(state, pod, raw)
         else:
+            began = score.normalizing.start()
             try:
                 normal = score.extensions.normalize(state, pod, raw)
+                score.normalizing.ended(began)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                if score.in_tree:
+                    raise
+                score.normalizing.ended(began, points.ERROR)
                 what = fault_text(fault)
                 text = f'running Normalize on Score plugins: plugin "{score.name}" failed with: {what}'
                 raise PluginFault(score.name, text) from fault
@@ -180,12 +191,14 @@ class Ranking:
         if score.style is not EvaluationStyle.PER_NODE:
             return score_columns(score, state, pod, table, rows)
         asked = rows.tolist()
+        began = score.calls.start()
         shards: Shards = [
             _score_shard(score, state, pod, table, asked[first : first + _SHARD])
             for first in range(0, len(asked), _SHARD)
         ]
         answers = [answer for part in (yield shards) for answer in part]
         failed = next((answer for answer in answers if isinstance(answer, Status)), None)
+        score.calls.ended(began, points.SUCCESS if failed is None else points.ERROR, len(asked))
         if failed is not None:
             raise PluginFault(score.name, failed.message)
         return np.array(answers, dtype=np.int64)

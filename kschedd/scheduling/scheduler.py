@@ -37,6 +37,7 @@ from kschedd.framework.interface import (
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.framework.writes import Write
+from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
@@ -173,7 +174,8 @@ class Scheduler:
         """
         try:
             if stepper is None:
-                if self.repetition is not None and not nominated and not every_node:
+                sampled = self.profile.plugin_metrics.sampling.scores
+                if self.repetition is not None and not nominated and not every_node and not sampled:
                     repeated = self._repeated(pod, self.repetition)
                     if repeated is not None:
                         return repeated
@@ -313,10 +315,13 @@ class Scheduler:
         for plugin in asked:
             if stepper is not None:
                 yield from stepper.before("preFilter", plugin.name)
+            calls = self.profile.plugin_metrics.calls(plugin.name, points.PRE_FILTER)
+            began = calls.start()
             try:
                 said = plugin.pre_filter(state, pod, self.cluster)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 said = error(fault_text(fault))
+            calls.answered(began, said)
             if said is None:
                 continue
             if isinstance(said, PreFilterResult):
@@ -489,6 +494,14 @@ class Scheduler:
         score = np.maximum.reduce(totals)
         best = rows[totals == score]
         chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
+        metrics = self.profile.plugin_metrics
+        if metrics.sampling.plugins:
+            metrics.chosen(totals, int(score), len(best))
+            scored, self.ranking.scored = self.ranking.scored, None
+            if scored is not None:
+                place = int((rows == chosen).nonzero()[0][0])
+                for plugin, weighted in scored.weighted.items():
+                    metrics.scored(plugin, int(weighted[place]))
         return ScheduleResult(
             pod, names[chosen], self.profile, state, rows, found.visited, totals, int(score), len(best), found.verdicts
         )
@@ -541,6 +554,8 @@ class Scheduler:
             if stepper is not None:
                 yield from stepper.before("postFilter", plugin.name)
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)
+            calls = self.profile.plugin_metrics.calls(plugin.name, points.POST_FILTER)
+            began = calls.start()
             try:
                 try:
                     said = plugin.post_filter(state, pod, self.cluster, own)
@@ -552,6 +567,7 @@ class Scheduler:
                 raise
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 said = PostFilterResult(error(fault_text(fault)))
+            calls.answered(began, said.status)
             code = said.status.code
             writes += said.writes
             said = attrs.evolve(said, writes=tuple(writes))

@@ -4,20 +4,15 @@ import json
 import re
 from pathlib import Path
 
-from kschedd.queue.metrics import QueueMetrics
-from kschedd.queue.scheduling_queue import SchedulingQueue
-from kschedd.scheduling.metrics import SchedulingMetrics
+from kschedd.metrics import catalogue
 
 DASHBOARD = Path(__file__).parents[2] / "examples" / "grafana" / "kschedd.json"
 
 
 def test_the_dashboard_shows_what_there_is() -> None:
-    families = [
-        *SchedulingMetrics(lambda: 0.0).families({}, {}),
-        *QueueMetrics().families(SchedulingQueue()),
-    ]
-    kinds = {family.metric.name: family.metric.kind for family in families}
-    labels = {family.metric.name: set(family.metric.labels) for family in families}
+    metrics = (*catalogue.UPSTREAM, *catalogue.OWN)
+    kinds = {metric.name: metric.kind for metric in metrics}
+    labels = {metric.name: set(metric.labels) for metric in metrics}
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     shown = [target for panel in panels for target in panel["targets"]]
     assert len(panels) == 12

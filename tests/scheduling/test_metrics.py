@@ -4,7 +4,10 @@ from typing import Any
 
 from kschedd.framework.status import Code, Status
 from kschedd.metrics.instruments import Distribution
+from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.metrics import SchedulingMetrics
+from kschedd.scheduling.plugin_metrics import Sampling
 from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, node, pod
 
@@ -81,3 +84,73 @@ def test_an_attempt_that_ends_in_an_error() -> None:
     assert found["scheduler_schedule_attempts_total"] == {("error", "default-scheduler"): 1}
     times = found["scheduler_framework_extension_point_duration_seconds"]
     assert times["Reserve", "Error", "default-scheduler"] == (1, 0.001)
+
+
+def test_every_plugins_score_of_the_chosen_node_and_the_margin_are_noted_where_the_attempt_is_drawn() -> None:
+    run = Driven()
+    run.see(node("a"), node("b"), pod("there", on="a", cpu="500m"))
+    run.metrics.sampling.shares = (1.0, 1.0)
+    for name in ("p", "q"):
+        run.see(pod(name, cpu="100m"))
+        run.attempt(name)
+    found = shown(run.driver)
+    profile = "default-scheduler"
+    scores = {plugin: of for (plugin, _), of in found["kschedd_plugin_score"].items()}
+    assert scores["NodeResourcesFit"][0] == 2
+    assert scores["TaintToleration"] == (2, 600)  # both nodes have none: 100 times its weight of 3, twice
+    [(count, _)] = found["kschedd_score_margin"].values()
+    assert count == 2
+    evaluated = found["scheduler_plugin_evaluation_total"]
+    assert evaluated["NodeResourcesFit", "Filter", profile] >= 2
+    durations = found["scheduler_plugin_execution_duration_seconds"]
+    assert durations["NodeResourcesFit", "Filter", "Success"][0] >= 1
+    assert durations["TaintToleration", "ScoreExtensionNormalize", "Success"][0] == 2
+    assert durations["DefaultBinder", "Bind", "Success"][0] == 2
+
+
+def test_the_decisions_are_the_same_whether_scores_are_noted_or_not() -> None:
+    chosen: list[list[str]] = []
+    for noted in (False, True):
+        chosen.append([])
+        run = Driven()
+        run.metrics.sampling.shares = (1.0, 1.0) if noted else (0.0, 0.0)
+        run.see(*(node(f"n{number}") for number in range(5)))
+        for number in range(12):
+            run.see(pod(f"p{number}", cpu="200m"))
+            outcome = run.attempt(f"p{number}")
+            assert isinstance(outcome, AssumedPod)
+            chosen[-1].append(outcome.pod.node_name)
+    assert chosen[0] == chosen[1]
+
+
+def test_a_tenth_of_the_attempts_is_drawn_from_the_seed() -> None:
+    def drawn(seed: int) -> list[bool]:
+        sampling = Sampling(seed, lambda: 0.0)
+        found = []
+        for _ in range(1000):
+            sampling.next()
+            found.append(sampling.plugins)
+        return found
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert 70 < sum(drawn(1)) < 130
+
+
+def test_what_the_evaluation_cache_knew_is_told_from_what_plugins_were_asked_for() -> None:
+    run = Driven()
+    run.see(node("a"), node("b"))
+    for number in range(4):
+        run.see(pod(f"p{number}", cpu="10m"))
+        run.attempt(f"p{number}")
+    nodes = shown(run.driver)["kschedd_evaluation_cache_nodes_total"]
+    # The first attempt for such pods is made without the cache; later ones ask again about the node that got a pod.
+    assert nodes["default-scheduler", "hit"] > 0
+    assert nodes["default-scheduler", "miss"] >= 2
+
+
+def test_an_error_of_volume_binding_counts_by_its_stage() -> None:
+    metrics = SchedulingMetrics(lambda: 0.0)
+    metrics.plugins_of("one").calls("VolumeBinding", "Reserve").answered(None, Status(Code.ERROR, ("no",)))
+    metrics.plugins_of("two").calls("VolumeBinding", "Reserve").answered(None, Status(Code.ERROR, ("no",)))
+    found = {family.metric.name: family.samples for family in metrics.families({}, {})}
+    assert found["scheduler_volume_scheduling_stage_error_total"] == {("assume",): 2}

@@ -10,6 +10,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
+from kschedd.scheduling.plugin_metrics import PluginMetrics
 from kschedd.scheduling.profile import enabled_filter
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Diagnosis, Verdicts, fit_error
 
@@ -29,7 +30,9 @@ def verdicts(*said: int | Status, default_status: Status | None = None, nodes: i
     """Verdicts on the first nodes n0, n1 and so on: 0 passes, another number is Coded's, a Status is Spoken's own."""
     cluster = SchedulerCache()
     cluster.load(Node.from_raw({"kind": "Node", "metadata": {"name": f"n{number}"}}) for number in range(nodes))
-    filters = tuple(enabled_filter(place, name, Coded(), True) for place, name in enumerate(("Coded", "Spoken")))
+    filters = tuple(
+        enabled_filter(place, name, Coded(), True, PluginMetrics()) for place, name in enumerate(("Coded", "Spoken"))
+    )
     failed = [PASSED if one == 0 else 0 if isinstance(one, int) else 1 for one in said]
     codes = [one if isinstance(one, int) else EXPLICIT for one in said]
     explicit_status = {row: one.by("Spoken") for row, one in enumerate(said) if isinstance(one, Status)}

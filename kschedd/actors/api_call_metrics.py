@@ -1,0 +1,69 @@
+"""What the binding actor counts of the scheduler's writes: its batches, by what they are for and what came of them.
+
+Upstream counts these where API calls are made beside attempts (gate SchedulerAsyncAPICalls), and preemptions where
+victims are evicted beside attempts (SchedulerAsyncPreemption); here both always are, and are shown where their gate is
+on. A write took as long as the request that it was part of.
+Owned by the binding actor.
+Source: Kubernetes v1.34, scheduler/framework/api_calls, scheduler/framework/preemption/preemption.go.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import Counter, Histogram, Labels, MetricFamily
+
+SUCCESS: Final = "success"
+ERROR: Final = "error"
+POD_BINDING: Final = "pod_binding"
+POD_STATUS_PATCH: Final = "pod_status_patch"
+
+
+@attrs.frozen
+class Outcomes:
+    """How many of some writes were done, and how many were refused."""
+
+    succeeded: int
+    failed: int
+
+
+class ApiCallMetrics:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._calls = Counter(catalogue.API_CALLS)
+        self._call_s = Histogram(catalogue.API_CALL_DURATION)
+        self._preemptions = Counter(catalogue.PREEMPTION_EXECUTIONS)
+        self._preemption_s = Histogram(catalogue.PREEMPTION_DURATION)
+        self._pending: dict[str, int] = {POD_BINDING: 0, POD_STATUS_PATCH: 0}
+
+    def began(self, bindings: int, patches: int) -> None:
+        """So many writes are about to be done."""
+        self._pending[POD_BINDING] += bindings
+        self._pending[POD_STATUS_PATCH] += patches
+
+    def ended(self, took_s: float, bindings: "Outcomes", patches: "Outcomes", preemptions: "Outcomes") -> None:
+        """They are done, and so are the evictions of so many preemptions."""
+        for kind, outcomes in ((POD_BINDING, bindings), (POD_STATUS_PATCH, patches)):
+            self._pending[kind] -= outcomes.succeeded + outcomes.failed
+            for result, amount in ((SUCCESS, outcomes.succeeded), (ERROR, outcomes.failed)):
+                if amount:
+                    self._calls.add(kind, result, amount=amount)
+                    self._call_s.series(kind, result).observe_many(took_s, amount)
+        for result, amount in ((SUCCESS, preemptions.succeeded), (ERROR, preemptions.failed)):
+            if amount:
+                self._preemptions.add(result, amount=amount)
+                self._preemption_s.series(result).observe_many(took_s, amount)
+
+    def families(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
+        """Those whose gate is on."""
+        found = []
+        if gates.get("SchedulerAsyncPreemption", True):
+            found += [self._preemptions.family(), self._preemption_s.family()]
+        if gates.get("SchedulerAsyncAPICalls", True):
+            pending: dict[Labels, float] = {(kind,): amount for kind, amount in self._pending.items()}
+            found += [self._calls.family(), self._call_s.family()]
+            found.append(MetricFamily(catalogue.PENDING_API_CALLS, pending))
+        return found

@@ -1,0 +1,38 @@
+"""Times of the queue's work: of handling a change of an object, and of a plugin's queueing hints.
+
+The queue is given `QueueTimes`, which has the clock, where somebody counts; otherwise it looks at none. Owned by the
+owner of the queue.
+Source: Kubernetes v1.34, scheduler/eventhandlers.go (EventHandlingLatency), backend/queue/scheduling_queue.go.
+"""
+
+from collections.abc import Callable
+
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import Histogram, HistogramSeries, MetricFamily
+
+
+class QueueTimes:
+    """See the module. `start`: seconds of a clock that only goes forward."""
+
+    def __init__(self, start: Callable[[], float]) -> None:
+        self.start = start
+        self._events = Histogram(catalogue.EVENT_DURATION)
+        self._hints = Histogram(catalogue.HINT_DURATION)
+        self._event_series: dict[str, HistogramSeries] = {}
+
+    def handled(self, event: str, began_s: float) -> float:
+        """A change that came down to this event was handled from then until now; returns now."""
+        now_s = self.start()
+        try:
+            series = self._event_series[event]
+        except KeyError:
+            series = self._event_series[event] = self._events.series(event)
+        series.observe(now_s - began_s)
+        return now_s
+
+    def hint(self, plugin: str, event: str, answer: str, began_s: float) -> None:
+        """A plugin's hint was asked about the event, and has answered."""
+        self._hints.observe(self.start() - began_s, plugin, event, answer)
+
+    def families(self) -> list[MetricFamily]:
+        return [self._events.family(), self._hints.family()]
