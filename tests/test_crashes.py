@@ -1,12 +1,12 @@
 """The daemon is killed again and again while somebody writes, somebody reads and somebody watches.
 
 After each start: every write that was answered is there, nothing that was seen is gone, and no version means something
-else than it did. KSCHEDD_CRASHES=330 has it killed so often.
+else than it did. KSCHEDD_CRASHES=330 has it killed so often at any moment; `python -m tests.bench.crashes` does it
+thousands of times.
 """
 
 import os
 import random
-import subprocess
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ import trio.lowlevel
 
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
-from tests.daemons import process
+from tests.forked_daemons import POINTS, STARTING, Daemon, Server, forked_daemons
 
-CRASHES = int(os.environ.get("KSCHEDD_CRASHES") or 4)
+CRASHES = int(os.environ.get("KSCHEDD_CRASHES") or 8)
 _OBJECTS = 8
+_PATIENCE_S = 90
 
 
 @attrs.define
@@ -87,25 +88,6 @@ async def until_lost(path: Path, work: Any) -> None:
         pass
 
 
-async def use_until_killed(
-    path: Path, daemon: "subprocess.Popen[bytes]", event_listener: EventListener, since: int, chance: random.Random
-) -> None:
-    """Everybody at work until so many writes were answered; then the daemon is killed amidst of it."""
-    enough = event_listener.answers + chance.randrange(1, 120)
-    halves = [[f"c{n}" for n in range(_OBJECTS) if n % 2 == half] for half in (0, 1)]
-    start = 1 + max(event_listener.numbers.values(), default=0)
-    async with trio.open_nursery() as nursery:
-        for names in halves:
-            nursery.start_soon(
-                until_lost, path, partial(write, event_listener=event_listener, names=names, start=start)
-            )
-        nursery.start_soon(until_lost, path, partial(ask, event_listener=event_listener, chance=chance))
-        nursery.start_soon(until_lost, path, partial(follow, event_listener=event_listener, since=since))
-        while event_listener.answers < enough:
-            await trio.lowlevel.checkpoint()
-        daemon.kill()
-
-
 async def check(path: Path, event_listener: EventListener, since: int) -> int:
     """Ask the daemon that was started after; the version that it is at."""
     async with Client.connect(path) as client:
@@ -116,30 +98,115 @@ async def check(path: Path, event_listener: EventListener, since: int) -> int:
         latest: int = found["resource_version"]
         expected = {version for version in event_listener.events if version > since}  # it ends when all have come again
         assert all(version <= latest for version in expected), "a version went back"
-        last = max((raw["metadata"]["resourceVersion"] for raw in found["items"]), key=int, default="0")
+        versions = {int(raw["metadata"]["resourceVersion"]): raw for raw in found["items"]}
+        expected |= {version for version in versions if version > since}
         again = EventListener(dict(event_listener.events))
         async with client.subscribe("objects.watch", kind="ConfigMap", since=since) as items:
-            while int(last) > max(again.events, default=0) or expected:
-                with trio.fail_after(90):
+            while expected:
+                with trio.fail_after(_PATIENCE_S):
                     item = await anext(items)
                 again.event(item)
-                expected.discard(item["resource_version"])
+                version = item["resource_version"]
+                assert item["object"] == versions.get(version, item["object"])
+                expected.discard(version)
         return latest
 
 
+@attrs.define(eq=False)
+class Run:
+    """What clients know over all daemons, of which the versions after `since` are held against the next one."""
+
+    daemons: Server
+    listener: EventListener = attrs.field(factory=EventListener)
+    since: int = 0
+    seen: int = 0  # events up to `since`
+    resumed: int = 0  # how often the events were still kept
+
+    @property
+    def path(self) -> Path:
+        return self.daemons.socket
+
+    async def round(self, chance: random.Random, point: str = "-", count: int = 0) -> None:
+        """One daemon: it is held against what was seen of those before, used, and killed."""
+        if daemon := self.daemons.start(point, count):
+            try:
+                await self.check()
+                await self.use(daemon, chance, point != "-")
+            except* Exception as errors:
+                if point == "-" or errors.subgroup((AssertionError, trio.TooSlowError)) is not None:
+                    raise
+            finally:
+                daemon.close()
+
+    async def end(self) -> None:
+        """One more daemon, which is not used."""
+        daemon = self.daemons.start()
+        assert daemon is not None
+        try:
+            await self.check()
+            # Nothing is waited for that came before, though nobody of now has seen it.
+            before = self.since
+            await self.check()
+            assert self.since == before
+        finally:
+            daemon.close()
+
+    async def check(self) -> None:
+        """Hold the daemon against what was seen; what is no longer kept of events is not asked for."""
+        try:
+            latest = await check(self.path, self.listener, self.since)
+        except* RpcError as refused:
+            if any(not isinstance(error, RpcError) or error.code != "gone" for error in refused.exceptions):
+                raise
+            latest = None
+        if latest is None:
+            async with Client.connect(self.path) as client:
+                latest = int((await client.call("daemon.info"))["resource_version"])
+        else:
+            self.resumed += 1
+        assert latest >= max(self.listener.events, default=0), "a version went back"
+        self.since = latest
+        self.seen += len(self.listener.events)
+        self.listener.events.clear()
+
+    async def use(self, daemon: Daemon, chance: random.Random, by_itself: bool) -> None:
+        """Everybody at work; the daemon is killed amidst of it, unless it ends itself."""
+        path, listener = self.path, self.listener
+        enough = listener.answers + chance.randrange(1, 25)
+        start = 1 + max(listener.numbers.values(), default=0)
+        with trio.fail_after(_PATIENCE_S):
+            async with trio.open_nursery() as clients:
+                for half in (0, 1):
+                    names = [f"c{n}" for n in range(_OBJECTS) if n % 2 == half]
+                    clients.start_soon(
+                        until_lost, path, partial(write, event_listener=listener, names=names, start=start)
+                    )
+                clients.start_soon(until_lost, path, partial(ask, event_listener=listener, chance=chance))
+                clients.start_soon(until_lost, path, partial(follow, event_listener=listener, since=self.since))
+                while not by_itself and self.listener.answers < enough:  # noqa: ASYNC110 - others count
+                    await trio.sleep(0.002)
+                if not by_itself:
+                    daemon.kill()
+
+
+def drawn(number: int, chance: random.Random) -> tuple[str, int]:
+    """The point at which a daemon ends itself, and the how manieth time."""
+    point = POINTS[number % len(POINTS)]
+    if point in STARTING.values():
+        return point, 1
+    return point, chance.randrange(1, 4 if "compact" in point or "vacuum" in point else 60)
+
+
 async def test_what_was_answered_or_seen_is_there_after_each_kill_9(tmp_path: Path) -> None:
-    event_listener = EventListener()
-    since = 0
-    for round_ in range(CRASHES):
-        chance = random.Random(round_)
-        async with process(tmp_path) as daemon:
-            if round_:
-                since = await check(tmp_path / "k.sock", event_listener, since)
-            else:
-                async with Client.connect(tmp_path / "k.sock") as client:
-                    since = (await client.call("daemon.info"))["resource_version"]
-            await use_until_killed(tmp_path / "k.sock", daemon, event_listener, since, chance)
-    async with process(tmp_path):
-        await check(tmp_path / "k.sock", event_listener, since)
-    assert event_listener.answers > CRASHES
-    assert event_listener.events
+    with forked_daemons(tmp_path) as daemons:
+        run = Run(daemons)
+        for number in range(CRASHES):
+            await run.round(random.Random(number))
+        for number in range(len(POINTS)):
+            chance = random.Random(number)
+            await run.round(chance, *drawn(number, chance))
+        await run.end()
+        assert daemons.reached() == dict.fromkeys(POINTS, 1)
+    assert run.listener.answers > CRASHES
+    assert run.seen > CRASHES
+    assert run.resumed > 0

@@ -16,12 +16,14 @@ from itertools import chain
 from tests.faults.simulation import simulate
 
 _BATCH = 20  # seeds in one piece of work
+_SHOWN = 10  # violations of a seed
 
 
 def outcome(seed: int) -> str:
     """What was wrong with this seed; "" if nothing was."""
     try:
-        return "\n".join(simulate(seed).violations)
+        wrong = simulate(seed).violations
+        return "\n".join([*wrong[:_SHOWN], *([f"and {len(wrong) - _SHOWN} more"] if len(wrong) > _SHOWN else [])])
     except Exception:  # whatever the daemon raises is a finding, too
         return traceback.format_exc()
 

@@ -188,7 +188,7 @@ class Simulation:
                 self.history.note(f"refused: {refusal}")
                 if not self._plan.flips and not (self._plan.lies and self._ever_lost):
                     self._found.append(f"refused without a cause: {refusal}")
-                if drop_damaged or not isinstance(refusal, JournalDamaged):
+                if drop_damaged or self._world.ending or not isinstance(refusal, JournalDamaged):
                     self._ended = True
                     self._world.ending = True
                     return

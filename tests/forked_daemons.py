@@ -1,0 +1,252 @@
+"""Daemons for tests that kill them: a process that has imported everything, and read the configuration, forks each.
+
+So a start takes about 0.05 s of CPU instead of 2. A daemon can be told to end itself at a named point of the journal's
+work (POINTS). Its journal is compacted after 60 writes, so that this is hit too.
+"""
+
+import importlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.garbage_collection import freeze_gc
+from kschedd.store.disk import RealDisk
+
+#: What a daemon does when it ends itself: in the middle of what, and before or after it.
+POINTS = (
+    "before-insert",
+    "before-commit",
+    "after-commit",
+    "before-head",
+    "within-head",
+    "after-head",
+    "before-compaction",
+    "within-compaction",
+    "after-compaction",
+    "before-vacuum",
+    "after-vacuum",
+    "opening",
+    "loading",
+)
+STARTING = {"PRAGMA journal_mode=WAL": "opening", "SELECT * FROM events ORDER BY version": "loading"}
+_WRITES = 60  # after which the journal is compacted
+_REACHED = "reached"  # the file in which a daemon notes the point at which it ends itself
+
+
+# --- the process that forks daemons, seen from the clients' ------------------------------------------------------
+
+
+@attrs.frozen
+class Daemon:
+    """A descriptor of its process, so that nothing else of the same number is ever killed."""
+
+    process: int
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.process, signal.SIGKILL)
+
+    def close(self) -> None:
+        self.kill()
+        os.close(self.process)
+
+
+@attrs.frozen(eq=False)
+class Server:
+    where: Path  # the state directory, the socket and the log of all daemons
+    _process: "subprocess.Popen[str]"
+
+    @property
+    def socket(self) -> Path:
+        return self.where / "k.sock"
+
+    def start(self, point: str = "-", count: int = 0) -> Daemon | None:
+        """A daemon that serves, and ends itself when it comes to the point so many times; None if it has done so."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{point} {count}\n")
+        self._process.stdin.flush()
+        pid, word = self._process.stdout.readline().split()
+        if word != "serves":
+            assert point != "-", (self.where / "log").read_text()
+            return None
+        with suppress(ProcessLookupError):
+            return Daemon(os.pidfd_open(int(pid)))
+        return None
+
+    def reached(self) -> Counter[str]:
+        """How often a daemon has ended itself, by point."""
+        noted = self.where / _REACHED
+        return Counter(noted.read_text().split() if noted.exists() else ())
+
+
+@contextmanager
+def forked_daemons(where: Path) -> Iterator[Server]:
+    command = [sys.executable, "-m", "tests.forked_daemons", str(where)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
+    ) as process:
+        yield Server(where, process)  # its input ends then, and the process with it
+
+
+# --- in the daemon's process -------------------------------------------------------------------------------------
+
+
+@attrs.define(eq=False)
+class KillingDatabase:
+    """A database whose process ends itself at a point."""
+
+    _db: Any
+    _at: "Callable[[str], None]"
+    _compacting: bool = False
+
+    @property
+    def in_transaction(self) -> bool:
+        return bool(self._db.in_transaction)
+
+    def execute(self, sql: str, *parameters: Any) -> Any:
+        if sql in STARTING:
+            self._at(STARTING[sql])
+        if sql.startswith("PRAGMA synchronous=NORMAL"):
+            self._compacting = True
+        elif sql.startswith("PRAGMA synchronous=FULL"):
+            self._compacting = False
+        commit, deletes = sql == "COMMIT", sql.startswith("DELETE FROM events WHERE version <=")
+        if commit:
+            self._at("before-compaction" if self._compacting else "before-commit")
+        if deletes:
+            self._at("within-compaction")
+        done = self._db.execute(sql, *parameters)
+        if commit:
+            self._at("after-compaction" if self._compacting else "after-commit")
+        return done
+
+    def executemany(self, sql: str, rows: Any) -> Any:
+        if sql.startswith("INSERT INTO events"):
+            self._at("before-insert")
+        return self._db.executemany(sql, rows)
+
+    def executescript(self, sql: str) -> Any:
+        vacuum = "vacuum" in sql
+        if vacuum:
+            self._at("before-vacuum")
+        done = self._db.executescript(sql)
+        if vacuum:
+            self._at("after-vacuum")
+        return done
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def install(point: str, count: int, note: Path) -> None:
+    """In the daemon's process: end it the `count`-th time that it comes to the point, and note that."""
+    left = count
+    connect, pwrite = RealDisk.connect, RealDisk.pwrite
+
+    def at(here: str) -> None:
+        nonlocal left
+        if here == point:
+            left -= 1
+            if left == 0:
+                with note.open("a", encoding="utf-8") as reached:
+                    reached.write(f"{point}\n")
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def killing_pwrite(self: RealDisk, descriptor: int, data: bytes, offset: int) -> int:
+        at("before-head")
+        if point == "within-head" and left == 1:
+            pwrite(self, descriptor, data[:40], offset)
+        at("within-head")
+        written = pwrite(self, descriptor, data, offset)
+        at("after-head")
+        return written
+
+    def killing_connect(self: RealDisk, path: Path) -> Any:
+        return KillingDatabase(connect(self, path), at)
+
+    RealDisk.connect, RealDisk.pwrite = killing_connect, killing_pwrite  # type: ignore[method-assign]
+
+
+# --- the process that forks daemons ------------------------------------------------------------------------------
+
+
+def serve_forks(where: Path) -> None:
+    """For each line "POINT COUNT": fork a daemon; its pid on a line once it "serves", or has "ended" before.
+
+    Ends with its input, and the last daemon with it.
+    """
+    from kschedd import daemon
+
+    daemon.cluster_actors.__wrapped__.__kwdefaults__["compact_after"] = _WRITES  # type: ignore[attr-defined]
+    read = daemon.read_options(daemon.DaemonOptions(socket=Path(), seed=1))
+    daemon.read_options = lambda options: read
+    import_what_a_daemon_imports(daemon)
+    freeze_gc()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the killed ones
+    pid = 0
+    for line in sys.stdin:
+        point, count = line.split()
+        ready, told = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(ready)
+            install(point, int(count), where / _REACHED)
+            run_one(daemon, where, lambda told=told: os.write(told, b"serves"))
+        os.close(told)
+        word = os.read(ready, 10)
+        os.close(ready)
+        print(pid, "serves" if word else "ended", flush=True)
+    if pid:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def import_what_a_daemon_imports(daemon: Any) -> None:
+    """Not before it serves: found out by one that does. This process must not run one itself, since a fork has only
+    one of its threads."""
+    there, told = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with tempfile.TemporaryDirectory() as where:
+
+            def serves() -> None:
+                os.write(told, " ".join(sys.modules).encode())
+                shutil.rmtree(where)
+                os._exit(0)
+
+            run_one(daemon, Path(where), serves)
+    os.close(told)
+    with os.fdopen(there, encoding="utf-8") as names:
+        for name in names.read().split():
+            if name not in sys.modules and not name.startswith("__"):
+                importlib.import_module(name)
+    os.waitpid(pid, 0)
+
+
+def run_one(daemon: Any, where: Path, serves: "Callable[[], object]") -> None:
+    class Status:
+        def started(self, path: Path) -> None:
+            serves()
+
+    log = os.open(where / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    options = daemon.DaemonOptions(socket=where / "k.sock", state_dir=where / "state", seed=1, log_level="error")
+    os._exit(trio.run(partial(daemon.run_daemon, options, task_status=Status())))
+
+
+if __name__ == "__main__":
+    serve_forks(Path(sys.argv[1]))
