@@ -367,12 +367,13 @@ class _Connection:
                     pass  # who does not read is not told
                 except Exception as bug:
                     self._log.error("http.handler_bug", target=_shown(request.target), exc_info=bug)
-            if whole or self._streaming.cancelled_caught:
-                whole = not self._streaming.cancelled_caught
-                await sender.end()
+            told_to_end = self._streaming.cancelled_caught
             self._streaming = None
             nursery.cancel_scope.cancel()
-        return keep and whole
+        # Not in the nursery: a client that is gone by now raises what `run` expects, and no group of it.
+        if whole or told_to_end:
+            await sender.end()
+        return keep and whole and not told_to_end
 
     async def _listen(self, scope: trio.CancelScope) -> None:
         """While a body is sent: a client that closes is gone. What it sends ahead is kept, up to one large request."""

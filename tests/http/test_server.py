@@ -228,6 +228,26 @@ async def test_who_goes_away_ends_what_is_sent() -> None:
             await ended.wait()
 
 
+async def test_who_goes_away_as_what_is_sent_ends_ends_only_that_connection() -> None:
+    ending = trio.Event()
+
+    async def stream(send: Send) -> None:
+        await send(b"one")
+        await client.receive_stream.aclose()  # so that the last chunk cannot be sent
+        ending.set()
+
+    async with serving(streaming(stream)) as fixture:
+        client = await fixture.connect()
+        await client.send_all(GET)
+        with trio.fail_after(90):
+            await ending.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert fixture.server.connections == 0
+        another = await fixture.connect()
+        await another.send_all(b"nonsense\r\n\r\n")
+        assert b"HTTP/1.1 400" in await answer(another, b"400")
+
+
 async def test_who_reads_nothing_is_dropped(autojump_clock: trio.testing.MockClock) -> None:
     """A stream that blocks for as long as its limit says."""
 
