@@ -204,7 +204,7 @@ def serve_forks(where: Path) -> None:
         if pid == 0:
             os.close(ready)
             install(point, int(count), where / _REACHED)
-            run_one(daemon, where, lambda told=told: os.write(told, b"serves"))
+            run_one(daemon, where, partial(os.write, told, b"serves"))
         os.close(told)
         word = os.read(ready, 10)
         os.close(ready)

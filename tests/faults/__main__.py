@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import chain
 
+from kschedd.garbage_collection import freeze_gc
 from tests.faults.simulation import simulate
 
 _BATCH = 20  # seeds in one piece of work
@@ -35,7 +36,7 @@ def outcomes(seeds: range) -> list[tuple[int, str]]:
 def run(seeds: range, jobs: int) -> Iterator[tuple[int, str]]:
     """Each seed and what was wrong with it, in order."""
     batches = [seeds[start : start + _BATCH] for start in range(0, len(seeds), _BATCH)]
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=freeze_gc) as pool:
         yield from chain.from_iterable(pool.map(outcomes, batches))
 
 

@@ -20,12 +20,12 @@ from tests.faults.history import RESUMED, REWOUND, Change, Era, History, Key, Op
 
 DELETED = "DELETED"
 # Codes of refusals that say nothing of whether the write happened.
-UNKNOWN = frozenset({"connection_lost", "shutting_down", "internal", "too_slow"})
+UNKNOWN = frozenset({"connection_lost", "shutting_down", "too_slow"})
 
 
 def violations(history: History) -> list[str]:
     """What must not be, in words; empty if all is well."""
-    found: list[str] = []
+    found = [*history.faults]
     before: _Order | None = None
     earlier: list[Operation] = []
     for number, era in enumerate(history.eras):
@@ -41,6 +41,8 @@ def violations(history: History) -> list[str]:
         found += order.writes(written, partial(_came_back, history))
         for operation in operations:
             found += order.operation(operation, known.before(operation.began))
+            if operation.refused == "internal":
+                found.append(f"a fault of the daemon's own: {operation}")
         if before is not None:
             found += before.followed_by(era, earlier)
         before, earlier = order, operations

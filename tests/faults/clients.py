@@ -16,12 +16,14 @@ from kschedd.rpc.client import Client, Subscription
 from kschedd.rpc.errors import ConnectionLostError, RpcError
 from tests.faults.fake_network import Network
 from tests.faults.history import Change, History, Key, Operation, Seen, Stream
+from tests.faults.http_client import HttpClient, HttpSubscription
 from tests.store.manifests import config_map, node, pod
 
 NAMES = tuple(f"c{number}" for number in range(5))
 KINDS = ("ConfigMap", "Pod", "Node")
 LOST = "connection_lost"
 _REFUSED_BY_JOURNAL_S = 0.5
+AnyClient = Client | HttpClient
 
 
 @attrs.define(eq=False)
@@ -31,6 +33,7 @@ class World:
     network: Network
     history: History
     chance: random.Random
+    http: Network  # the port of Kubernetes' REST API
     ending: bool = False  # no writer begins anything any more
     working: int = 0  # writers that have not ended
     _written: int = 0
@@ -40,9 +43,16 @@ class World:
         return str(self._written)
 
     @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Client]:
-        async with Client.over(await self.network.dial(), "the simulated daemon") as client:
-            yield client
+    async def connection(self, http: bool = False) -> AsyncIterator[AnyClient]:
+        if http:
+            stream = await self.http.dial()
+            try:
+                yield HttpClient(stream)
+            finally:
+                stream.close()
+        else:
+            async with Client.over(await self.network.dial(), "the simulated daemon") as client:
+                yield client
 
 
 def seen_in(raw: Mapping[str, Any]) -> Seen:
@@ -53,11 +63,11 @@ def seen_in(raw: Mapping[str, Any]) -> Seen:
     return Seen(key, int(meta["resourceVersion"]), value, node_name)
 
 
-async def again_and_again(world: World, use: Callable[[Client], Awaitable[None]]) -> None:
+async def again_and_again(world: World, use: Callable[[AnyClient], Awaitable[None]], http: bool) -> None:
     """Use one connection after the other, until the simulation ends."""
     while not world.ending:
         try:
-            async with world.connection() as client:
+            async with world.connection(http) as client:
                 await use(client)
         except* (ConnectionLostError, RpcError):
             await trio.sleep(0.05)
@@ -69,13 +79,14 @@ class Writer:
 
     name: str
     world: World
+    http: bool = False
 
     async def run(self) -> None:
         self.world.working += 1
-        await again_and_again(self.world, self._use)
+        await again_and_again(self.world, self._use, self.http)
         self.world.working -= 1
 
-    async def _use(self, client: Client) -> None:
+    async def _use(self, client: AnyClient) -> None:
         chance = self.world.chance
         while not self.world.ending:
             if chance.random() < 0.03:
@@ -83,12 +94,12 @@ class Writer:
             await self._step(client)
             await trio.sleep(chance.choice((0.0, 0.001, 0.05)) * chance.random())
 
-    async def _die(self, client: Client) -> None:
+    async def _die(self, client: AnyClient) -> None:
         """Ask, and be gone before the answer is there."""
         with trio.move_on_after(0.005 * self.world.chance.random()):
             await self._step(client)
 
-    async def _step(self, client: Client) -> None:
+    async def _step(self, client: AnyClient) -> None:
         chance, name = self.world.chance, self.world.chance.choice(NAMES)
         key = ("ConfigMap", "default", name)
         value = self.world.value()
@@ -127,7 +138,7 @@ class Writer:
 
     async def call(
         self,
-        client: Client,
+        client: AnyClient,
         what: str,
         method: str,
         key: Key,
@@ -170,20 +181,21 @@ class Watcher:
     world: World
     kind: str = ""
     slow: bool = False
+    http: bool = False
     version: int | None = None  # seen up to here
     epoch: str = ""
     era: int = 0
     stuck: str = ""  # why it cannot go on from there
 
     async def run(self) -> None:
-        await again_and_again(self.world, self._use)
+        await again_and_again(self.world, self._use, self.http)
 
-    async def _use(self, client: Client) -> None:
+    async def _use(self, client: AnyClient) -> None:
         history = self.world.history
         if self.era != history.era:
             self.version, self.era = history.eras[-1].base, history.era
         since = self.version
-        kind = self.kind or None
+        kind: Any = self.kind or None
         try:
             buffer = 4 if self.slow else 10_000
             async with client.subscribe("objects.watch", kind=kind, since=since, buffer=buffer) as items:
@@ -197,7 +209,7 @@ class Watcher:
                 self.version = None
             raise
 
-    async def _follow(self, items: Subscription, stream: Stream) -> None:
+    async def _follow(self, items: Subscription | HttpSubscription, stream: Stream) -> None:
         chance = self.world.chance
         async for item in items:
             if item["object"]["kind"] != "Event":

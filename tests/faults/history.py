@@ -84,6 +84,7 @@ class History:
     streams: list[Stream] = attrs.field(factory=list)
     eras: list[Era] = attrs.field(factory=lambda: [Era()])
     starts: list[int] = attrs.field(factory=list)  # when a daemon began to serve
+    faults: list[str] = attrs.field(factory=list)  # what no answer may be, in words
     notes: list[str] = attrs.field(factory=list)  # what was done to the daemon, for the reader
     _at: int = 0
 

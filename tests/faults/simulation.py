@@ -22,29 +22,37 @@ import trio
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
+from kschedd.apiserver.access import Access
+from kschedd.apiserver.face import ApiFace
+from kschedd.apiserver.services import FaceServices
 from kschedd.config.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
+from kschedd.http.server import HttpServer
 from kschedd.rpc.errors import ConnectionLostError, RpcError
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
+from kschedd.rpc.session import SessionLimits
 from kschedd.rpc.table import method_table
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.journal import Journal
 from kschedd.store.journal_format import JournalDamaged, JournalError
+from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.threads import use_threads
 from tests.faults.checker import violations
 from tests.faults.clients import KINDS, Watcher, World, Writer, be_rude, seen_in
 from tests.faults.fake_disk import FakeDisk
 from tests.faults.fake_network import Network
 from tests.faults.history import RESUMED, REWOUND, SALVAGED, Era, History, Key, Seen
+from tests.faults.operators import operate
 from tests.faults.virtual import VirtualThreads, run_from_seed
 from tests.store.manifests import node
 
 JOURNAL = Path("/state/journal.db")
 _CONFIG = default_config()
+_ANYBODY = Access()
 _EPOCH_S = 1_700_000_000.0
 _PATIENCE_S = 900.0  # virtual; for what must come in the end
 
@@ -58,15 +66,21 @@ class Plan:
     compact_after: int
     lies: bool  # the disk says that it has flushed what it has not
     flips: bool  # bits of files change
+    http: bool  # Kubernetes' REST API is served too, and used
+    operated: bool  # somebody changes the configuration, cordons nodes, moves pods, copies all
+    unread: int  # bytes that may wait for a client to read them
 
     @classmethod
-    def drawn(cls, chance: random.Random) -> "Plan":
+    def drawn(cls, seed: int, chance: random.Random) -> "Plan":
         return cls(
             lives=chance.choice((1, 2, 2, 3, 4)),
             with_controllers=chance.random() < 0.15,
             compact_after=chance.choice((15, 60, 100_000)),
             lies=chance.random() < 0.1,
             flips=chance.random() < 0.15,
+            http=random.Random(f"http {seed}").random() < 0.4,
+            operated=random.Random(f"operated {seed}").random() < 0.3,
+            unread=2000 if random.Random(f"unread {seed}").random() < 0.3 else SessionLimits().held,
         )
 
 
@@ -136,16 +150,17 @@ class Simulation:
     _world: World = attrs.field(init=False)
     _auditor: Watcher = attrs.field(init=False)
     _found: list[str] = attrs.field(factory=list)
-    _power_lost: bool = False  # before this life
+    _power_lost: bool = False  # since the last life that came to serve
     _ever_lost: bool = False
     _ended: bool = False  # nothing can be recovered from the disk
 
     def __attrs_post_init__(self) -> None:
         self._chance = random.Random(self.seed)
-        self._plan = Plan.drawn(self._chance)
+        self._plan = Plan.drawn(self.seed, self._chance)
         self.disk = FakeDisk(random.Random(f"disk {self.seed}"))
         network = Network(random.Random(f"network {self.seed}"))
-        self._world = World(network, self.history, random.Random(f"clients {self.seed}"))
+        http = Network(random.Random(f"http network {self.seed}"))
+        self._world = World(network, self.history, random.Random(f"clients {self.seed}"), http)
         self._auditor = Watcher("auditor", self._world, version=0)
 
     async def run(self) -> list[str]:
@@ -158,9 +173,16 @@ class Simulation:
             watching.start_soon(Watcher("watcher", world, "ConfigMap").run)
             watching.start_soon(Watcher("slow watcher", world, "ConfigMap", slow=True).run)
             watching.start_soon(Watcher("pod watcher", world, "Pod").run)
+            if self._plan.http:
+                watching.start_soon(Watcher("HTTP watcher", world, "ConfigMap", http=True).run)
+                watching.start_soon(Watcher("slow HTTP watcher", world, "Pod", slow=True, http=True).run)
             async with trio.open_nursery() as clients:
                 for number in range(3):
                     clients.start_soon(Writer(f"writer {number}", world).run)
+                if self._plan.http:
+                    clients.start_soon(Writer("HTTP writer", world, http=True).run)
+                if self._plan.operated:
+                    clients.start_soon(operate, world)
                 clients.start_soon(be_rude, world)
                 for life in range(self._plan.lives):
                     last = life == self._plan.lives - 1
@@ -200,6 +222,7 @@ class Simulation:
             def killed() -> None:
                 self.history.note("killed")
                 self._world.network.cut()
+                self._world.http.cut()
                 process.cancel_scope.cancel()
 
             self.disk.on_kill = killed
@@ -239,9 +262,11 @@ class Simulation:
         await self._begin_era(cluster, dropped)
         daemon = DaemonState("0", "the simulated daemon", cluster.clock.now(), pid=1, machine_s=trio.current_time)
         identity = {"server": "kschedd", "version": "0", "pid": 1, "epoch": cluster.epoch}
-        server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity)
+        terms = SessionLimits(held=self._plan.unread)
+        server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity, terms=terms)
         async with trio.open_nursery() as serving:
             await serving.start(server.serve, [self._world.network.listen()])
+            face = await self._serve_http(cluster, serving) if self._plan.http else None
             self.history.note("serves")
             self.history.starts.append(self.history.now())
             async with trio.open_nursery() as beside:
@@ -257,9 +282,22 @@ class Simulation:
             elif self._chance.random() < 0.8:
                 self.disk.kill()
             server.shut_down(0.1)
-            while server.clients:  # noqa: ASYNC110 - as the daemon does
-                await trio.sleep(0.01)
+            if face is not None:
+                face.shut_down(0.1)
+            with trio.move_on_after(_PATIENCE_S) as ending:
+                while server.clients:  # noqa: ASYNC110 - as the daemon does
+                    await trio.sleep(0.01)
+            if ending.cancelled_caught:
+                raise Stuck("it is to stop, and clients are there still")
             serving.cancel_scope.cancel()
+
+    async def _serve_http(self, cluster: LiveCluster, serving: trio.Nursery) -> HttpServer:
+        face = ApiFace(FaceServices(cluster), _ANYBODY, "0", SERVICE_RANGE)
+        server = HttpServer(face, explain=face.explain)
+        await face.register()
+        await serving.start(face.follow)
+        await serving.start(server.serve, [self._world.http.listen()])
+        return server
 
     async def _be_faulty(self) -> None:
         disk, chance = self.disk, self._chance
@@ -283,10 +321,11 @@ class Simulation:
                 disk.error, disk.capacity, disk.short_writes = 0, None, 0.0
 
     def _between_lives(self) -> None:
-        self._power_lost = self._chance.random() < 0.5
-        self._ever_lost = self._ever_lost or self._power_lost
-        self.history.note(f"the next one; power lost: {self._power_lost}")
-        self.disk.restart(power_lost=self._power_lost)
+        lost = self._chance.random() < 0.5
+        self._power_lost = self._power_lost or lost
+        self._ever_lost = self._ever_lost or lost
+        self.history.note(f"the next one; power lost: {lost}")
+        self.disk.restart(power_lost=lost)
         if self._plan.flips and self._chance.random() < 0.5:
             self.history.note(f"flipped: {self.disk.flip_bit()}")
 
@@ -366,6 +405,9 @@ class Simulation:
 
     async def _all_placed(self, operator: Writer) -> bool:
         async with self._world.connection() as client:
+            if self._plan.operated:
+                for number in (0, 1):
+                    await client.call("nodes.uncordon", name=f"n{number}")
             pods = await operator.call(client, "list", "objects.list", ("Pod", "", ""), kind="Pod")
         return not pods.refused and all(pod.node for pod in pods.seen)
 
