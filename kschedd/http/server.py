@@ -66,22 +66,28 @@ class HttpLimits:
 
 
 class BodySender:
-    """Sends the pieces of a body. The first takes the head with it."""
+    """Sends the pieces of a body. The first takes the head with it.
+
+    `midway`: part of a chunk may have been sent and the rest has not, so that no other chunk can follow.
+    """
 
     def __init__(self, connection: "_Connection", head: bytes) -> None:
         self._connection = connection
         self._head = head
         self._descriptor = connection.descriptor
+        self.midway = False
 
     async def __call__(self, piece: bytes) -> None:
         """Send a piece. Raises trio.TooSlowError where the client takes nothing for too long."""
         if piece or self._head:
             head, self._head = self._head, b""
-            await self._connection.send(head + chunk(piece) if piece else head)
+            await self.framed(head + chunk(piece) if piece else head)
 
     async def framed(self, data: bytes) -> None:
         """The same for bytes that are chunks already, or what is left of one."""
+        self.midway = True
         await self._connection.send(data)
+        self.midway = False
 
     def write_now(self, framed: bytes) -> int:
         """Write as much of a chunk as the connection takes without waiting; how many bytes that was.
@@ -91,7 +97,9 @@ class BodySender:
         if self._head or self._descriptor < 0:
             return 0
         try:
-            return os.write(self._descriptor, framed)
+            written = os.write(self._descriptor, framed)
+            self.midway = 0 < written < len(framed)
+            return written
         except OSError:  # it takes nothing now; or the client is gone, which sending finds out
             return 0
 
@@ -371,7 +379,7 @@ class _Connection:
             self._streaming = None
             nursery.cancel_scope.cancel()
         # Not in the nursery: a client that is gone by now raises what `run` expects, and no group of it.
-        if whole or told_to_end:
+        if whole or (told_to_end and not sender.midway):
             await sender.end()
         return keep and whole and not told_to_end
 

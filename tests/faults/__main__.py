@@ -60,7 +60,7 @@ def main() -> int:
             print(f"seed {seed}:\n{wrong}\nto see it again: python -m tests.faults --seed {seed}", flush=True)
             if not options.go_on:
                 return 1
-        if number % 500 == 0:
+        if number % 100 == 0:
             print(f"{number} seeds, {failed} failed, {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     print(f"{number} seeds, {failed} failed, {time.monotonic() - began:.0f} s")
     return 1 if failed else 0

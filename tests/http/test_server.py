@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import attrs
 import pytest
@@ -13,21 +14,26 @@ from kschedd.http.server import Handler, HttpLimits, HttpResponse, HttpServer, P
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 ClientStream = trio.StapledStream[MemorySendStream, MemoryReceiveStream]
+ServerStream = trio.StapledStream[Any, MemoryReceiveStream]
 
 
-class MemoryListener(trio.abc.Listener[ClientStream]):
+class MemoryListener(trio.abc.Listener[ServerStream]):
     """A listener whose clients are in this process."""
 
     def __init__(self) -> None:
-        self._send, self._receive = trio.open_memory_channel[ClientStream](10)
+        self._send, self._receive = trio.open_memory_channel[ServerStream](10)
 
     async def connect(self) -> ClientStream:
         there, here = memory_stream_one_way_pair()
         back, answers = memory_stream_one_way_pair()
-        await self._send.send(trio.StapledStream(back, here))
+        await self.take(trio.StapledStream(back, here))
         return trio.StapledStream(there, answers)
 
-    async def accept(self) -> ClientStream:
+    async def take(self, stream: ServerStream) -> None:
+        """Another client of the server."""
+        await self._send.send(stream)
+
+    async def accept(self) -> ServerStream:
         return await self._receive.receive()
 
     async def aclose(self) -> None:
@@ -261,7 +267,7 @@ async def test_who_reads_nothing_is_dropped(autojump_clock: trio.testing.MockClo
         there, here = memory_stream_one_way_pair()
         back, answers = memory_stream_one_way_pair()
         back.send_all_hook = stuck
-        await fixture.listener._send.send(trio.StapledStream(back, here))
+        await fixture.listener.take(trio.StapledStream(back, here))
         await there.send_all(GET)
         assert await answers.receive_some() is not None
         await trio.testing.wait_all_tasks_blocked()
@@ -305,6 +311,47 @@ async def test_shut_down_ends_streams_in_order_and_takes_nothing_new(autojump_cl
         assert (await answer_until_closed(client)).endswith(b"0\r\n\r\n")
         with trio.fail_after(90):
             await fixture.server.ended.wait()
+
+
+@attrs.define(eq=False)
+class StuckSendStream(trio.abc.SendStream):
+    """Takes a part of what has `at` in it, and then nothing more of it."""
+
+    at: bytes
+    taken: bytearray = attrs.field(factory=bytearray)
+    stuck: trio.Event = attrs.field(factory=trio.Event)
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.at in bytes(data):
+            self.taken += bytes(data[:4])
+            self.stuck.set()
+            await trio.sleep_forever()
+        self.taken += data
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_shut_down_within_a_chunk_sends_nothing_into_it(autojump_clock: trio.testing.MockClock) -> None:
+    """A client that reads slowly would take the end of the body for a part of the chunk."""
+
+    async def stream(send: Send) -> None:
+        await send(b"one")
+        await send(b"two")
+
+    async with serving(streaming(stream)) as fixture:
+        there, here = memory_stream_one_way_pair()
+        back = StuckSendStream(b"two")
+        await fixture.listener.take(trio.StapledStream(back, here))
+        await there.send_all(GET)
+        await back.stuck.wait()
+        fixture.server.shut_down(2)
+        await fixture.server.ended.wait()
+        assert back.taken.endswith(b"3\r\none\r\n3\r\nt")
 
 
 async def test_a_client_that_waits_for_continue_gets_it() -> None:
