@@ -42,7 +42,8 @@ def answer(named: Mapping[str, Any]) -> Any:
         dump = read_dump(named["origin"], LoadOptions(profiles=config.scheduler_names), stdin=sys.stdin.buffer)
     if not dump.count:
         raise EmptyDumpError("; ".join(dump.errors) or "there are no objects in it")
-    cluster = VirtualCluster(config, start_s=dump.taken_at, controlled=True)
+    goes_on = not versions or bool(named["manifests"])  # otherwise each pod is decided about as the cluster stands
+    cluster = VirtualCluster(config, start_s=dump.taken_at, controlled=goes_on)
     taken = run_steps(take_dump(cluster.engine.store, dump))
     cluster.engine.driver.attempts_allowed = 0  # what is pending in the dump stays so until it is decided about
     cluster.engine.run_until_idle()

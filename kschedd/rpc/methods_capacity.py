@@ -20,7 +20,7 @@ from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
 from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, fit_count, nodes_needed, pod_of, uids_of
 from kschedd.simulate.comparison import OnResult, Side, SideOutcome, compare
 from kschedd.simulate.engine import Engine
-from kschedd.simulate.standing_pods import judge_standing
+from kschedd.simulate.standing_pods import judge_standing, standing_pods
 from kschedd.simulate.upgrade import Judge, PodOutcomes, compare_versions
 from kschedd.simulate.versions import config_by
 
@@ -245,13 +245,16 @@ def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
     """Decides about each pod of the cluster by itself."""
     config, machine = engine.machine.config, engine.machine
     machine.choose = by_name
-    pods = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
+    listed = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
+    standing = standing_pods(listed)
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
         engine.driver.reconfigure(config_by(engine, config, version))
-        some = None if keys is None else frozenset(keys)
-        wanted = pods if some is None else [pod for pod in pods if pod.key in some]
-        return judge_standing(machine, wanted, given_up.check)
+        if keys is not None:
+            some = frozenset(keys)
+            return judge_standing(machine, [each for each in standing if each.pod.key in some], given_up.check)
+        outcomes = judge_standing(machine, standing, given_up.check)
+        return {pod.key: outcomes[pod.key] for pod in listed if pod.key in outcomes}
 
     return judge
 

@@ -4,7 +4,7 @@ Among nodes that are equally good the first by name is taken, so that a differen
 of their decisions. Nothing of an attempt stays: the cluster is afterwards as it was.
 """
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import attrs
 
@@ -19,30 +19,48 @@ Gates = Mapping[str, Callable[[Pod], Status | None]]
 """PreEnqueue plugins of a profile."""
 
 
+@attrs.frozen(eq=False)
+class StandingPod:
+    """A pod of the cluster. `pending`: as it was before it had a node."""
+
+    pod: Pod
+    pending: Pod
+    alike: Hashable
+    """The same for pods that fare the same, one on the node of the other; None for one that is like no other."""
+
+
+def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
+    """Those of them that may be scheduled, to be judged, as often as one likes.
+
+    Alike pods one after the other: what is known of the nodes for one of them holds for the next but on two nodes.
+    """
+    decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
+    decided.sort(key=lambda pod: (pod.signature.id, pod.node_name))
+    return [StandingPod(pod, unassigned(pod), _alike(pod)) for pod in decided]
+
+
 def judge_standing(
-    machine: SchedulingMachine, pods: Collection[Pod], check: Callable[[], None] = lambda: None
+    machine: SchedulingMachine, pods: Iterable[StandingPod], check: Callable[[], None] = lambda: None
 ) -> dict[str, PodOutcome]:
     """The outcome of each pod that a profile is there for, by its key. `check` may raise to give it up."""
     cluster, gates = machine.cluster, machine.pre_enqueue()
-    decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
-    decided = [pod for pod in decided if machine.responsible(pod.scheduler_name)]
     known: dict[Hashable, PodOutcome] = {}
     outcomes: dict[str, PodOutcome] = {}
-    # Alike pods one after the other: what is known of the nodes for one of them holds for the next but on two nodes.
-    for pod in sorted(decided, key=lambda pod: (pod.signature.id, pod.node_name)):
-        alike = _alike(pod)
+    for standing in pods:
+        pod, alike = standing.pod, standing.alike
+        if not machine.responsible(pod.scheduler_name):
+            continue
         outcome = None if alike is None else known.get(alike)
         if outcome is None:
             check()
-            outcome = _without(machine, cluster.pod(pod.uid), pod, gates[pod.scheduler_name])
+            outcome = _without(machine, cluster.pod(pod.uid), standing.pending, gates[pod.scheduler_name])
             if alike is not None:
                 known[alike] = outcome
         outcomes[pod.key] = outcome
-    return {pod.key: outcomes[pod.key] for pod in decided}
+    return outcomes
 
 
 def _alike(pod: Pod) -> Hashable:
-    """The same for pods that fare the same, one on the node of the other; None for one that is like no other."""
     spec = pod.pod_spec
     if spec.volumes or spec.resource_claims or not pod.node_name or pod.status.get("resize"):
         return None
@@ -50,12 +68,12 @@ def _alike(pod: Pod) -> Hashable:
 
 
 def _without(machine: SchedulingMachine, there: Pod | None, pod: Pod, gates: Gates) -> PodOutcome:
-    """The outcome with the pod off its node."""
+    """The outcome of the pod with what is `there` of it off its node."""
     if there is None:
-        return _outcome(machine, unassigned(pod), gates)
+        return _outcome(machine, pod, gates)
     machine.cluster.remove(there)
     try:
-        return _outcome(machine, unassigned(pod), gates)
+        return _outcome(machine, pod, gates)
     finally:
         machine.cluster.put(there)
 

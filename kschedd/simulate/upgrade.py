@@ -1,11 +1,11 @@
 """What another version of Kubernetes would decide, pod by pod, and which of its rules makes the difference.
 
-A `Judge` decides about all pods by the rules of a version. Which rule a difference comes from is found by trying: the
-older version is given the rules of the newer one, half of them at a time, and a half under which every pod fares as
-before is left out; what remains are rules that change something by themselves. A pod whose outcome no single rule
-explains differs through several together: which, is found by giving the older version all rules of the newer one and
-taking them away again, more and more, as long as the outcome stays. (Two rules of one half that undo each other for
-every pod go unnoticed.)
+A `Judge` decides about all pods by the rules of a version. Which rule a difference comes from is found by trying on the
+pods that differ: the older version is given the rules of the newer one, those that matter most often one by one, all
+others at once; then half of these, and so on, on the pods that fared otherwise under them. What remains are rules that
+change something by themselves. A pod whose outcome no single rule explains differs through several together: which, is
+found by giving the older version all rules of the newer one and taking them away again, more and more, as long as the
+outcome stays. (Two rules that undo each other for a pod are not found to matter for it.)
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ Judge = Callable[[KubernetesVersion, Collection[str] | None], PodOutcomes]
 """By the pod's key, in the order of the attempts. With a collection of keys the others may be left out."""
 
 
-_SAMPLE: Final = 200  # pods of which one that fares otherwise is enough to look closer
+_OFTEN: Final = ("untolerated_taints_unnamed", "balance_before_and_after")  # the rules that most differences come from
 _MOST_SETS: Final = 4  # of rules that only matter together
 
 
@@ -42,7 +42,7 @@ def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -
     differing = [key for key in keys if first.get(key) != second.get(key)]
     rules = _different_rules(a, b)
     alone = _active(judge, a, b, first, differing, rules) if differing else {}
-    blamed = {key: _responsible(key, first, second, alone) for key in differing}
+    blamed = {key: _responsible(key, second, alone) for key in differing}
     jointly = _jointly(judge, a, b, second, [key for key in differing if not blamed[key]], rules)
     told = [
         _told(key, first.get(key), second.get(key), blamed[key] or jointly.get(key, []), together=not blamed[key])
@@ -74,24 +74,34 @@ def _active(
     keys: Sequence[str],
     rules: Sequence[str],
 ) -> dict[str, PodOutcomes]:
-    """The rules that change something by themselves, with what comes of these pods under each."""
+    """The rules that change something by themselves, with what comes under each of the pods that it changes."""
     found: dict[str, PodOutcomes] = {}
-    middle = (len(rules) + 1) // 2
-    for half in (rules[:middle], rules[middle:]):
-        if not half:
-            continue
-        mixed = _with_rules(a, b, half)
-        if len(half) > 1 and _any_differs(judge(mixed, _sample(keys)), first):
-            found.update(_active(judge, a, b, first, keys, half))
-            continue
-        outcomes = judge(mixed, keys)
-        if not _any_differs(outcomes, first):
-            continue
-        if len(half) == 1:
-            found[half[0]] = outcomes
-        else:
-            found.update(_active(judge, a, b, first, keys, half))
+    for name in _OFTEN:
+        if name in rules:
+            changed = _changed(judge(_with_rules(a, b, [name]), keys), first)
+            if changed:
+                found[name] = changed
+    found.update(_halved(judge, a, b, first, keys, [name for name in rules if name not in _OFTEN]))
     return found
+
+
+def _halved(
+    judge: Judge,
+    a: KubernetesVersion,
+    b: KubernetesVersion,
+    first: PodOutcomes,
+    keys: Sequence[str],
+    rules: Sequence[str],
+) -> dict[str, PodOutcomes]:
+    """As `_active`: all of these rules at once, then half of them for the pods that they change, and so on."""
+    changed = _changed(judge(_with_rules(a, b, rules), keys), first) if rules and keys else {}
+    if not changed:
+        return {}
+    if len(rules) == 1:
+        return {rules[0]: changed}
+    middle, left = (len(rules) + 1) // 2, list(changed)
+    halves = (_halved(judge, a, b, first, left, half) for half in (rules[:middle], rules[middle:]))
+    return {name: outcomes for half in halves for name, outcomes in half.items()}
 
 
 def _with_rules(a: KubernetesVersion, b: KubernetesVersion, names: Iterable[str]) -> KubernetesVersion:
@@ -100,12 +110,8 @@ def _with_rules(a: KubernetesVersion, b: KubernetesVersion, names: Iterable[str]
     return a
 
 
-def _sample(keys: Sequence[str]) -> Sequence[str]:
-    return keys[:: max(1, len(keys) // _SAMPLE)]
-
-
-def _any_differs(outcomes: PodOutcomes, first: PodOutcomes) -> bool:
-    return any(outcome != first.get(key) for key, outcome in outcomes.items())
+def _changed(outcomes: PodOutcomes, first: PodOutcomes) -> dict[str, PodOutcome]:
+    return {key: outcome for key, outcome in outcomes.items() if outcome != first.get(key)}
 
 
 def _jointly(
@@ -147,10 +153,10 @@ def _least(
             step //= 2
 
 
-def _responsible(key: str, first: PodOutcomes, second: PodOutcomes, alone: Mapping[str, PodOutcomes]) -> list[str]:
+def _responsible(key: str, second: PodOutcomes, alone: Mapping[str, PodOutcomes]) -> list[str]:
     """The rules each of which brings the outcome about; else those that change it; none: several together."""
     whole = [name for name, outcomes in alone.items() if outcomes.get(key) == second.get(key)]
-    return whole or [name for name, outcomes in alone.items() if outcomes.get(key) != first.get(key)]
+    return whole or [name for name, outcomes in alone.items() if key in outcomes]
 
 
 def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str], *, together: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import by_name
-from kschedd.simulate.standing_pods import judge_standing
+from kschedd.simulate.standing_pods import judge_standing, standing_pods
 
 _POD = st.tuples(st.sampled_from("ab"), st.sampled_from(["1", "2"]), st.sampled_from(["", "n0", "n1", "n2"]))
 
@@ -40,16 +40,15 @@ def _machine(pods: list[Pod]) -> SchedulingMachine:
 @given(st.lists(_POD, max_size=12))
 def test_together_they_fare_as_one_by_one(made: list[tuple[str, str, str]]) -> None:
     pods = [_pod(number, *each) for number, each in enumerate(made)]
-    together = judge_standing(_machine(pods), pods)
-    assert list(together) == [pod.key for pod in pods]
-    assert together == {pod.key: judge_standing(_machine(pods), [pod])[pod.key] for pod in pods}
+    together = judge_standing(_machine(pods), standing_pods(pods))
+    assert together == {pod.key: judge_standing(_machine(pods), standing_pods([pod]))[pod.key] for pod in pods}
 
 
 @settings(max_examples=20)
 @given(st.lists(_POD, min_size=1, max_size=8))
 def test_nothing_of_it_stays(made: list[tuple[str, str, str]]) -> None:
     pods = [_pod(number, *each) for number, each in enumerate(made)]
-    machine = _machine(pods)
-    first = judge_standing(machine, pods)
+    machine, standing = _machine(pods), standing_pods(pods)
+    first = judge_standing(machine, standing)
     assert machine.cluster.pod_count == sum(bool(pod.node_name) for pod in pods)
-    assert judge_standing(machine, pods) == first
+    assert judge_standing(machine, standing) == first

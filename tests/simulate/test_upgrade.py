@@ -90,8 +90,29 @@ class Numbers:
         return {name: PodOutcome(moved if name.endswith("7") else "n1") for name in names}
 
 
-def test_a_sample_of_the_pods_says_where_to_look_closer() -> None:
+def test_pods_that_differ_are_decided_about_twice_more_where_a_usual_rule_does_it() -> None:
     judge = Numbers()
     found = compare_versions(judge, V1_34, V1_36)
     assert [(rule["rule"], rule["pods"]) for rule in found["rules"]] == [("balance_before_and_after", 1000)]
-    assert judge.decided < 20_000 + 8 * 1000
+    assert judge.decided == 20_000 + 2 * 1000
+
+
+def test_an_unusual_rule_is_looked_for_among_the_pods_that_it_changes() -> None:
+    asked: list[int] = []
+
+    def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
+        names = [f"d/{number}" for number in range(1_000)] if keys is None else list(keys)
+        asked.append(len(names))
+        usual = version.rules.balance_before_and_after
+        return {
+            name: PodOutcome("n2" if usual or (name == "d/7" and version.rules.device_taints) else "n1")
+            for name in names
+        }
+
+    found = compare_versions(judge, V1_34, V1_36)
+    assert [(rule["rule"], rule["pods"]) for rule in found["rules"]] == [
+        ("balance_before_and_after", 1000),
+        ("device_taints", 1),
+    ]
+    assert asked[:4] == [1000] * 4
+    assert set(asked[4:]) == {1}
