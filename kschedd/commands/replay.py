@@ -49,6 +49,13 @@ def add_parser(subparsers: Any) -> None:
     )
     other.add_argument("--kube-version", type=kube_version_value, metavar="VERSION", help="likewise: another version")
     other.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="GATE=BOOL,...",
+        help="likewise: with features of that version, or of the recorded one, turned on or off",
+    )
+    other.add_argument(
         "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="plugins of either configuration"
     )
     other.add_argument("--limit", type=int, default=20, metavar="N", help="how many pods to show (20)")
@@ -88,7 +95,7 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.printing.safe import safe
 
     try:
-        if options.config is not None or options.kube_version is not None:
+        if options.config is not None or options.kube_version is not None or options.feature_gates:
             return _under_another(options)
         return _served(options) if options.attach or options.serve else _replay(options)
     except KscheddError as fault:
@@ -104,7 +111,9 @@ def _under_another(options: argparse.Namespace) -> int:
     from kschedd.simulate.replay.other import compare_with
 
     if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact)):
-        raise ReplayUsageError("--config and --kube-version compare whole runs: not with --until, --to or --attach")
+        raise ReplayUsageError(
+            "--config, --kube-version and --feature-gates compare whole runs: not with --until, --to or --attach"
+        )
     registry = Registry(run_async=run_async)
     registry.add_entry_points()
     for plugin in options.plugin:
@@ -114,7 +123,9 @@ def _under_another(options: argparse.Namespace) -> int:
     except (OSError, UnicodeDecodeError) as fault:
         why = getattr(fault, "strerror", None) or fault
         raise ReplayUsageError(f"{options.config}: cannot be read: {why}") from fault
-    found = compare_with(options.recording, registry, text, str(options.config), options.kube_version)
+    found = compare_with(
+        options.recording, registry, text, str(options.config), options.kube_version, options.feature_gates
+    )
     if options.output == "json":
         print(exact(json.dumps(found, ensure_ascii=False, indent=2)))
     else:

@@ -213,13 +213,7 @@ def add_scheduler_flags(parser: Any) -> None:
         help="a KubeSchedulerConfiguration of any release, or a Policy; `kschedd config check -f FILE` checks it",
     )
     add_kube_version_flag(parser)
-    parser.add_argument(
-        "--feature-gates",
-        action="append",
-        default=[],
-        metavar="GATE=BOOL,...",
-        help="turn features of the scheduler on or off; `help` lists them and what they change",
-    )
+    add_feature_gates_flag(parser)
     parser.add_argument(
         "--pod-max-in-unschedulable-pods-duration",
         type=_duration_s,
@@ -235,6 +229,16 @@ def add_kube_version_flag(parser: Any) -> None:
         default="1.34",
         metavar="VERSION",
         help="whose decisions to make: 1.34.1, 1.34 (its latest patch) or 1.36 (1.34)",
+    )
+
+
+def add_feature_gates_flag(parser: Any) -> None:
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="GATE=BOOL,...",
+        help="turn features of the scheduler on or off; `help` lists them and what they change",
     )
 
 

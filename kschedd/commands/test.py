@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from kschedd.commands.run import add_kube_version_flag
+from kschedd.commands.run import add_feature_gates_flag, add_kube_version_flag, gates_of, wants_gates
 from kschedd.errors import KscheddError
 from kschedd.printing.safe import safe
 from kschedd.scenarios.junit import junit_xml
@@ -26,6 +26,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("paths", nargs="+", type=path_value, metavar="PATH", help="a scenario, or a folder of them")
     add_kube_version_flag(parser)
+    add_feature_gates_flag(parser)
     parser.add_argument("--junit", type=path_value, metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument(
         "--rewrite", action="store_true", help="write what came out into the files, as what is expected from now on"
@@ -37,14 +38,17 @@ def add_parser(subparsers: Any) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
+    if wants_gates(options):
+        return 0
     try:
+        version = options.kube_version.with_gates(gates_of(options))
         files = files_of(options.paths)
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
     results, status, failed = [], 0, 0
     jobs = min(options.jobs, os.cpu_count() or 1)
-    for result in run_each(files, jobs=jobs, rewrite=options.rewrite, version=options.kube_version):
+    for result in run_each(files, jobs=jobs, rewrite=options.rewrite, version=version):
         came_to = report(result, lambda text: sys.stdout.write(safe(text)))
         results.append(result)
         failed += came_to != 0

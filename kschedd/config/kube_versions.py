@@ -33,6 +33,13 @@ class KubernetesVersion:
     def release(self) -> str:
         return f"v{self.name}"
 
+    def with_gates(self, states: Mapping[str, bool]) -> KubernetesVersion:
+        """This version, with these states of its feature gates as their defaults."""
+        if not states:
+            return self
+        gates = {name: attrs.evolve(gate, default=states.get(name, gate.default)) for name, gate in self.gates.items()}
+        return KubernetesVersion(self.name, self.patch, gates, self.rules)
+
     def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
         """This version, but for one rule, and the gate that it takes, as in the other."""
         gate = RULES[name].gate

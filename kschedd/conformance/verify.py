@@ -14,6 +14,8 @@ from typing import Any
 
 import attrs
 
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
 from kschedd.conformance import cases, traces
 from kschedd.conformance.compare import differences
@@ -82,6 +84,7 @@ class VerifyOptions:
     remembered: bool = False
     only: str = ""  # run only records whose id contains this
     version: KubernetesVersion | None = None  # None: that of each file's records
+    feature_gates: Sequence[str] = ()  # as the flag has them
 
 
 def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> VerifyReport:
@@ -90,6 +93,7 @@ def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lamb
     for file in record_files(options.paths):
         try:
             version = options.version or version_of(file)
+            version = version.with_gates(parse_flag(options.feature_gates, version.gates))
             for record in _records(file, options.only):
                 verdict = check(record, version, remembered=options.remembered)
                 report.add(verdict)
@@ -134,6 +138,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="by whose rules: 1.34.1, 1.34 or 1.36; default: as the README.md beside the records says, else 1.34.1",
     )
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="GATE=BOOL,...",
+        help="with features of that version turned on or off; the records were made with those that are on by default",
+    )
     parser.add_argument("--only", metavar="TEXT", default="", help="run only records whose id contains this")
     parser.add_argument(
         "--show", metavar="N", type=int, default=1, help="failed records of each family to show (default: 1)"
@@ -146,8 +157,9 @@ def run(args: argparse.Namespace) -> int:
     progress = ProgressLine(sys.stderr)
     try:
         version = None if args.kube_version is None else kube_version(args.kube_version)
-        report = verify(VerifyOptions(tuple(args.paths), args.remembered, args.only, version), progress=progress)
-    except (RecordError, UnknownVersionError) as fault:
+        options = VerifyOptions(tuple(args.paths), args.remembered, args.only, version, args.feature_gates)
+        report = verify(options, progress=progress)
+    except (RecordError, UnknownVersionError, ConfigErrors) as fault:
         print(f"kschedd verify: {fault}", file=sys.stderr)
         return 2
     finally:

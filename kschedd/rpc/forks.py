@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 import attrs
 
+from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.rpc.params import similar_names
@@ -125,15 +126,24 @@ def fork_of(
     methods: MethodsOf,
     now: float,
     version: KubernetesVersion | None = None,
+    feature_gates: Sequence[str] = (),
 ) -> NamedFork:
-    """A new fork, with the decisions of `version` if one is given; to be called in a thread. Raises PluginLoadError."""
+    """A new fork, with the decisions of `version` if one is given; to be called in a thread.
+
+    `feature_gates`: as the flag has them, for that version. Raises PluginLoadError, ConfigErrors.
+    """
     log = ForkLog()
     cluster = VirtualCluster(resumed=snapshot, on_result=log.note)
     log.begin(cluster.engine)
-    if version is not None:
+    if version is not None or feature_gates:
         engine = cluster.engine
-        config = config_by(engine, engine.machine.config, version)
-        engine.driver.change_config(config, f"kube-version {version.name}", engine.now)
+        before = engine.machine.config
+        version = version or before.version
+        gates = parse_flag(feature_gates, version.gates)
+        what = " ".join([f"kube-version {version.name}", *(f"{gate}={str(gates[gate]).lower()}" for gate in gates)])
+        config = config_by(engine, before, version, gates)
+        engine.driver.change_config(config, what, engine.now)
+        engine.store.stand_for(config.rules)
     begins_again = snapshot.driver.begins_again
     return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, begins_again)
 

@@ -60,6 +60,7 @@ class ForkMethods:
                     Param("name", "string|null", False, doc="null: fork-1, fork-2, ..."),
                     Param("of", "string|null", False, doc="a fork to make it of; null: the cluster as it is now"),
                     Param("version", "string|null", False, doc="whose decisions it makes; null: the same"),
+                    Param("feature_gates", "string[]", False, [], "of that version, such as `GangScheduling=true`"),
                 ),
                 doc="Makes a fork: a copy of the whole cluster (objects, queue, nominations, what is assumed, timers, "
                 "random numbers), which goes on in virtual time and serves the daemon's methods. It lives until it is "
@@ -142,6 +143,7 @@ class ForkMethods:
     async def create(self, call: Call) -> Any:
         now, of = self._now, call["of"]
         version = None if call["version"] is None else kube_version(call["version"])
+        gates = call["feature_gates"]
         above = None if of is None else self._forks.find(of, now)
         name = self._forks.reserve(call["name"], now)
         try:
@@ -150,7 +152,7 @@ class ForkMethods:
             else:
                 snapshot = await self._run(call, above, lambda fork: fork.cluster.engine.snapshot())
             fork = await call.services.workers.run(
-                call.client, lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version)
+                call.client, lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates)
             )
             self._forks.add(fork)
         finally:

@@ -118,7 +118,6 @@ class Store:
         service_range: str = SERVICE_RANGE,
         rules: Rules = DEFAULT.rules,
     ) -> None:
-        self.stand_for(rules)
         self.max_object_bytes = max_object_bytes
         self.service_range = service_range
         self._now = now
@@ -130,6 +129,7 @@ class Store:
         self._indexes = Indexes()
         self._log = EventLog(version, history=history, events=events)
         self._pod_strategy = PodStrategy(self._admission, self, lambda: self.features)
+        self.stand_for(rules)
         self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._seeding = False  # what is built in is no request: no plugin of a file is asked about it
         self._user: UserInfo | None = None  # in whose name something is done
@@ -188,6 +188,7 @@ class Store:
         """Be the API server of the version of Kubernetes in which these rules hold."""
         self.rules = rules
         self.features = frozenset(rules.names)
+        self._pod_strategy.forget()
 
     @property
     def now(self) -> float:

@@ -68,10 +68,18 @@ def _fork_words(words: VerbParser) -> None:
     words.add_argument("name", nargs="?", metavar="NAME", help="fork-1, fork-2, ... if none is given")
     words.add_argument("--of", metavar="FORK", help="make it of this fork, not of the cluster")
     words.add_argument("--kube-version", metavar="VERSION", help="it makes the decisions of that version, such as 1.36")
+    words.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="GATE=BOOL,...",
+        help="turn features of that version, or of the one that decides now, on or off",
+    )
 
 
 def fork(session: VerbSession, options: argparse.Namespace) -> int:
-    made = session.daemon.call("fork.create", name=options.name, of=options.of, version=options.kube_version)
+    gates = {"feature_gates": options.feature_gates} if options.feature_gates else {}
+    made = session.daemon.call("fork.create", name=options.name, of=options.of, version=options.kube_version, **gates)
     of = f" of {made['of']}" if made["of"] else ""
     counts = f"{made['nodes']} nodes, {made['pods']} pods with a node, {made['pending']} pending"
     session.write(f"fork {made['name']}{of}: {counts}\n")

@@ -82,6 +82,14 @@ def test_another_version_is_compared(recording: Path, capsys: pytest.CaptureFixt
     assert " pods: " in capsys.readouterr().out
 
 
+def test_features_of_another_version_are_compared(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gates = ["--feature-gates", "GenericWorkload=true,GangScheduling=true"]
+    assert main(["replay", str(recording), "--kube-version", "1.36", *gates]) in (0, 1)
+    assert " pods: " in capsys.readouterr().out
+    assert main(["replay", str(recording), *gates]) == 2
+    assert "no such feature gate" in capsys.readouterr().err
+
+
 def test_the_prompt_reads_a_moment(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(recording), "--attach", "--to", "large", "-c", "get nodes", "-c", "where"]) == 0
     out = capsys.readouterr().out

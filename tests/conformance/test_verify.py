@@ -101,6 +101,25 @@ def test_records_are_judged_by_the_version_that_made_them(
     assert asked == [taken]
 
 
+def test_records_are_judged_with_features_turned_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def run_case(record: Any, version: Any, *, remember: bool = False) -> Any:
+        asked.append((version.gates["DRADeviceTaints"].default, version.gates["DRAExtendedResource"].default))
+        return ONE_NODE_FITS
+
+    monkeypatch.setattr(cases, "run_case", run_case)
+    file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
+    assert run(file, "--kube-version", "1.36", "--feature-gates", "DRADeviceTaints=false") == 0
+    assert asked == [(False, True)]
+
+
+def test_features_that_cannot_be_turned_off_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
+    assert run(file, "--kube-version", "1.36", "--feature-gates", "DRAAdminAccess=false") == 2
+    assert "the feature is finished and its gate locked" in capsys.readouterr().err
+
+
 def test_a_version_that_there_is_not_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
     assert run(file, "--kube-version", "1.35") == 2

@@ -130,6 +130,38 @@ async def test_a_fork_may_make_the_decisions_of_another_version(talk: Talk) -> N
         await talk("fork.create", name="b", version="1.35")
 
 
+async def test_a_fork_may_have_features_turned_on_and_keeps_the_fields_of_its_version(talk: Talk) -> None:
+    gates = ["GenericWorkload=true,GangScheduling=true"]
+    await talk("fork.create", name="a", version="1.36", feature_gates=gates)
+    what = "kube-version 1.36 GenericWorkload=true GangScheduling=true"
+    assert (await talk("fork.diff", fork="a"))["config"] == [what]
+    grouped = {**pod("red"), "spec": {**pod("red")["spec"], "schedulingGroup": {"podGroupName": "red"}}}
+    await talk("objects.apply", manifests=[grouped])
+    # The daemon's API server has admitted the same spec, without the field.
+    await talk.within("a", "objects.apply", manifests=[{**grouped, "metadata": {"name": "red-2"}}])
+    made = await talk.within("a", "objects.get", kind="Pod", name="red-2")
+    assert made["spec"]["schedulingGroup"] == {"podGroupName": "red"}
+    assert "schedulingGroup" not in (await talk("objects.get", kind="Pod", name="red"))["spec"]
+
+
+@pytest.mark.parametrize(
+    ("version", "gates", "why"),
+    [
+        pytest.param("1.36", ["Ganging=true"], "no such feature gate; did you mean GangScheduling", id="unknown"),
+        pytest.param("1.34", ["GangScheduling=true"], "no such feature gate", id="not-of-that-version"),
+        pytest.param("1.36", ["DRAAdminAccess=false"], "its gate locked", id="locked"),
+        pytest.param("1.36", ["GangScheduling=true"], "GenericWorkload=true, too", id="without-what-it-builds-on"),
+        pytest.param(None, ["GangScheduling"], "GangScheduling=true or GangScheduling=false", id="without-a-state"),
+    ],
+)
+async def test_gates_that_a_fork_cannot_have_are_refused(
+    talk: Talk, version: str | None, gates: list[str], why: str
+) -> None:
+    with pytest.raises(RpcError, match=why):
+        await talk("fork.create", name="a", version=version, feature_gates=gates)
+    assert await talk("fork.list") == []
+
+
 async def test_nodes_like_one_that_is_there_are_added_in_a_fork_and_in_the_cluster(talk: Talk) -> None:
     await talk("nodes.taint", name="n1", taints=["team=red:NoSchedule"])
     await talk("nodes.cordon", name="n1")

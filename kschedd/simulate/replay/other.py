@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from kschedd.config.change_version import with_version
+from kschedd.config.feature_gates import parse_flag
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import KubernetesVersion, kube_version
 from kschedd.config.load import load_config
@@ -103,9 +104,16 @@ def compared(header: RecordingHeader, world: OutsideWorld, recorded: OtherRun, o
 
 
 def compare_with(
-    file: Path, registry: Registry, text: str | None, source: str, version: KubernetesVersion | None
+    file: Path,
+    registry: Registry,
+    text: str | None,
+    source: str,
+    version: KubernetesVersion | None,
+    feature_gates: Sequence[str] = (),
 ) -> dict[str, Any]:
     """As `compared`, with the configuration in `text` (None: the recorded one) by that version (None: the recorded).
+
+    `feature_gates`: as the flag has them, for that version.
 
     Raises RecordingError, ConfigErrors, PluginsNeeded.
     """
@@ -119,9 +127,11 @@ def compare_with(
     catalogue = {**IN_TREE, **registry.catalogue()}
     as_recorded = kube_version(header.kube_version)
     recorded = config_of(header.config, catalogue, as_recorded, header.feature_gates, header.unschedulable_flush_s)
+    by = version or as_recorded
+    gates = parse_flag(feature_gates, by.gates)
     if text is None:
-        other = recorded if version is None else with_version(recorded, version, catalogue)
+        other = recorded if version is None and not gates else with_version(recorded, by, catalogue, gates)
     else:
-        other = load_config(text, source, catalogue=catalogue, version=version or as_recorded)
+        other = load_config(text, source, catalogue=catalogue, version=by, feature_gates=gates)
     found = compared(header, world, OtherRun(recorded, registry), OtherRun(other, registry))
     return {**found, "broken": broken}
