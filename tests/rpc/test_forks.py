@@ -136,12 +136,11 @@ async def test_a_fork_may_have_features_turned_on_and_keeps_the_fields_of_its_ve
     what = "kube-version 1.36 GenericWorkload=true GangScheduling=true"
     assert (await talk("fork.diff", fork="a"))["config"] == [what]
     grouped = {**pod("red"), "spec": {**pod("red")["spec"], "schedulingGroup": {"podGroupName": "red"}}}
-    await talk("objects.apply", manifests=[grouped])
-    # The daemon's API server has admitted the same spec, without the field.
-    await talk.within("a", "objects.apply", manifests=[{**grouped, "metadata": {"name": "red-2"}}])
-    made = await talk.within("a", "objects.get", kind="Pod", name="red-2")
-    assert made["spec"]["schedulingGroup"] == {"podGroupName": "red"}
-    assert "schedulingGroup" not in (await talk("objects.get", kind="Pod", name="red"))["spec"]
+    [refused] = (await talk("objects.apply", manifests=[grouped]))["errors"]
+    assert 'unknown field "spec.schedulingGroup"' in refused["why"]
+    assert (await talk.within("a", "objects.apply", manifests=[grouped]))["errors"] == []
+    made = await talk.within("a", "objects.get", kind="Pod", name="red")
+    assert made["object"]["spec"]["schedulingGroup"] == {"podGroupName": "red"}
 
 
 @pytest.mark.parametrize(
