@@ -184,6 +184,8 @@ async def cluster_actors(
     if limits.changed:
         store.keep_history(limits["watch-history"])
     driver.debugger.most_breakpoints = limits["breakpoints"]
+    table = driver.machine.cluster.table
+    table.most_labels, table.most_resources = limits["label-columns"], limits["resource-columns"]
 
     # To the journal: one batch waits while one is written; beyond that the disk slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)

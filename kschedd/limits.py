@@ -49,6 +49,15 @@ BOUNDS: Final[Mapping[str, Bound]] = {
         Bound("event-series", 10_000, "events of the scheduler", "the least recently repeated one is dropped"),
         Bound("decisions", 20_000, "attempts that are told of", _DROPPED),
         Bound("queue-moves", 100_000, "moves of pods in the queue", _DROPPED),
+        Bound(
+            "label-columns", 256, "keys of nodes' labels that pods ask for", "all are forgotten, and asked for again"
+        ),
+        Bound(
+            "resource-columns",
+            128,
+            "resources that pods request",
+            "those that no pod on a node requests are forgotten, and asked for again",
+        ),
         Bound("forks", 8, "forks of the cluster", "a further one is refused", maximum=1000),
         Bound("breakpoints", 100, "breakpoints of the debugger", "a further one is refused", maximum=10_000),
         Bound("audited", 10_000, "writes that wait for the audit log's disk", "further ones are not logged"),

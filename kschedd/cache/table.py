@@ -5,7 +5,8 @@ columns have the same length (`capacity`); rows without a node are not `alive`. 
 the owner of the table changes them, between two cycles or on a copy of its own (`copy_rows`), never within a cycle.
 
 `versions` records what changed, so that cached evaluations recompute only these rows. Ids of a
-label value or a taint set are reused once no node has it any more, so node churn does not grow them without bound.
+label value or a taint set are reused once no node has it any more, and `trim` drops columns of label keys and of
+resources where there are too many, so churn does not grow them without bound.
 
 Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream's do; `wraps`
 is set once an amount was seen with which some arithmetic may overflow.
@@ -36,7 +37,7 @@ Bools = npt.NDArray[np.bool_]
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
-_MOST_COLUMNS = 256  # label columns kept up to date; beyond, a label change drops them and they are rebuilt on demand
+_MOST_LABELS, _MOST_RESOURCES = 256, 128  # columns, if no other bounds are given
 _NOTHING: Mapping[int, int] = {}
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # always needed sooner or later, so these columns exist from the start
 
@@ -148,6 +149,9 @@ class NodeTable:
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
         # Node resources without a column, as no pod has requested them: name -> row -> amount.
         self._unasked: dict[str, dict[int, int]] = {}
+        self.numbering = 0  # incremented when columns of resources get other indexes
+        self.most_labels, self.most_resources = _MOST_LABELS, _MOST_RESOURCES
+        self._crowded_at = 0  # the columns of resources that were all in use when they were last looked through
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
@@ -219,6 +223,42 @@ class NodeTable:
         """Create columns also for node resources that no pod has requested yet."""
         for name in list(self._unasked):
             self.resource(name)
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """How many columns there are of label keys and of resources."""
+        return len(self._labels), len(self.resources)
+
+    def trim(self) -> None:
+        """To be called between two cycles: drop columns, which are made again when they are asked for.
+
+        More label columns than `most_labels` are dropped all at once; of more resources than `most_resources` those
+        that no pod on a node requests.
+        """
+        if len(self._labels) > self.most_labels:
+            self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
+            self.versions.touch(LABELS)  # ids of the columns to come are others
+        if len(self.resources) > max(self.most_resources, 2 * self._crowded_at):
+            self._trim_resources()
+
+    def _trim_resources(self) -> None:
+        used: Bools = (self.requested != 0).any(axis=1)
+        used[: len(_KNOWN)] = True
+        kept = np.flatnonzero(used)
+        # Looked through again once there are twice as many, so that many in use cost little.
+        self._crowded_at = len(kept)
+        if len(kept) == len(self.resources):
+            return
+        for name, number in self.resources.items():
+            if not used[number]:
+                amounts = self.allocatable[number]
+                there = {int(row): int(amounts[row]) for row in np.flatnonzero(amounts)}
+                if there:
+                    self._unasked[name] = there
+        names = list(self.resources)
+        self.resources = {names[number]: place for place, number in enumerate(kept.tolist())}
+        self.allocatable, self.requested = self.allocatable[kept], self.requested[kept]
+        self.numbering += 1
 
     def put_node(self, node: Node) -> int:
         """Add or update a node. Returns its row."""
@@ -342,8 +382,6 @@ class NodeTable:
                     del self._unasked[name]
 
     def _set_labels(self, row: int, node: Node) -> None:
-        if len(self._labels) > _MOST_COLUMNS:
-            self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
         for key, column in self._labels.items():
             column.set(row, node.labels.get(key))
         self._set_taints(row, node.taints)
@@ -535,6 +573,7 @@ class TableCopy(NodeTable):
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._free = []
         self.resources = dict(whole.resources)
+        self.numbering = whole.numbering
         self._unasked = {}
         self.alive = whole.alive[rows]
         self.allocatable = whole.allocatable[:, rows]

@@ -135,7 +135,7 @@ class WorkerProcesses:
         self._all: set[WorkerProcess] = set()
         self._starting = 0
         self._closed = False
-        self._sent: dict[str, tuple[Node, tuple[Pod, ...], int, bytes]] = {}
+        self._sent: dict[str, tuple[Node, tuple[Pod, ...], tuple[int, int], bytes]] = {}  # by node
 
     @property
     def count(self) -> int:
@@ -258,7 +258,7 @@ class WorkerProcesses:
     def _node(self, table: NodeTable, row: int) -> bytes:
         """The node's bytes, made once for as long as it and its pods stay the same."""
         info = NodeInfo(table, row)
-        node, pods, resources = info.node, tuple(info.pods), len(table.resources)
+        node, pods, resources = info.node, tuple(info.pods), (table.numbering, len(table.resources))
         known = self._sent.get(node.name)
         if known is not None:
             before, its_pods, its_resources, data = known
@@ -266,6 +266,8 @@ class WorkerProcesses:
             if same and all(map(is_, pods, its_pods)):
                 return data
         data = written(NodeSnapshot(node, pods, info.allocatable, info.requested, info.used_ports))
+        if len(self._sent) > 2 * table.node_count:  # most of them are gone
+            self._sent = {name: sent for name, sent in self._sent.items() if name in table.row_of}
         self._sent[node.name] = node, pods, resources, data
         return data
 

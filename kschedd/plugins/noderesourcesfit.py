@@ -80,6 +80,7 @@ class NodeResourcesFit:
     _score: Scorer
     _devices: DRAManager | None  # None: devices are not behind extended resources
     _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
+    _numbering: int = 0  # the table's, which these columns belong to
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
     # The sets of too scarce resources that have a number, and the numbers; 0 is the empty set.
     _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
@@ -171,6 +172,9 @@ class NodeResourcesFit:
     def _wanted(self, pod: Pod, table: NodeTable) -> list[tuple[int, int, str]]:
         """(column, amount, name) of every resource compared for this pod."""
         asks = pod.pod_spec.resource_requests
+        if self._numbering != table.numbering:
+            self._wants.clear()
+            self._numbering = table.numbering
         wanted = self._wants.get(asks)
         if wanted is None:
             if len(self._wants) >= _MOST_SHAPES:

@@ -144,6 +144,10 @@ class DaemonMethods:
         used["breakpoints"] = await cluster.scheduler.query(
             lambda owner: (len(owner.debugger.breakpoints), owner.debugger.most_set)
         )
+        columns = await cluster.scheduler.query(lambda owner: owner.machine.cluster.table.columns)
+        used |= {
+            name: (count, count) for name, count in zip(("label-columns", "resource-columns"), columns, strict=True)
+        }
         return [
             {
                 "name": bound.name,

@@ -261,8 +261,8 @@ def _stays(moves: Sequence[Move], now: int) -> dict[str, Any]:
     """When the pod was first tried, and for how many seconds each place has held it, as far as its moves are known."""
     first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
     held: dict[str, float] = {}
-    ends = [*(move.when for move in moves[1:]), now]
-    for move, end in zip(moves, ends, strict=True):
+    times = [*(move.when for move in moves), now]  # of a pod that waits for long there may be no moves any more
+    for move, end in zip(moves, times[1:], strict=True):
         if move.target is not SubQueue.OUTSIDE:
             place = move.target.value
             held[place] = held.get(place, 0.0) + (end - move.when) / SECOND

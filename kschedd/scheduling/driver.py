@@ -191,6 +191,7 @@ class SchedulingDriver:
             else:
                 if faults.by_object:
                     faults.strike_off(ObjectRef("Pod", pod.namespace, pod.name), _PENDING)
+        self.machine.cluster.table.trim()
         self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected)))
 
     def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:

@@ -13,6 +13,7 @@ from kschedd.api.selectors import parse_label_selector
 from kschedd.cache.counts import spread_matcher
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.load import default_config
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.work import drive
 
@@ -100,6 +101,35 @@ def test_a_hundred_thousand_nodes_that_come_and_go_leave_nothing_behind() -> Non
     assert len(table.label(HOSTNAME).values) <= 33
     assert len(table.taint_sets) <= 34
     assert kept([machine]) < before + 1_000
+
+
+def test_ten_thousand_pods_that_each_ask_for_something_of_their_own_leave_nothing_behind() -> None:
+    """For a resource, a label key and a topology key that no other pod names; bound by what is in limits.py."""
+    machine = SchedulingMachine(default_config(), seed=1)
+    driver = SchedulingDriver(machine)
+    machine.cluster.versions.nodes.limit = machine.cluster.versions.pods.limit = 256
+    machine.cluster.put(node(1))
+
+    def come_and_go(numbers: range) -> int:
+        for number in numbers:
+            name = f"p{number}"
+            spread = {**SPREAD, "topologyKey": f"topology-{number}", "whenUnsatisfiable": "ScheduleAnyway"}
+            asked = pod(
+                name, nodeSelector={f"key-{number}": "x"} if number % 2 else {}, topologySpreadConstraints=[spread]
+            )
+            container = {**asked.raw["spec"]["containers"][0], "resources": {"requests": {f"x.com/{number}": "1"}}}
+            asked = Pod.from_raw({**asked.raw, "spec": {**asked.raw["spec"], "containers": [container]}})
+            drive(machine.begin(asked, {}))
+            machine.cluster.assume(asked, "node-1")
+            machine.cluster.remove_pod(asked)
+            driver.observe(())
+        return kept([machine])
+
+    before = come_and_go(range(4_500))  # the caches of the scheduler have 4,096 entries
+    assert come_and_go(range(4_500, 9_000)) < before * 1.1
+    labels, resources = machine.cluster.table.columns
+    assert labels <= 257
+    assert resources <= 129
 
 
 def test_a_number_of_a_label_value_is_given_out_again_only_when_no_row_has_it() -> None:

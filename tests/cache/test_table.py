@@ -7,6 +7,7 @@ import numpy as np
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
+from kschedd.cache.versions import LABELS
 from tests.actors.clusters import node, pod
 
 
@@ -93,3 +94,63 @@ def test_pod_level_resources_in_a_status_count_where_the_rule_holds() -> None:
     assert (table.requested[cpu, row], table.nonzero[0, row]) == (1000, 1000)
     table.remove_pod(row, Pod.from_raw(grown))
     assert (table.requested[cpu, row], table.nonzero[0, row], copied) == (0, 0, 0)
+
+
+def test_resources_that_nobody_requests_any_more_lose_their_columns_and_get_them_back() -> None:
+    table = NodeTable()
+    table.most_resources = 8
+    row = table.put_node(made("n1", **{f"example.com/r{number}": str(number) for number in range(20)}))
+    stays = asking("stays", "example.com/r7")
+    table.add_pod(row, stays)
+    for number in range(20):
+        come_and_gone = asking(f"p{number}", f"example.com/r{number}")
+        table.add_pod(row, come_and_gone)
+        table.remove_pod(row, come_and_gone)
+        table.trim()
+        assert table.columns[1] <= 9
+    assert table.numbering > 0
+    numbers = [table.resource(f"example.com/r{number}") for number in range(20)]
+    assert table.allocatable[numbers, row].tolist() == list(range(20))
+    assert table.requested[numbers, row].tolist() == [0] * 7 + [1] + [0] * 12
+    table.remove_pod(row, stays)
+    table.remove_node("n1")
+    assert not table.allocatable.any()
+
+
+def test_many_resources_in_use_are_not_looked_through_again_and_again() -> None:
+    table = NodeTable()
+    table.most_resources = 8
+    row = table.put_node(made("n1"))
+    for number in range(20):
+        table.add_pod(row, asking(f"p{number}", f"example.com/r{number}"))
+    table.trim()
+    assert (table.columns[1], table.numbering) == (23, 0)
+    for number in range(20, 40):
+        table.resource(f"example.com/r{number}")
+        table.trim()
+    assert (table.columns[1], table.numbering) == (43, 0)
+    for number in range(40, 44):
+        table.resource(f"example.com/r{number}")
+    table.trim()
+    assert (table.columns[1], table.numbering) == (23, 1)
+
+
+def test_label_keys_that_too_many_pods_asked_for_are_forgotten_but_those_always_needed() -> None:
+    table = NodeTable()
+    table.most_labels = 10
+    row = table.put_node(made("n1"))
+    for number in range(30):
+        table.label(f"key-{number}")
+        before = table.versions.at[LABELS]
+        table.trim()
+        assert table.columns[0] <= 10
+        assert (table.versions.at[LABELS] > before) == (table.columns[0] == 2)
+    assert table.label("kubernetes.io/hostname").values == ["n1"]
+    assert table.label("kubernetes.io/hostname").ids[row] == 0
+
+
+def asking(name: str, resource: str) -> Pod:
+    raw = pod(name)
+    raw["metadata"]["uid"] = name
+    raw["spec"]["containers"][0]["resources"] = {"requests": {resource: "1"}, "limits": {resource: "1"}}
+    return Pod.from_raw(raw)

@@ -121,6 +121,14 @@ async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
         await talk("queue.pod", pod="default/b")
 
 
+async def test_a_pod_that_waits_for_longer_than_its_moves_are_kept(talk: Talk) -> None:
+    await talk("objects.apply", manifests=[node("tiny", cpu="50m"), pod("a")])
+    await rejected(talk.cluster, "a")
+    await talk.cluster.queue.query(lambda owner: owner.moves.clear())
+    told = await talk("queue.pod", pod="default/a")
+    assert (told["place"], told["history"], told["held_s"], told["first_attempt"]) == ("unschedulable", [], {}, None)
+
+
 async def test_waiting_pods_are_listed_allowed_and_rejected(talk: Talk) -> None:
     await talk("objects.apply", manifests=[node(), pod("held")])
     await _waiting(talk)

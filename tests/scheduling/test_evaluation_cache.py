@@ -3,7 +3,8 @@
 Two schedulers look at one cluster while nodes, pods and nominations come, change and go; one has a cache, the other
 asks all anew. Pods are of few signatures, so that most attempts find an entry; rows are few, so that most changes
 invalidate some of it; the table begins with two rows and the logs hold four changes, so that the one grows and the
-others overflow. An out-of-tree plugin is among those whose verdicts are cached.
+others overflow; columns of labels and resources are dropped as soon as they may be. An out-of-tree plugin is among
+those whose verdicts are cached.
 """
 
 from typing import Any, ClassVar
@@ -38,7 +39,7 @@ SOFT_TAINT = {"key": "soft", "effect": "PreferNoSchedule"}
 def node(number: int, cpu: int, zone: str, taints: list[Any], cordoned: bool) -> Node:
     name = f"n{number}"
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone, "disk": f"d{number % 2}"}
-    allocatable = {"cpu": str(cpu), "memory": "8Gi", "pods": "5"}
+    allocatable = {"cpu": str(cpu), "memory": "8Gi", "pods": "5", "x.com/a": "1", "x.com/b": str(cpu - 1)}
     return Node.from_raw(
         {
             "kind": "Node",
@@ -74,6 +75,8 @@ SHAPES: list[dict[str, Any]] = [
     {"affinity": {"podAntiAffinity": _apart("required")}},
     {"affinity": {"podAntiAffinity": _apart("preferred")}},
     {"ports": True},
+    {"asks": {"x.com/a": "1"}},
+    {"asks": {"x.com/b": "2", "x.com/none": "0"}},
 ]
 
 
@@ -89,6 +92,10 @@ def pod(name: str, shape: int, on: str = "", named: str = "", nominated: str = "
         }
         spec["affinity"] = {**spec.get("affinity", {}), "nodeAffinity": affinity}
     container: dict[str, Any] = {"name": "c", "image": "i:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+    asks = spec.pop("asks", {})
+    container["resources"]["requests"] |= asks
+    if asks:
+        container["resources"]["limits"] = asks
     if spec.pop("ports", False):
         container["ports"] = [{"containerPort": 1, "hostPort": 80, "protocol": "TCP"}]
     spec["containers"] = [container]
@@ -191,6 +198,7 @@ def small_cluster() -> SchedulerCache:
     """One whose table grows and whose logs overflow soon."""
     cluster = SchedulerCache(NodeTable(capacity=2))
     cluster.versions.nodes.limit = cluster.versions.pods.limit = 4
+    cluster.table.most_labels, cluster.table.most_resources = 2, 3
     return cluster
 
 
@@ -240,6 +248,7 @@ class Trial:
                 (cluster.put if there else cluster.remove)(SERVICE)
             case ("most", most):
                 Fussy.most = most
+        cluster.table.trim()  # as the driver does
 
     def attempt(self, incoming: Pod) -> ScheduleResult | FitError:
         self.tried.append(incoming)

@@ -1,0 +1,245 @@
+"""500 clients, half of them rude: `python -m tests.bench.clients [--clients 500] [--seconds 20]`.
+
+A daemon with 1,000 nodes schedules as many pods as it can, first alone, then beside the clients. The polite half makes
+64 requests each, one after the other, spread over the time: pings, reads of one object, small lists, writes. Of the
+rude half a fifth each
+
+    floods   sends its 64 requests at once, lists of all nodes among them, and reads nothing
+    drips    asks for long lists and reads a few bytes of the answers now and then
+    halves   begins a large request and does not end it
+    garbage  sends bytes that mean nothing, and connects anew when it is cut off
+    leaves   asks and hangs up before there is an answer, again and again
+
+Told are the polite ones' latencies, as they see them, and the pods scheduled a second, both on the wall and by CPU
+second of the daemon's, since the clients share the machine with it.
+"""
+
+import argparse
+import json
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from kschedd.rpc.blocking import BlockingClient
+from kschedd.rpc.client import Client
+from kschedd.rpc.errors import ConnectionLostError, RpcError
+from kschedd.rpc.protocol import encode_request
+
+NODES = 1_000
+REQUESTS = 64
+_PARTS = 4  # processes of clients
+_TICKS = os.sysconf("SC_CLK_TCK")
+_BATCH = 200  # pods in a request of the feeder
+
+
+def pod(name: str) -> dict[str, Any]:
+    container = {"name": "a", "image": "a", "resources": {"requests": {"cpu": "1m"}}}
+    meta = {"name": name, "labels": {"app": f"a{len(name)}"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [container]}}
+
+
+def node(number: int) -> dict[str, Any]:
+    room = {"cpu": "64", "memory": "256Gi", "pods": "1000"}
+    meta = {"name": f"n{number}", "labels": {"kubernetes.io/hostname": f"n{number}"}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"capacity": room, "allocatable": room}}
+
+
+# --- the polite half ----------------------------------------------------------------------------------------------
+
+
+async def polite(path: str, number: int, seconds: float, took_s: list[float], refused: list[str]) -> None:
+    chance = random.Random(number)
+    await trio.sleep(chance.random())
+    name = f"polite-{number}"
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"n": str(number)}}
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("rpc.ping", {}),
+        ("objects.get", {"kind": "Node", "name": f"n{number}"}),
+        ("objects.list", {"kind": "Namespace"}),
+        ("objects.apply", {"manifests": config_map}),
+        ("scheduler.status", {}),
+        ("objects.delete", {"kind": "ConfigMap", "name": name}),
+    ]
+    try:
+        async with Client.connect(path) as client:
+            for request in range(REQUESTS):
+                await trio.sleep(2 * chance.random() * (seconds - 2) / REQUESTS)
+                method, params = calls[request % len(calls)]
+                began = time.perf_counter()
+                await client.call(method, **params)
+                took_s.append(time.perf_counter() - began)
+    except (RpcError, ConnectionLostError) as error:
+        refused.append(str(error)[:200])
+
+
+# --- the rude half ------------------------------------------------------------------------------------------------
+
+
+async def opened(path: str) -> trio.SocketStream:
+    sock = trio.socket.socket(socket.AF_UNIX)
+    await sock.connect(path)
+    return trio.SocketStream(sock)
+
+
+def _list(msgid: int) -> bytes:
+    return encode_request(msgid, "objects.list", [{"kind": "Node"}])
+
+
+async def floods(path: str, chance: random.Random) -> None:
+    async with await opened(path) as stream:
+        asked = [_list(n) if n % 8 == 0 else encode_request(n, "daemon.info", []) for n in range(1, REQUESTS + 1)]
+        await stream.send_all(b"".join(asked))
+        await trio.sleep(chance.uniform(5, 10))
+
+
+async def drips(path: str, chance: random.Random) -> None:
+    async with await opened(path) as stream:
+        await stream.send_all(_list(1) + _list(2))
+        for _ in range(chance.randrange(50, 200)):
+            if not await stream.receive_some(100):
+                return
+            await trio.sleep(0.1)
+
+
+async def halves(path: str, chance: random.Random) -> None:
+    async with await opened(path) as stream:
+        whole = encode_request(1, "objects.apply", ["x" * 2_000_000])
+        await stream.send_all(whole[: chance.randrange(1, len(whole))])
+        await trio.sleep(chance.uniform(2, 20))
+
+
+async def garbage(path: str, chance: random.Random) -> None:
+    async with await opened(path) as stream:
+        await stream.send_all(chance.randbytes(chance.randrange(1, 5_000)))
+        await stream.receive_some(1000)
+    await trio.sleep(0.5)
+
+
+async def leaves(path: str, chance: random.Random) -> None:
+    async with await opened(path) as stream:
+        await stream.send_all(_list(1) if chance.random() < 0.1 else encode_request(1, "scheduler.status", []))
+        await trio.sleep(0.002)
+    await trio.sleep(0.5)
+
+
+RUDE: tuple[Callable[[str, random.Random], Awaitable[None]], ...] = (floods, drips, halves, garbage, leaves)
+
+
+async def rude(path: str, number: int) -> None:
+    chance = random.Random(number)
+    how = RUDE[number % len(RUDE)]
+    await trio.sleep(chance.random())
+    while True:
+        try:
+            await how(path, chance)
+        except (trio.BrokenResourceError, OSError):
+            pass
+        await trio.sleep(chance.random())
+
+
+# --- processes ----------------------------------------------------------------------------------------------------
+
+
+async def clients(path: str, numbers: range, seconds: float) -> None:
+    """Every second one is polite. Ends with the polite ones; says what they saw."""
+    took_s: list[float] = []
+    refused: list[str] = []
+    async with trio.open_nursery() as everybody:
+        async with trio.open_nursery() as well_behaved:
+            for number in numbers:
+                if number % 2:
+                    well_behaved.start_soon(polite, path, number, seconds, took_s, refused)
+                else:
+                    everybody.start_soon(rude, path, number // 2)
+        everybody.cancel_scope.cancel()
+    print(json.dumps({"took_s": took_s, "refused": refused}))
+
+
+class Feeder:
+    """Makes pods as fast as they are scheduled, from a thread of its own."""
+
+    def __init__(self, path: str, pid: int) -> None:
+        self._client, self._pid, self._made = BlockingClient(path), pid, 0
+
+    def cpu_s(self) -> float:
+        fields = Path(f"/proc/{self._pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def run(self, going_on: Callable[[], bool]) -> tuple[float, float]:
+        """Pods scheduled a second of the wall, and of the daemon's CPU."""
+        client = self._client
+        began, used = time.perf_counter(), self.cpu_s()
+        first = int(client.call("scheduler.status")["scheduled"])
+        while going_on():
+            made = [pod(f"p{self._made + n}") for n in range(_BATCH)]
+            self._made += _BATCH
+            client.call("objects.apply", manifests=made)
+            while self._made - int(client.call("scheduler.status")["scheduled"]) > 2 * _BATCH:
+                time.sleep(0.005)
+        count = int(client.call("scheduler.status")["scheduled"]) - first
+        return count / (time.perf_counter() - began), count / (self.cpu_s() - used)
+
+
+def main(count: int, seconds: float, flags: list[str]) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="clients"))
+    path = str(folder / "k.sock")
+    command = [sys.executable, "-m", "kschedd", "run", "--socket", path, "--seed", "1", "--log-level", "error", *flags]
+    with (folder / "log").open("wb") as log:
+        daemon = subprocess.Popen(command, stderr=log)
+    try:
+        while not Path(path).exists():
+            time.sleep(0.1)
+        with BlockingClient(path) as client:
+            client.call("objects.apply", manifests=[node(number) for number in range(NODES)])
+        feeder = Feeder(path, daemon.pid)
+        start = time.monotonic()
+        feeder.run(lambda: time.monotonic() < start + 3)
+        start = time.monotonic()
+        alone = feeder.run(lambda: time.monotonic() < start + seconds / 2)
+        share = count // _PARTS
+        program = [sys.executable, "-m", "tests.bench.clients", "--seconds", str(seconds), "--part", path]
+        parts = []
+        for n in range(_PARTS):
+            with (folder / f"part-{n}").open("wb") as out:
+                parts.append(subprocess.Popen([*program, str(n * share), str((n + 1) * share)], stdout=out))
+        time.sleep(2)  # until they are there
+        beside = feeder.run(lambda: any(part.poll() is None for part in parts))
+        seen = [json.loads((folder / f"part-{n}").read_text()) for n in range(_PARTS)]
+        took = sorted(1000 * each for part in seen for each in part["took_s"])
+        refused = [why for part in seen for why in part["refused"]]
+        with BlockingClient(path) as client:
+            used = {each["name"]: (each["most"], each["limit"]) for each in client.call("daemon.limits")}
+        status = Path(f"/proc/{daemon.pid}/status").read_text()
+        memory = [int(status.partition(f"{what}:")[2].split()[0]) // 1024 for what in ("VmHWM", "VmRSS")]
+    finally:
+        daemon.terminate()
+        daemon.wait()
+    print(f"{count} clients, {count // 2} of them rude; load {os.getloadavg()[0]:.1f}")
+    print(f"{len(took):,} answers to the polite half, {len(refused)} of whom were refused {set(refused) or ''}")
+    print("ms: " + ", ".join(f"p{q * 100:g} {took[int(q * (len(took) - 1))]:.1f}" for q in (0.5, 0.9, 0.99, 0.999, 1)))
+    print(f"pods/s alone {alone[0]:.0f} ({alone[1]:.0f} a CPU second), beside them {beside[0]:.0f} ({beside[1]:.0f})")
+    print(f"{beside[0] / alone[0]:.0%} of the speed on the wall, {beside[1] / alone[1]:.0%} by CPU")
+    print(f"memory {memory[0]} MiB at most, {memory[1]} MiB in the end; {used}")
+    print(f"log: {(folder / 'log').read_text()[-1500:] or 'empty'}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=500)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("flags", nargs="*", help="of `kschedd run`, after --")
+    given = parser.parse_args()
+    if given.part:
+        trio.run(clients, given.part[0], range(int(given.part[1]), int(given.part[2])), given.seconds)
+    else:
+        main(given.clients, given.seconds, given.flags)
