@@ -36,6 +36,7 @@ from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import REAL, VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.controllers import ControllerActor
+from kschedd.actors.courtesy import Courtesy
 from kschedd.actors.decisions import DecisionRecord, DecisionsActor
 from kschedd.actors.decisions import Message as DecisionsMessage
 from kschedd.actors.events import EventRecord, EventsActor
@@ -91,6 +92,7 @@ from kschedd.rpc.sending import Total
 from kschedd.rpc.server import Places, Server
 from kschedd.rpc.session import SessionLimits, Shared
 from kschedd.rpc.table import method_table
+from kschedd.rpc.unfinished import Unfinished
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.metrics import SchedulingMetrics
@@ -214,7 +216,7 @@ async def cluster_actors(
     to_events, events_in = trio.open_memory_channel[EventsMessage](16)
     to_decisions, decisions_in = trio.open_memory_channel[DecisionsMessage](16)
 
-    stops = Bulletin()
+    stops, courtesy = Bulletin(), Courtesy()
 
     def mark() -> None:
         if not clock.follows_machine:
@@ -255,6 +257,7 @@ async def cluster_actors(
         stops,
         log_scores=verbosity >= SCORES_LOGGED,
         must_wait=None if recorder is None else lambda: recorder.behind,
+        courtesy=courtesy,
     )
     queue_actor = QueueActor(
         driver.queue_configuration(),
@@ -265,6 +268,7 @@ async def cluster_actors(
         lock,
         log_moves=verbosity >= MOVES_LOGGED,
         moves_kept=limits["queue-moves"],
+        courtesy=courtesy,
     )
     driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     binding_actor = BindingActor(
@@ -295,6 +299,7 @@ async def cluster_actors(
         () if kept is None else tuple(store.set_aside),
         recorder,
         binding_actor.metrics,
+        courtesy,
     )
     failure: BaseException | None = None
     with closing(processes), nullcontext() if recorder is None else closing(recorder):
@@ -504,6 +509,7 @@ async def _serve(
         # Refused before anything else is begun.
         http = None if options.http is None else options.http.load()
         remote = None if options.listen is None else await _remote_door(options.listen.load(), limits, opened)
+        raise_file_limit()
         listener = await opened.enter_async_context(unix_listener(path))
         taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
         mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
@@ -571,7 +577,12 @@ async def _serve(
             limits["clients-of-one-process"],
             remote=limits["clients-on-tcp"],
         )
-        shared = Shared(audit=audit, total=Total(limits["unread-of-all"]))
+        shared = Shared(
+            audit=audit,
+            total=Total(limits["unread-of-all"]),
+            unfinished=Unfinished(limits["unfinished-of-all"]),
+            courtesy=cluster.courtesy,
+        )
         methods = method_table(daemon_methods(cluster, daemon))
         server = Server(methods, identity=identity, terms=terms, places=places, shared=shared)
         daemon.clients = server.describe_clients
@@ -631,7 +642,6 @@ async def _alive(cluster: LiveCluster) -> None:
 
 async def _remote_door(credentials: Credentials, limits: DaemonLimits, opened: AsyncExitStack) -> RemoteDoor:
     """Raises AccessError where the address cannot be used."""
-    raise_file_limit()
     listeners = await open_listeners(credentials.settings)
     for listener in listeners:
         await opened.enter_async_context(listener)

@@ -31,14 +31,24 @@ _DROPPED: Final = "the oldest is dropped"
 BOUNDS: Final[Mapping[str, Bound]] = {
     bound.name: bound
     for bound in (
-        Bound("clients", 128, "clients of the socket", "the longest idle one goes, else the new one is refused"),
+        Bound("clients", 1024, "clients of the socket", "the longest idle one goes, else the new one is refused"),
         Bound("clients-in-reserve", 16, "further clients, without streams", "a new one is refused", minimum=0),
-        Bound("clients-of-one-process", 96, "clients of one process", "its idle one goes, else the new one is refused"),
-        Bound("clients-on-tcp", 64, "clients on TCP", "an idle one of them goes, else the new one is refused"),
+        Bound(
+            "clients-of-one-process", 256, "clients of one process", "its idle one goes, else the new one is refused"
+        ),
+        Bound("clients-on-tcp", 512, "clients on TCP", "an idle one of them goes, else the new one is refused"),
         Bound("requests", 64, "requests of one client that run at once", "it is not read from meanwhile"),
         Bound("streams", 64, "subscriptions of one client", "a further one is refused"),
         Bound("unread", 8 * _MIB, "what waits for one client to read it", "its requests wait", "bytes", 64 << 10),
         Bound("unread-of-all", 256 * _MIB, "the same of all clients", "the one with most is dropped", "bytes", _MIB),
+        Bound(
+            "unfinished-of-all",
+            128 * _MIB,
+            "of incomplete requests of all clients",
+            "the one with most is dropped",
+            "bytes",
+            _MIB,
+        ),
         Bound("unread-time", 30, "a client may read nothing for so long", "it is dropped", "s"),
         Bound("unauthenticated", 64, "connections by TCP that have not said who they are", "the slowest is closed"),
         Bound("unauthenticated-time", 10, "time to say so", "the connection is closed", "s"),

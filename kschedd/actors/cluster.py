@@ -13,6 +13,7 @@ from kschedd.actors.api_call_metrics import ApiCallMetrics
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
+from kschedd.actors.courtesy import Courtesy
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.mailbox import ActorRef
@@ -53,6 +54,7 @@ class LiveCluster:
     _set_aside: Sequence[SetAside] = ()  # objects the store did not restore
     _recorder: RunRecorder | None = None
     _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
+    courtesy: Courtesy = attrs.field(factory=Courtesy)  # towards those who ask for little
 
     def recording(self) -> RecordingState | None:
         return None if self._recorder is None else self._recorder.state()

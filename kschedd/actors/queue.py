@@ -23,6 +23,7 @@ import structlog
 import trio
 
 from kschedd.actors.clock import Clock
+from kschedd.actors.courtesy import Courtesy
 from kschedd.actors.mailbox import Doorbell, OwnerQuery, batch_from
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.pods import Pod
@@ -75,6 +76,7 @@ class QueueActor:
     _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
     _log_moves: bool = False
     moves_kept: int = MOVES_KEPT
+    courtesy: Courtesy = attrs.field(factory=Courtesy)
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
@@ -171,7 +173,7 @@ class QueueActor:
         pause = time.perf_counter() + _SLICE_S
         for _ in self._take(messages, now):
             if time.perf_counter() > pause:
-                await trio.lowlevel.checkpoint()
+                await self.courtesy.pause()
                 pause = time.perf_counter() + _SLICE_S
 
     def _take(self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", now: int) -> Iterator[None]:

@@ -34,6 +34,7 @@ from kschedd.actors.attempt_log import log_scores, log_slow
 from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
+from kschedd.actors.courtesy import Courtesy
 from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.mailbox import Doorbell, Ending, OwnerQuery, waiting_in
@@ -103,6 +104,7 @@ class SchedulingActor:
     _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
     _log_scores: bool = False  # a line for each plugin, node and attempt
     _must_wait: Callable[[], bool] | None = None  # whether a recording of what happens here is behind
+    _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
@@ -123,7 +125,7 @@ class SchedulingActor:
                     while self._must_wait is not None and self._must_wait():  # noqa: ASYNC110 - a thread catches up
                         await trio.sleep(_CATCH_UP_S)
                     if busy:
-                        await trio.lowlevel.checkpoint()
+                        await self._courtesy.pause()
                 await self._finish()
                 await self._outboxes.extenders.close()
                 self._nursery.cancel_scope.cancel()

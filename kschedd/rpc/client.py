@@ -16,6 +16,7 @@ the blocked data may contain the response that the subscriber waits for. Then th
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ __all__ = ["BlockingClient", "Client", "Subscription", "default_socket_path"]
 
 _CHUNK = 256 * 1024
 _OUTBOX = 256
+_RETRY_S = 0.02
 
 
 class Subscription:
@@ -307,11 +309,29 @@ class Client:
         self._subscriptions.clear()
 
 
+async def _open_unix(path: Path) -> trio.SocketStream:
+    """Where more connections wait than the kernel takes it says so at once, and Trio would not notice."""
+    opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        opened.setblocking(False)
+        with trio.fail_after(CONNECT_S):
+            while True:
+                try:
+                    opened.connect(os.fspath(path))
+                    break
+                except BlockingIOError:
+                    await trio.sleep(_RETRY_S)
+        return trio.SocketStream(trio.socket.from_stdlib_socket(opened))
+    except BaseException:
+        opened.close()
+        raise
+
+
 async def _open(endpoint: Path | TcpEndpoint) -> trio.abc.Stream:
     """Raises NoDaemonError, SocketPathError."""
     try:
         if isinstance(endpoint, Path):
-            return await trio.open_unix_socket(endpoint)
+            return await _open_unix(endpoint)
         host, port = endpoint.address.host, endpoint.address.port
         with trio.fail_after(CONNECT_S):
             if not endpoint.tls:

@@ -14,6 +14,7 @@ import fcntl
 import os
 import socket
 import stat
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,13 +24,14 @@ import trio
 from kschedd.rpc.errors import DaemonRunningError, SocketPathError
 from kschedd.rpc.paths import prepare_path
 
-_BACKLOG = 128
+_BACKLOG = 1024  # the kernel takes no more than net.core.somaxconn
+_AT_ONCE = 32  # connections that are accepted before others get their turn
 #: How long to wait for the lock of another daemon that starts in the same directory.
 _LOCK_PATIENCE_S = 5.0
 
 
 @asynccontextmanager
-async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[trio.SocketListener]:
+async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[EagerListener]:
     """A listener on a socket file that exists while the context is open.
 
     Raises DaemonRunningError if a daemon already answers there, SocketPathError if the path cannot be used.
@@ -37,10 +39,44 @@ async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[trio.Sock
     where = prepare_path(path)
     bound, made = await _bind(where)
     try:
-        async with trio.SocketListener(trio.socket.from_stdlib_socket(bound)) as listener:
+        async with EagerListener(bound) as listener:
             yield listener
     finally:
         _remove_if_still(where, made)
+
+
+class EagerListener(trio.abc.Listener[trio.SocketStream]):
+    """Takes all who wait at once: Trio's own takes one in a round of the event loop, and when many come while there is
+    much to do, the backlog is full and those who do not wait are refused by the kernel."""
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self._accepted: deque[socket.socket] = deque()
+
+    async def accept(self) -> trio.SocketStream:
+        while not self._accepted:
+            await trio.lowlevel.wait_readable(self._listening)
+            self._take()
+        return trio.SocketStream(trio.socket.from_stdlib_socket(self._accepted.popleft()))
+
+    def _take(self) -> None:
+        try:
+            while len(self._accepted) < _AT_ONCE:
+                accepted, _ = self._listening.accept()
+                accepted.setblocking(False)
+                self._accepted.append(accepted)
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError:
+            if not self._accepted:  # too many open files: trio.serve_listeners waits a little
+                raise
+
+    async def aclose(self) -> None:
+        trio.lowlevel.notify_closing(self._listening)
+        self._listening.close()
+        while self._accepted:
+            self._accepted.popleft().close()
+        await trio.lowlevel.checkpoint()
 
 
 async def _bind(path: Path) -> tuple[socket.socket, os.stat_result]:

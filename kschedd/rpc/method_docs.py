@@ -73,18 +73,19 @@ column; where there is none, whoever asks for more waits.
 | manifests read, and large objects tried out | 2 at once, one of each client, in turns | |
 | bytes that wait for one client | 8 MiB and the answer after that; nothing more is worked out for it meanwhile | |
 | bytes that wait for all clients | 256 MiB; the client for whom most of it waits is dropped | `too_slow` |
+| bytes of incomplete requests of all clients | 128 MiB; the client with most of them is dropped | `too_slow` |
 | time in which a client takes nothing of what is sent | 30 s, then it is dropped | |
 | streams of one client | 64 | `too_many` |
 | events that a stream may be behind | 200000 | `too_slow` |
-| clients | 128, and 16 more for short visits without streams | `too_many` |
-| clients of one process | 96 | `too_many` |
-| clients on TCP | 64, so that the Unix socket always has places | `too_many` |
+| clients | 1024, and 16 more for short visits without streams | `too_many` |
+| clients of one process | 256 | `too_many` |
+| clients on TCP | 512, so that the Unix socket always has places | `too_many` |
 | connections by TCP that have not said who they are | 64; then the one that took longest is closed | |
 | time to say so, the TLS handshake included | 10 s, then it is closed | |
 | bytes of the message that says so | 16384 | `unauthenticated` |
 | faults told of one text of manifests | 1000, then the rest is not read | |
 
-When 128 are connected, a client that has no stream and no request, and has sent nothing for a second, gives its
+When 1024 are connected, a client that has no stream and no request, and has sent nothing for a second, gives its
 place to a new one: the one that has been idle longest is told `idle`, and its connection ends.
 
 `daemon.limits` has most of these as they are in force, with how far each is used, and `kschedd run --limit NAME=N` sets

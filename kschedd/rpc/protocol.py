@@ -142,6 +142,11 @@ class Connection:
         self._head = b""  # the beginning of the incomplete message
         self._stream = _unpacker(limits)
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that have come of a message that is not complete."""
+        return 0 if self.closed else self._received - self._message_start
+
     def receive(self, data: bytes | bytearray | memoryview) -> list[Event]:
         """The messages and faults that these bytes complete, in order. Never raises."""
         events: list[Event] = []

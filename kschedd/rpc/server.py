@@ -34,10 +34,10 @@ class Places:
     """Limits on the number of clients. When all places are taken, the longest idle client is disconnected for a new
     one; if none is idle, a new client gets one of the reserved places, which allow no streams."""
 
-    clients: int = 128
+    clients: int = 1024
     reserve: int = 16
-    of_one_process: int = 96
-    remote: int = 64  # by TCP, so that there is always a place left on the Unix socket
+    of_one_process: int = 256
+    remote: int = 512  # by TCP, so that there is always a place left on the Unix socket
     idle_s: float = 1.0  # a client without streams and requests that has sent nothing for so long is idle
 
 
@@ -92,6 +92,7 @@ class Server:
             "streams": lambda: (of_one(lambda session: session.streaming), shared.most_streams),
             "unread": lambda: (of_one(lambda session: session.unread), shared.total.most_of_one),
             "unread-of-all": lambda: (shared.total.held, shared.total.most_held),
+            "unfinished-of-all": lambda: (shared.unfinished.held, shared.unfinished.most_held),
         }
 
     def _by_process(self) -> Counter[int]:

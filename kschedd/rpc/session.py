@@ -27,6 +27,7 @@ import trio
 from kschedd.access.audit import AuditedCall, AuditOutcome
 from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import Caller
+from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError, wire_error
 from kschedd.rpc.params import bind
@@ -48,6 +49,7 @@ from kschedd.rpc.protocol import (
 from kschedd.rpc.sending import Outbox, Pieces, Total
 from kschedd.rpc.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.rpc.turns import FairLimiter, Turns
+from kschedd.rpc.unfinished import Unfinished
 from kschedd.rpc.workers import WorkerPool
 
 #: Bytes read at once: so many small requests are unpacked in a few milliseconds.
@@ -82,6 +84,8 @@ class Shared:
     # Calls of methods whose results grow with the cluster: four at a time, one per client.
     large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
     audit: AuditLog | None = None
+    unfinished: Unfinished = attrs.field(factory=Unfinished)
+    courtesy: Courtesy = attrs.field(factory=Courtesy)
     most_requests: int = 0  # of one client at once so far
     most_streams: int = 0
 
@@ -133,6 +137,7 @@ class ClientSession:
         try:
             await self._run()
         finally:
+            self._shared.unfinished.note(self, 0)
             with trio.CancelScope(shield=True, deadline=trio.current_time() + _LAST_WORDS_S):
                 for do in self._at_end.values():
                     await do()
@@ -208,6 +213,16 @@ class ClientSession:
         self._outbox.put(encode_error(NO_MSGID, "idle", why))
         self._reading.cancel()
 
+    def end_unfinished(self) -> None:
+        """Too much has come of requests that have not ended, and most of it from this client: tell it so, read no more
+        of it, and let what it has asked for before come to its end."""
+        why = f"dropped: more than {self._shared.unfinished.most >> 20} MiB have come of requests that are not complete"
+        self._log.warning("rpc.client_left", why=why)
+        self._ending = True
+        self._connection = Connection(self._terms.wire)
+        self._outbox.put(encode_error(NO_MSGID, "too_slow", f"{why}, and most of it from this client: send faster"))
+        self._reading.cancel()
+
     def _too_slow(self) -> None:
         """The client's queued messages were dropped: send it an error, and cancel its requests and streams."""
         why = f"dropped: more than {self._total_mib} MiB wait for all clients, and most of it for this one"
@@ -267,6 +282,7 @@ class ClientSession:
                 self._unstarted.append(event)
             else:
                 self._unstarted.append(found)
+        self._shared.unfinished.note(self, self._connection.unfinished)
 
     async def _start(self, event: Event) -> bool:
         """Starts the request of a message; false if the session must stop reading."""
@@ -274,6 +290,7 @@ class ClientSession:
             case Request() | Notification():
                 if not await self._take_slot():
                     return False
+                self._shared.courtesy.asked()
                 self._shared.most_requests = max(self._shared.most_requests, self.running)
                 self._work.start_soon(self._answer, event)
             case ProtocolFault(why, msgid, fatal, code):

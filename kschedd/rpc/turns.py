@@ -1,7 +1,8 @@
 """Fair scheduling between clients: limited slots, and time slices on the event loop.
 
-A `FairLimiter` has a fixed number of slots and a maximum per client. Waiting requests are served round-robin by client:
-the tenth request of a busy client comes after the first one of any other client.
+A `FairLimiter` has a fixed number of slots and a maximum per client. Of those who wait, the client goes first that has
+held slots for the least time of late; among equals they go round: the tenth request of a busy client comes after the
+first one of any other client, and small requests come before large ones, however many clients have these.
 
 `Turns` is a FairLimiter with one slot, for long work on the event loop: a generator that yields where it may be paused.
 It runs for a few milliseconds at a time, and the loop and the other clients run in between; so the loop is blocked for
@@ -13,7 +14,7 @@ slots.
 
 import time
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ import trio
 T = TypeVar("T")
 
 SLICE_S = 0.003
+_MEMORY_S = 5.0  # what was before counts no more
 
 
 @attrs.define(eq=False)
@@ -33,10 +35,14 @@ class _Waiting:
 class FairLimiter:
     """See the module. `share` is the maximum number of slots per client."""
 
-    def __init__(self, slots: int, share: int | None = None) -> None:
+    def __init__(self, slots: int, share: int | None = None, now: Callable[[], float] = time.perf_counter) -> None:
+        self._now = now
         self._free = slots
         self._share = slots if share is None else share
         self._held: Counter[str] = Counter()
+        self._took_s: dict[str, float] = {}  # by client: for how long it has held slots since `_since`
+        self._begun: dict[str, deque[float]] = {}  # by client: since when it holds each of its slots
+        self._since = 0.0
         self._waiting: OrderedDict[str, deque[_Waiting]] = OrderedDict()
 
     @property
@@ -64,9 +70,10 @@ class FairLimiter:
 
     def release(self, client: str) -> None:
         assert self._held[client] > 0, f"{client} is expected to hold a slot"
+        self._took_s[client] = self._took_s.get(client, 0.0) + self._now() - self._begun[client].popleft()
         self._held[client] -= 1
         if not self._held[client]:
-            del self._held[client]
+            del self._held[client], self._begun[client]
         self._free += 1
         self._grant()
 
@@ -80,9 +87,14 @@ class FairLimiter:
 
     def _grant(self) -> None:
         while self._free:
-            client = next((name for name in self._waiting if self._held[name] < self._share), None)
-            if client is None:
+            candidates = [name for name in self._waiting if self._held[name] < self._share]
+            if not candidates:
                 return
+            now = self._now()
+            if now - self._since > _MEMORY_S:
+                self._took_s.clear()
+                self._since = now
+            client = min(candidates, key=lambda name: self._took_s.get(name, 0.0))
             queue = self._waiting[client]
             queue.popleft().granted.set()
             if queue:
@@ -90,6 +102,7 @@ class FairLimiter:
             else:
                 del self._waiting[client]
             self._held[client] += 1
+            self._begun.setdefault(client, deque()).append(now)
             self._free -= 1
 
     def _forget(self, client: str, waiting: _Waiting) -> None:

@@ -1,4 +1,4 @@
-"""500 clients, half of them rude: `python -m tests.bench.clients [--clients 500] [--seconds 20]`.
+"""500 clients, half of them rude: `python -m tests.bench.clients [--clients 500] [--seconds 60]`.
 
 A daemon with 1,000 nodes schedules as many pods as it can, first alone, then beside the clients. The polite half makes
 64 requests each, one after the other, spread over the time: pings, reads of one object, small lists, writes. Of the
@@ -7,8 +7,8 @@ rude half a fifth each
     floods   sends its 64 requests at once, lists of all nodes among them, and reads nothing
     drips    asks for long lists and reads a few bytes of the answers now and then
     halves   begins a large request and does not end it
-    garbage  sends bytes that mean nothing, and connects anew when it is cut off
-    leaves   asks and hangs up before there is an answer, again and again
+    garbage  connects 64 times, each time to send bytes that mean nothing
+    leaves   connects 64 times, and hangs up before there is an answer
 
 Told are the polite ones' latencies, as they see them, and the pods scheduled a second, both on the wall and by CPU
 second of the daemon's, since the clients share the machine with it.
@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,56 +95,54 @@ def _list(msgid: int) -> bytes:
     return encode_request(msgid, "objects.list", [{"kind": "Node"}])
 
 
-async def floods(path: str, chance: random.Random) -> None:
+async def floods(path: str, chance: random.Random, seconds: float) -> None:
     async with await opened(path) as stream:
         asked = [_list(n) if n % 8 == 0 else encode_request(n, "daemon.info", []) for n in range(1, REQUESTS + 1)]
         await stream.send_all(b"".join(asked))
-        await trio.sleep(chance.uniform(5, 10))
+        await trio.sleep(seconds)
 
 
-async def drips(path: str, chance: random.Random) -> None:
+async def drips(path: str, chance: random.Random, seconds: float) -> None:
     async with await opened(path) as stream:
         await stream.send_all(_list(1) + _list(2))
-        for _ in range(chance.randrange(50, 200)):
-            if not await stream.receive_some(100):
-                return
-            await trio.sleep(0.1)
+        while await stream.receive_some(100):  # noqa: ASYNC110 - slow on purpose
+            await trio.sleep(chance.random())
 
 
-async def halves(path: str, chance: random.Random) -> None:
+async def halves(path: str, chance: random.Random, seconds: float) -> None:
     async with await opened(path) as stream:
         whole = encode_request(1, "objects.apply", ["x" * 2_000_000])
         await stream.send_all(whole[: chance.randrange(1, len(whole))])
-        await trio.sleep(chance.uniform(2, 20))
+        await trio.sleep(seconds)
 
 
-async def garbage(path: str, chance: random.Random) -> None:
-    async with await opened(path) as stream:
-        await stream.send_all(chance.randbytes(chance.randrange(1, 5_000)))
-        await stream.receive_some(1000)
-    await trio.sleep(0.5)
+async def garbage(path: str, chance: random.Random, seconds: float) -> None:
+    for _ in range(REQUESTS):
+        await trio.sleep(2 * chance.random() * seconds / REQUESTS)
+        with suppress(trio.BrokenResourceError, OSError):
+            async with await opened(path) as stream:
+                await stream.send_all(chance.randbytes(chance.randrange(1, 5_000)))
+                with trio.move_on_after(1):
+                    await stream.receive_some(1000)
 
 
-async def leaves(path: str, chance: random.Random) -> None:
-    async with await opened(path) as stream:
-        await stream.send_all(_list(1) if chance.random() < 0.1 else encode_request(1, "scheduler.status", []))
-        await trio.sleep(0.002)
-    await trio.sleep(0.5)
+async def leaves(path: str, chance: random.Random, seconds: float) -> None:
+    for _ in range(REQUESTS):
+        await trio.sleep(2 * chance.random() * seconds / REQUESTS)
+        with suppress(trio.BrokenResourceError, OSError):
+            async with await opened(path) as stream:
+                await stream.send_all(_list(1) if chance.random() < 0.1 else encode_request(1, "scheduler.status", []))
+                await trio.sleep(0.002)
 
 
-RUDE: tuple[Callable[[str, random.Random], Awaitable[None]], ...] = (floods, drips, halves, garbage, leaves)
+RUDE: tuple[Callable[[str, random.Random, float], Awaitable[None]], ...] = (floods, drips, halves, garbage, leaves)
 
 
-async def rude(path: str, number: int) -> None:
+async def rude(path: str, number: int, seconds: float) -> None:
     chance = random.Random(number)
-    how = RUDE[number % len(RUDE)]
-    await trio.sleep(chance.random())
-    while True:
-        try:
-            await how(path, chance)
-        except (trio.BrokenResourceError, OSError):
-            pass
-        await trio.sleep(chance.random())
+    await trio.sleep(chance.random() * seconds / 2)
+    with suppress(trio.BrokenResourceError, OSError):
+        await RUDE[number % len(RUDE)](path, chance, seconds)
 
 
 # --- processes ----------------------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ async def clients(path: str, numbers: range, seconds: float) -> None:
                 if number % 2:
                     well_behaved.start_soon(polite, path, number, seconds, took_s, refused)
                 else:
-                    everybody.start_soon(rude, path, number // 2)
+                    everybody.start_soon(rude, path, number // 2, seconds)
         everybody.cancel_scope.cancel()
     print(json.dumps({"took_s": took_s, "refused": refused}))
 
@@ -235,7 +234,7 @@ def main(count: int, seconds: float, flags: list[str]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=500)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("flags", nargs="*", help="of `kschedd run`, after --")
     given = parser.parse_args()

@@ -13,6 +13,7 @@ import structlog
 import trio
 
 from kschedd.errors import KscheddError
+from kschedd.rpc.client import Client
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.params import Param
 from kschedd.rpc.protocol import PIECE, Limits
@@ -20,6 +21,7 @@ from kschedd.rpc.sending import Total
 from kschedd.rpc.server import Places, Server
 from kschedd.rpc.session import Shared
 from kschedd.rpc.table import Call, Large, Method, Stream, method_table
+from kschedd.rpc.unfinished import Unfinished
 
 
 async def _echo(call: Call) -> Any:
@@ -347,6 +349,51 @@ async def test_one_client_too_many_is_told_so(serve) -> None:
     _, msgid, error, _ = await second.message()
     assert (msgid, error["code"]) == (0, "too_many")
     assert await second.message() is None
+
+
+async def test_a_client_whose_half_requests_fill_the_memory_for_them_is_told_so_and_others_go_on(serve) -> None:
+    unfinished = Unfinished(most=100_000)
+    served = await serve(ECHO, shared=Shared(unfinished=unfinished))
+    small, large = await served.raw(), await served.raw()
+    whole = msgpack.packb([0, 1, "echo", ["x" * 80_000]])
+    await small.send(whole[:40_000])
+    await large.send(whole[:79_000])
+    _, msgid, error, _ = await large.message()
+    assert (msgid, error["code"]) == (0, "too_slow")
+    assert "most of it from this client" in error["message"]
+    assert await large.message() is None
+    await small.send(whole[40_000:])
+    assert await small.message() == [1, 1, None, "x" * 80_000]
+    await served.ended(clients=1)
+    assert unfinished.held == 0
+    assert 100_000 < unfinished.most_held < 120_000
+
+
+async def test_a_request_that_is_never_ended_is_forgotten_with_its_client(serve) -> None:
+    unfinished = Unfinished()
+    served = await serve(ECHO, shared=Shared(unfinished=unfinished))
+    raw = await served.raw()
+    await raw.send(msgpack.packb([0, 1, "echo", ["x"]]) + msgpack.packb([0, 2, "echo", ["x" * 5_000]])[:3_000])
+    assert await raw.message() == [1, 1, None, "x"]
+    with trio.fail_after(90):
+        await raw.stream.aclose()
+    await served.ended()
+    assert (unfinished.held, 0 < unfinished.most_held <= 3_000) == (0, True)
+
+
+async def test_three_hundred_clients_that_come_at_once_are_all_answered(serve, tmp_path: Path) -> None:
+    served = await serve(ECHO, places=Places(of_one_process=400))
+    answered = []
+
+    async def ask(number: int) -> None:
+        async with Client.connect(served.path) as client:
+            answered.append(await client.call("echo", number))
+
+    with trio.fail_after(120):
+        async with trio.open_nursery() as clients:
+            for number in range(300):
+                clients.start_soon(ask, number)
+    assert sorted(answered) == list(range(300))
 
 
 async def test_shutdown_lets_requests_end_and_answers_those_that_do_not(serve, nursery) -> None:

@@ -28,6 +28,35 @@ async def test_who_waits_is_served_client_by_client(nursery: trio.Nursery) -> No
     assert served == ["greedy", "polite", "other", "greedy", "greedy"]
 
 
+async def test_who_took_little_of_late_goes_before_those_who_took_much(nursery: trio.Nursery) -> None:
+    now_s = 100.0
+    limiter = FairLimiter(1, now=lambda: now_s)
+    served: list[str] = []
+
+    async def ask(client: str, takes_s: float) -> None:
+        nonlocal now_s
+        async with limiter.slot(client):
+            served.append(client)
+            now_s += takes_s
+            await trio.lowlevel.checkpoint()
+
+    await limiter.acquire("first")
+    for client, takes_s in (("large", 0.5), ("larger", 1.0), ("large", 0.5), ("small", 0.1), ("small", 0.1)):
+        nursery.start_soon(ask, client, takes_s)
+        await trio.testing.wait_all_tasks_blocked()
+    limiter.release("first")
+    await trio.testing.wait_all_tasks_blocked()
+    assert served == ["large", "larger", "small", "small", "large"]
+    now_s += 60  # all of that is long ago
+    await limiter.acquire("first")
+    for client in ("larger", "small"):
+        nursery.start_soon(ask, client, 0.1)
+        await trio.testing.wait_all_tasks_blocked()
+    limiter.release("first")
+    await trio.testing.wait_all_tasks_blocked()
+    assert served[5:] == ["larger", "small"]
+
+
 async def test_nobody_holds_more_than_a_share_though_there_are_slots(nursery: trio.Nursery) -> None:
     limiter = FairLimiter(3, share=2)
     for _ in range(4):
