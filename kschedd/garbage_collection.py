@@ -22,8 +22,13 @@ def tune_gc() -> None:
 
 
 def freeze_gc() -> None:
-    """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
+    """Tune the collector, and exclude all present objects from it."""
     tune_gc()
+    freeze_present()
+
+
+def freeze_present() -> None:
+    """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
     gc.collect()
     gc.freeze()
 

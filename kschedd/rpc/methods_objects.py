@@ -216,6 +216,7 @@ class ObjectMethods:
                 self.watch,
                 (
                     Param("kind", "string", False, doc="null: all kinds"),
+                    Param("without", "string[]", False, doc="names of kinds that are left out, such as `Pod`"),
                     SPACES,
                     Param("since", "integer", False, doc="a resource_version; null: from now on", minimum=0),
                     Param("epoch", "string", False, doc="the epoch that `since` belongs to, as it came with it"),
@@ -447,7 +448,7 @@ class ObjectMethods:
             raise OtherEpoch(call["since"], call["epoch"])
         watch = await store.watch(kinds, call["since"])
         since = watch.version
-        namespace = call["namespace"]
+        namespace, without = call["namespace"], frozenset(call["without"] or ())
         shown = _shown(call["metadata_only"], call["fields"])
         pause_s = float(call["interval_s"])
         change_result = await self._cluster.events.query(lambda record: record.number)
@@ -455,6 +456,9 @@ class ObjectMethods:
         def recorded(event: EventSeries) -> dict[str, Any]:
             change = "ADDED" if event.count == 1 else "MODIFIED"
             return {"type": change, "object": shown(as_object(event)), "resource_version": since}
+
+        def wanted(event: WatchEvent) -> bool:
+            return event.new.kind not in without and namespace in (None, event.new.namespace)
 
         async def feed(stream: Stream) -> None:
             async with trio.open_nursery() as beside:
@@ -468,8 +472,7 @@ class ObjectMethods:
                 while watch.behind or await watch.wait():
                     if watch.lag > _MOST_BEHIND:
                         raise RpcError("too_slow", f"{watch.lag} events behind; resume from the last one read")
-                    taken = await _all_behind(watch) if pause_s else watch.take(_ITEMS)
-                    fresh = [event for event in taken if namespace in (None, event.new.namespace)]
+                    fresh = await _all_behind(watch, wanted) if pause_s else list(filter(wanted, watch.take(_ITEMS)))
                     for start in range(0, len(fresh), _ITEMS):
                         await stream.send_many(
                             [
@@ -527,11 +530,11 @@ def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
     return shown
 
 
-async def _all_behind(watch: ClusterWatch) -> list[WatchEvent]:
-    """All that is waiting, of each object only its latest event, in the order of these."""
+async def _all_behind(watch: ClusterWatch, wanted: Callable[[WatchEvent], bool]) -> list[WatchEvent]:
+    """All that is waiting and is wanted, of each object only its latest event, in the order of these."""
     latest: dict[tuple[str, str, str], WatchEvent] = {}
     while watch.behind:
-        for event in watch.take(_ITEMS):
+        for event in filter(wanted, watch.take(_ITEMS)):
             key = (event.new.kind, event.new.namespace, event.new.name)
             before = latest.pop(key, None)
             if before is not None and before.type == "ADDED" and event.type == "MODIFIED":

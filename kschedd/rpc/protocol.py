@@ -197,7 +197,7 @@ class Connection:
                 if size > limit:
                     events.append(_too_large(self._limits, None))
                     break
-                event = _event(message, self._limits)
+                event = _event(message, self._limits, whole=False)
                 events.append(event)
                 if type(event) is ProtocolFault and event.fatal:
                     break
@@ -373,7 +373,7 @@ def _beginning(head: bytes) -> list[Any]:
 
 
 def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
-    """The event of an unpacked message; unless `whole`, its parameters are not checked yet."""
+    """The event of an unpacked message; unless `whole`, its parameters are not checked yet, or need no check."""
     match message:
         case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
             if why := _fault_of(method, params, limits.depth, whole):

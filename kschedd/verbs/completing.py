@@ -7,6 +7,7 @@ __complete` prints it for shells.
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -100,6 +101,12 @@ def split(line: str) -> tuple[list[str], str]:
     return words, word
 
 
+@cache
+def parser_of(verb: str) -> VerbParser:
+    """The parser of a verb, to look its flags up; built once, since lines are looked at at every key."""
+    return BY_NAME[verb].parser()
+
+
 def candidates(
     line: str, names: CompletionNames, namespace: str, others: Mapping[str, str] = {}, most: int | None = None
 ) -> list[CompletionCandidate]:
@@ -135,7 +142,7 @@ def _verbs(others: Mapping[str, str]) -> list[CompletionCandidate]:
 def _after(
     verb: Verb, words: Sequence[str], last: str, names: CompletionNames, namespace: str
 ) -> Iterable[CompletionCandidate]:
-    parser = verb.parser()
+    parser = parser_of(verb.name)
     plain: list[str] = []
     waits = ""  # the flag whose value is expected next
     for word in words:
@@ -313,7 +320,7 @@ def _positional(
 
 def _choices(verb: Verb) -> Sequence[str]:
     """What the first positional argument may be, if there are only a few words for it."""
-    return next((argument.choices for argument in verb.parser().noted if not argument.names), ())
+    return next((argument.choices for argument in parser_of(verb.name).noted if not argument.names), ())
 
 
 def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> Iterator[CompletionCandidate]:

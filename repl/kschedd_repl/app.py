@@ -21,6 +21,7 @@ from prompt_toolkit.output.plain_text import PlainTextOutput
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from kschedd.errors import KscheddError
+from kschedd.garbage_collection import freeze_present
 from kschedd.printing.pipes import pipe_of, wait_until_unread
 from kschedd.printing.safe import safe
 from kschedd.printing.terminal_style import style_of
@@ -190,6 +191,7 @@ class Shell:
         )
         with trio.move_on_after(_PATIENCE_S):
             await self._named.wait()  # so that the first Tab has them, unless the daemon is very busy
+        freeze_present()  # a full collection of all that is there by now would hold a key up
         with patch_stdout(raw=True):
             if self._rc:
                 await self._run_rc(rc_file(os.environ))

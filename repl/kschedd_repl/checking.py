@@ -5,12 +5,11 @@ is wrong only once nothing that is known begins like it.
 """
 
 from collections.abc import Collection, Sequence
-from functools import cache
 
 import attrs
 
 from kschedd.api.kinds import KINDS, lookup
-from kschedd.verbs.completing import CompletionNames
+from kschedd.verbs.completing import CompletionNames, parser_of
 from kschedd.verbs.grammar import OUTPUTS, UsageError, VerbParser, output_of, suggest
 from kschedd.verbs.table import BY_NAME, INSTEAD
 from kschedd_repl.line import LineError, Token, read_line, tokens
@@ -24,12 +23,6 @@ class LineFault:
     start: int
     end: int
     why: str
-
-
-@cache
-def parser_of(verb: str) -> VerbParser:
-    """The parser of a verb, to look its flags up; built once, since lines are checked at every key."""
-    return BY_NAME[verb].parser()
 
 
 def line_faults(line: str, names: CompletionNames, macros: Collection[str] = ()) -> list[LineFault]:

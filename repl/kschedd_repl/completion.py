@@ -10,7 +10,7 @@ from kschedd_repl.line import tokens
 from kschedd_repl.own import SUMMARIES
 from kschedd_repl.settings import SETTINGS
 
-_MOST_SHOWN = 200
+_MOST_SHOWN = 100
 
 
 def line_candidates(

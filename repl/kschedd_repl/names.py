@@ -1,10 +1,11 @@
 """Completion data: kinds, names of live objects and their states, label keys, profiles, plugins; kept up to date.
 
 `Names` is an immutable value that the completer reads in the prompt's thread: no key waits for the daemon. `NameBook`
-is the mutable state it is made from; its task lists every kind once and then watches all objects, in batches, so that
-a daemon at full speed costs this process little. What no watch tells (the configuration, pods at Permit, breakpoints,
-forks) is asked for at the beginning and after each command. Talks to: the daemon. Owns: the book. Ends: with the
-connection, or by cancellation.
+is the mutable state it is made from; its task lists every kind once and then watches all objects, in batches. Kinds
+with too many objects to be completed are not watched: a daemon at full speed sends nothing of its thousands of pods
+per second, and their number and the pending ones are asked for now and then. What no watch tells (the configuration,
+pods at Permit, breakpoints, forks) is asked for at the beginning and after each command. Talks to: the daemon. Owns:
+the book. Ends: with the connection, or by cancellation.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +23,9 @@ from kschedd_repl.link import together
 
 MOST_NAMES = 2000  # per kind: more would not help the user, and cost the daemon time
 _MOST_OF = {"Node": 10_000}  # they change seldom, and are asked for by name
+MOST_QUEUED = 500  # names of pending pods, where there are too many pods
 _BATCH_S = 0.25  # between two batches of changes
+_COUNT_S = 2.0  # between two looks at kinds that are not watched
 _FIELDS = ["spec.nodeName", "status.phase", "spec.unschedulable", "spec.taints"]
 
 Raw = Mapping[str, Any]
@@ -109,11 +112,13 @@ def most_of(kind: str) -> int:
 class NameBook:
     """The names of every kind, updated from the watch. `names` is the latest value made from them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_of: Callable[[str], int] = most_of) -> None:
+        self._most_of = most_of
+        self.unwatched: frozenset[str] = frozenset()  # kinds of too many objects: only their number is kept
         self.names = Names()
         self.asked = AskedNames()
         self._objects: dict[str, dict[str, tuple[Labels, ScheduledState]]] = {}  # kinds with at most MOST_NAMES
-        self._pending: dict[str, None] = {}  # pods, at most MOST_NAMES, however many pods there are
+        self._pending: dict[str, None] = {}  # pods; at most MOST_QUEUED of them where there are too many pods
         self._plurals: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._changed: set[str] = set()
@@ -123,18 +128,23 @@ class NameBook:
         self._objects.clear()
         self._pending.clear()
         self._plurals = {str(kind["name"]): str(kind.get("plural") or kind["name"]) for kind in kinds}
-        self._counts = {str(kind["name"]): int(kind.get("count") or 0) for kind in kinds}
+        self._counts = _counts_of(kinds)
         self._changed = set(self._counts)
-        return [name for name, count in self._counts.items() if 0 < count <= most_of(name)]
+        self.unwatched = frozenset(name for name, count in self._counts.items() if count > self._most_of(name))
+        return [name for name, count in self._counts.items() if 0 < count <= self._most_of(name)]
 
-    @property
-    def has_too_many_pods(self) -> bool:
-        """Whether pods are not listed: then `queued` says which of them are pending."""
-        return self._counts.get("Pod", 0) > MOST_NAMES
+    def counted(self, kinds: list[dict[str, Any]]) -> bool:
+        """Apply the counts of the kinds that are not watched. True if one of them has become few enough to be watched
+        again; half as many as are too many, lest it goes back and forth."""
+        counts = _counts_of(kinds)
+        if any(counts.get(kind, 0) <= self._most_of(kind) // 2 for kind in self.unwatched):
+            return True
+        self._counts.update((kind, counts[kind]) for kind in self.unwatched)
+        return False
 
     def queued(self, keys: list[str]) -> None:
-        """Pods that the scheduling queue has."""
-        self._pending.update(dict.fromkeys(keys[:MOST_NAMES]))
+        """The pods that the scheduling queue has, where pods are not watched."""
+        self._pending = dict.fromkeys(keys[:MOST_QUEUED])
         self._changed.add("Pod")
 
     def listed(self, kind: str, items: list[dict[str, Any]]) -> None:
@@ -148,7 +158,8 @@ class NameBook:
         self._changed.add(kind)
 
     def changed(self, change: Mapping[str, Any]) -> bool:
-        """Apply one item of `objects.watch`. True if its kind must be listed: it is new, or had too many objects."""
+        """Apply one item of `objects.watch`. True if what is watched must change: the kind is new, or has too many
+        objects now."""
         raw = change["object"]
         kind = kind_of(raw).name
         if kind not in self._plurals:
@@ -161,19 +172,13 @@ class NameBook:
         self._changed.add(kind)
         self._note_pending(kind, key, None if change["type"] == "DELETED" else state)
         if known is None:
-            if self._counts[kind] or change["type"] == "DELETED":
-                # Too many objects: only their number is kept, to notice when they can be listed again.
-                self._counts[kind] += {"ADDED": 1, "DELETED": -1}.get(change["type"], 0)
-                return self._counts[kind] <= most_of(kind) // 2
             known = self._objects[kind] = {}
         if change["type"] == "DELETED":
             known.pop(key, None)
         else:
             known[key] = (labels, state)
         self._counts[kind] = len(known)
-        if len(known) > most_of(kind):
-            del self._objects[kind]
-        return False
+        return len(known) > self._most_of(kind)
 
     def _note_pending(self, kind: str, key: str, state: ScheduledState | None) -> None:
         """`state`: None if the object is gone."""
@@ -181,7 +186,7 @@ class NameBook:
             return
         if state is None or state.node or state.finished:
             self._pending.pop(key, None)
-        elif len(self._pending) < MOST_NAMES:
+        else:
             self._pending[key] = None
 
     def make(self) -> None:
@@ -223,6 +228,10 @@ class NameBook:
         )
 
 
+def _counts_of(kinds: list[dict[str, Any]]) -> dict[str, int]:
+    return {str(kind["name"]): int(kind.get("count") or 0) for kind in kinds}
+
+
 def _entry(raw: Raw) -> tuple[str, Labels]:
     meta = raw.get("metadata") or {}
     labels = {str(key): str(value) for key, value in (meta.get("labels") or {}).items()}
@@ -245,25 +254,45 @@ class NameKeeper:
     async def run(self, client: Client) -> None:
         """While the connection lasts. Raises RpcError where the daemon ends the stream; the caller starts again."""
         self.book.asked = await asked_names(client, self.book.asked)
-        watching = client.subscribe("objects.watch", fields=_FIELDS, interval_s=_BATCH_S, patience_s=5.0)
+        kinds = await client.call("objects.kinds")
+        while True:
+            self.book.begin(kinds)
+            await self._watch(client)
+            kinds = await client.call("objects.kinds")
+
+    async def _watch(self, client: Client) -> None:
+        """Watch the kinds that do not have too many objects, until others are to be watched."""
+        unwatched = self.book.unwatched
+        watching = client.subscribe(
+            "objects.watch", fields=_FIELDS, interval_s=_BATCH_S, without=sorted(unwatched), patience_s=5.0
+        )
         async with watching as stream:
             # Listed after the watch began: changes in between arrive twice, and applying them is idempotent.
-            await self._list_all(client)
+            for kind in self.book.begin(await client.call("objects.kinds")):
+                self.book.listed(kind, (await client.call("objects.list", kind=kind, fields=_FIELDS))["items"])
+            if self.book.unwatched != unwatched:
+                return
 
             async def follow() -> None:
                 async for change in stream:
                     if self.book.changed(change):
-                        await self._list_all(client)
+                        return
                     self._fresh.set()
 
-            await together(follow, lambda: self._ask(client), self._make)
+            await together(follow, lambda: self._count(client), lambda: self._ask(client), self._make)
 
-    async def _list_all(self, client: Client) -> None:
-        for kind in self.book.begin(await client.call("objects.kinds")):
-            self.book.listed(kind, (await client.call("objects.list", kind=kind, fields=_FIELDS))["items"])
-        if self.book.has_too_many_pods:
-            queue = await client.call("queue.list", limit=MOST_NAMES)
-            self.book.queued([str(pod["key"]) for pod in queue["pods"]])
+    async def _count(self, client: Client) -> None:
+        """Ask now and then about the kinds that are not watched, until one of them can be."""
+        if not self.book.unwatched:
+            await trio.sleep_forever()
+        while True:
+            if "Pod" in self.book.unwatched:
+                queue = await client.call("queue.list", limit=MOST_QUEUED)
+                self.book.queued([str(pod["key"]) for pod in queue["pods"]])
+            self._fresh.set()
+            await trio.sleep(_COUNT_S)
+            if self.book.counted(await client.call("objects.kinds")):
+                return
 
     async def _ask(self, client: Client) -> None:
         while True:

@@ -1,11 +1,12 @@
 """How long a key of the REPL takes to be on the screen, while the daemon is idle and while it schedules at full speed.
 
-    .venv/bin/python -m tests.bench.keys [--nodes 5000] [--seconds 20]
+    .venv/bin/python -m tests.bench.keys [--nodes 5000] [--seconds 10]      # typed for that long; in all about a minute
 
 A daemon with that many nodes, a client that creates pods as fast as they are taken, and the REPL at a pseudo-terminal
 with an emulator for a screen: each key is typed, and timed until the screen shows its character. What is typed has
 completions of names, so that the menu is made at each key. The emulator's own time is part of the figures; so is
-whatever else the machine does: `echo` is how long a program takes meanwhile that only writes back what it reads.
+whatever else the machine does: `echo` is how long a program takes meanwhile that only writes back what it reads, `cpu`
+is how long the REPL's threads ran for a key, and `queued` how long they were ready to run and had no core (Linux only).
 """
 
 import argparse
@@ -20,6 +21,8 @@ import threading
 import time
 import tty
 from pathlib import Path
+
+import attrs
 
 from kschedd.rpc.blocking import BlockingClient
 from tests.repl.screens import Console, console
@@ -62,26 +65,44 @@ def _load(socket: str, stop: threading.Event) -> None:
                 time.sleep(0.01)
 
 
-def _keys(repl: Console, seconds: float) -> list[float]:
-    """Milliseconds from key to screen, of keys typed for that long."""
+@attrs.frozen
+class Key:
+    """One key, in milliseconds."""
+
+    shown: float  # until it was on the screen
+    cpu: float = 0.0  # of the REPL meanwhile
+    queued: float = 0.0  # its threads waited for a core meanwhile
+
+
+def _scheduled(pid: int) -> tuple[float, float]:
+    """How many milliseconds the threads of a process have run, and have waited for a core."""
+    rows = [path.read_text().split() for path in Path(f"/proc/{pid}/task").glob("*/schedstat")]
+    return sum(int(row[0]) for row in rows) / 1e6, sum(int(row[1]) for row in rows) / 1e6
+
+
+def _keys(repl: Console, seconds: float) -> list[Key]:
+    """Keys typed for that long."""
     found = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         for place in range(1, len(LINE) + 1):
             shown = f"kschedd > {LINE[:place]}".rstrip()
+            ran, waited = _scheduled(repl.child.pid)
             start = time.perf_counter()
             repl.type(LINE[place - 1])
             if LINE[place - 1] != " ":
                 repl.wait(lambda shown=shown: repl.screen.display[repl.screen.cursor.y].startswith(shown), shown)
-                found.append(1000 * (time.perf_counter() - start))
+                took = 1000 * (time.perf_counter() - start)
+                ran_now, waited_now = _scheduled(repl.child.pid)
+                found.append(Key(took, ran_now - ran, waited_now - waited))
             time.sleep(PAUSE_S)
         repl.type("\x15")
         repl.ready()
     return found
 
 
-def _echo(seconds: float) -> list[float]:
-    """Milliseconds that a key takes there and back through a pseudo-terminal, to a process that only echoes it."""
+def _echo(seconds: float) -> list[Key]:
+    """Keys there and back through a pseudo-terminal, to a process that only echoes them."""
     ours, theirs = pty.openpty()
     tty.setraw(theirs)
     code = "import os\nwhile True: os.write(1, os.read(0, 1))"
@@ -94,7 +115,7 @@ def _echo(seconds: float) -> list[float]:
         start = time.perf_counter()
         os.write(ours, b"x")
         os.read(ours, 1)
-        found.append(1000 * (time.perf_counter() - start))
+        found.append(Key(1000 * (time.perf_counter() - start)))
         time.sleep(PAUSE_S)
     child.kill()
     child.wait()
@@ -103,10 +124,14 @@ def _echo(seconds: float) -> list[float]:
     return found
 
 
-def _summary(times: list[float]) -> dict[str, float]:
-    cuts = statistics.quantiles(times, n=100)
-    shown = {"p50_ms": cuts[49], "p99_ms": cuts[98], "longest_ms": max(times)}
-    return {"keys": len(times), **{name: round(value, 1) for name, value in shown.items()}}
+def _summary(keys: list[Key]) -> dict[str, object]:
+    found: dict[str, object] = {"keys": len(keys)}
+    for name in ("shown", "cpu", "queued"):
+        times = [getattr(key, name) for key in keys]
+        if any(times):
+            cuts = statistics.quantiles(times, n=100, method="inclusive")
+            found[f"{name}_ms"] = {"p50": round(cuts[49], 1), "p99": round(cuts[98], 1), "max": round(max(times), 1)}
+    return found
 
 
 def measure(nodes: int, seconds: float) -> dict[str, object]:
@@ -151,7 +176,7 @@ def measure(nodes: int, seconds: float) -> dict[str, object]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--nodes", type=int, default=5000)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--load", metavar="SOCKET", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.load:

@@ -1,5 +1,7 @@
 """What there is to complete follows the objects there are."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
 from kschedd.verbs.grammar import LiveState
 from kschedd_repl.names import MOST_NAMES, NameBook, NameKeeper
-from tests.actors.clusters import node
+from tests.actors.clusters import node, pod
 
 Raw = dict[str, Any]
 
@@ -62,14 +64,17 @@ def test_the_first_of_a_kind_and_a_new_kind(book: NameBook) -> None:
     assert not book.changed(_change("DELETED", widget))
 
 
-def test_too_many_of_a_kind_are_not_kept_until_they_are_fewer(book: NameBook) -> None:
-    for number in range(MOST_NAMES):
-        assert not book.changed(_change("ADDED", _map(f"m{number}")))
+def test_a_kind_with_too_many_objects_is_only_counted_until_they_are_fewer(book: NameBook) -> None:
+    grown = [book.changed(_change("ADDED", _map(f"m{number}"))) for number in range(MOST_NAMES)]
+    assert grown == [False] * (MOST_NAMES - 1) + [True], "there is one more than that"
+    assert book.begin([{"name": "ConfigMap", "plural": "configmaps", "count": MOST_NAMES + 1}]) == []
+    assert book.unwatched == {"ConfigMap"}
     book.make()
     assert book.names.objects["ConfigMap"] == ()
-    assert dict(book.names.counts)["ConfigMap"] == MOST_NAMES + 1
-    to_list = [book.changed(_change("DELETED", _map(f"m{number}"))) for number in range(MOST_NAMES // 2 + 1)]
-    assert to_list == [False] * (MOST_NAMES // 2) + [True]
+    assert not book.counted([{"name": "ConfigMap", "count": MOST_NAMES // 2 + 1}])
+    book.make()
+    assert dict(book.names.counts) == {"ConfigMap": MOST_NAMES // 2 + 1}
+    assert book.counted([{"name": "ConfigMap", "count": MOST_NAMES // 2}]), "few enough to be watched again"
 
 
 def test_pods_and_nodes_are_known_by_their_states(book: NameBook) -> None:
@@ -105,47 +110,71 @@ def test_pods_and_nodes_are_known_by_their_states(book: NameBook) -> None:
 
 def test_pending_pods_are_known_however_many_pods_there_are(book: NameBook) -> None:
     assert book.begin([{"name": "Pod", "plural": "pods", "count": MOST_NAMES + 1}]) == []
-    assert book.has_too_many_pods
-    book.queued(["default/a", "default/b"])
-    raw = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "default"}}
-    book.changed(_change("MODIFIED", {**raw, "spec": {"nodeName": "n1"}}))
-    book.make()
-    assert book.names.live(LiveState.PENDING, "default") == ["b"]
+    for queued in (["default/b", "default/a"], ["default/b"]):
+        book.queued(queued)
+        book.make()
+        assert book.names.live(LiveState.PENDING, "default") == sorted(key.partition("/")[2] for key in queued)
 
 
-async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
-    path = tmp_path / "kschedd.sock"
+@asynccontextmanager
+async def _kept(
+    path: Path, book: NameBook
+) -> AsyncIterator[tuple[Client, Callable[[Callable[[], bool]], Awaitable[None]]]]:
+    """A daemon whose names a keeper keeps in the book: a client, and what waits until the book says something."""
     async with cluster_actors(seed=7) as cluster, unix_listener(path) as listener:
         server = Server(method_table(daemon_methods(cluster, DaemonState("1", str(path), cluster.clock.now()))))
         async with trio.open_nursery() as nursery:
             await nursery.start(server.serve, [listener])
-            book, news = NameBook(), trio.Event()
+            news = trio.Event()
 
             def told() -> None:
                 nonlocal news
                 news.set()
                 news = trio.Event()
 
-            async def until(kind: str, names: list[str]) -> None:
+            async def until(said: Callable[[], bool]) -> None:
                 with trio.fail_after(90):
-                    while book.names.of(kind, "default") != names:
+                    while not said():
                         await news.wait()
 
             async with Client.connect(path) as client, trio.open_nursery() as keeping:
                 keeping.start_soon(NameKeeper(book, told).run, client)
-                await until("Namespace", ["default", "kube-node-lease", "kube-public", "kube-system"])
-                for name in ("n2", "n1"):
-                    await client.call("objects.create", manifest=node(name))
-                await until("Node", ["n1", "n2"])
-                # As many as before, and others:
-                await client.call("objects.delete", kind="Node", name="n1")
-                await client.call("objects.create", manifest=node("n3"))
-                await until("Node", ["n2", "n3"])
-                await client.call("objects.label", kind="Node", name="n3", set={"disk": "ssd"})
-                with trio.fail_after(90):
-                    while "disk=ssd" not in book.names.labels["Node"]:
-                        await news.wait()
-                await client.call("objects.create", manifest=_map("late"))
-                await until("ConfigMap", ["late"])
+                yield client, until
                 keeping.cancel_scope.cancel()
             nursery.cancel_scope.cancel()
+
+
+async def test_the_names_of_a_live_cluster(tmp_path: Path) -> None:
+    book = NameBook()
+    async with _kept(tmp_path / "kschedd.sock", book) as (client, wait_until):
+
+        async def until(kind: str, names: list[str]) -> None:
+            await wait_until(lambda: book.names.of(kind, "default") == names)
+
+        await until("Namespace", ["default", "kube-node-lease", "kube-public", "kube-system"])
+        for name in ("n2", "n1"):
+            await client.call("objects.create", manifest=node(name))
+        await until("Node", ["n1", "n2"])
+        # As many as before, and others:
+        await client.call("objects.delete", kind="Node", name="n1")
+        await client.call("objects.create", manifest=node("n3"))
+        await until("Node", ["n2", "n3"])
+        await client.call("objects.label", kind="Node", name="n3", set={"disk": "ssd"})
+        await wait_until(lambda: "disk=ssd" in book.names.labels["Node"])
+        await client.call("objects.create", manifest=_map("late"))
+        await until("ConfigMap", ["late"])
+
+
+async def test_a_kind_that_has_too_many_objects_is_watched_again_when_it_has_few(tmp_path: Path) -> None:
+    book = NameBook(lambda kind: 4 if kind == "Pod" else 100)
+    async with _kept(tmp_path / "kschedd.sock", book) as (client, until):
+        names = [f"p{number}" for number in range(5)]
+        await client.call("objects.apply", manifests=[pod(name) for name in names])
+        await until(lambda: "Pod" in book.unwatched and book.names.live(LiveState.PENDING, "default") == names)
+        assert book.names.of("Pod", "default") == []
+        await client.call("objects.create", manifest=_map("seen"))
+        await until(lambda: book.names.of("ConfigMap", "default") == ["seen"])
+        for name in names[2:]:
+            await client.call("objects.delete", kind="Pod", name=name)
+        await until(lambda: book.names.of("Pod", "default") == names[:2])
+        assert book.names.live(LiveState.PENDING, "default") == names[:2]

@@ -198,6 +198,14 @@ async def test_a_watch_with_pauses_sends_of_each_object_the_latest(talk: Talk) -
     assert seen[2]["object"]["spec"]["unschedulable"] is True
 
 
+@pytest.mark.parametrize("interval_s", [0, 0.01])
+async def test_a_watch_leaves_out_the_kinds_that_it_is_to_be_without(talk: Talk, interval_s: float) -> None:
+    async with talk.client.subscribe("objects.watch", without=["Pod", "Node"], interval_s=interval_s) as changes:
+        await talk("objects.apply", manifests=[node("n1"), config_map("m", 1)])
+        while (change := _change(await anext(changes)))[1] != "m":
+            assert change[1] != "n1"
+
+
 async def test_a_watch_from_a_version_of_another_history_is_gone(talk: Talk) -> None:
     found = await talk("objects.list", kind="nodes")
     version, epoch = found["resource_version"], found["epoch"]
