@@ -227,14 +227,15 @@ class _Explaining:
         self._tick("PreFilter", "")
         verdicts = self._verdicts(state, pre_filter_result, status, narrowed_by)
         rejected = asked.rejections(self._table)
-        for verdict in verdicts:
-            if not verdict.rejections:
-                verdict.rejections = tuple(rejected.get(verdict.row, ()))
+        if rejected:
+            for verdict in verdicts:
+                if not verdict.rejections:
+                    verdict.rejections = tuple(rejected.get(verdict.row, ()))
         self._notes += asked.failures()
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
         scores, failure = self._scores(state, feasible)
         by_extender = asked.scores(self._named(feasible))
-        if scores is not None:
+        if scores is not None and by_extender:
             more = [sum(one[name]["weighted"] for one in by_extender.values()) for name in self._named(feasible)]
             scores = attrs.evolve(scores, total=scores.total + np.array(more, dtype=np.int64))
         chosen, ties = self._choice(feasible, scores)
@@ -406,11 +407,17 @@ class _Explaining:
         for score in self._profile.scores:
             if score.name not in scores.raw:
                 continue
-            raw, weighted = scores.raw[score.name].tolist(), scores.weighted[score.name]
+            raw, weighted = scores.raw[score.name], scores.weighted[score.name]
+            if raw.min() == raw.max() and weighted.min() == weighted.max():
+                # Most plugins say the same of all nodes, and the nodes then share it.
+                raw, weighted = raw[:1], weighted[:1]
             normalized = (weighted // max(score.weight, 1)).tolist()
-            each = zip(raw, normalized, weighted.tolist(), strict=True)
+            each = zip(raw.tolist(), normalized, weighted.tolist(), strict=True)
             parts = [{"raw": r, "normalized": n, "weighted": w} for r, n, w in each]
-            found[score.name] = dict(zip(names, parts, strict=True))
+            if len(parts) == 1:
+                found[score.name] = dict.fromkeys(names, parts[0])
+            else:
+                found[score.name] = dict(zip(names, parts, strict=True))
         return found
 
     def _suggestions(
