@@ -129,6 +129,11 @@ class PodCounts:
     _terms_matching: dict[int, tuple[int, _TermsMatching]] = attrs.field(factory=dict)  # by signature: stamp, terms
     _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
+    @property
+    def carries_terms(self) -> bool:
+        """Whether any pod of the table has terms of affinity or anti-affinity."""
+        return bool(self.existing_terms)
+
     def add(self, row: int, pod: Pod, amount: int) -> None:
         """`amount` is 1 when the pod is added to the row, -1 when it is removed."""
         signature = pod.signature

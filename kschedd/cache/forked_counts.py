@@ -8,17 +8,26 @@ Invariant: every answer equals that of `PodCounts` over the same pods.
 Owned by the fork's cluster; plugins read it.
 """
 
+import attrs
+
 from kschedd.api.pods import Pod
-from kschedd.cache.counts import GroupKey, PodCounts, PodMatcher
+from kschedd.cache.counts import PodCounts, PodMatcher
 from kschedd.cache.domain_counter import DomainCounter
 
 
+@attrs.define(eq=False)
 class ForkedCounts(PodCounts):
     """See the module. Empty until `recount`."""
 
+    any_terms: bool = True  # whether any pod that was there at the beginning carries terms
+
+    @property
+    def carries_terms(self) -> bool:
+        return self.any_terms or bool(self.existing_terms)
+
     def recount(self) -> None:
         """Take in the terms that the pods of the table carry."""
-        for row in self.table:
+        for row in self.table if self.any_terms else ():
             for pod in self.table.pods[row]:
                 if pod.signature.spec.has_pod_affinity:
                     self._carry(row, pod.signature, 1)
@@ -41,18 +50,19 @@ class ForkedCounts(PodCounts):
         return counter
 
     def _counted(self, kind: PodMatcher) -> dict[int, int]:
-        included: dict[GroupKey, bool] = {}
+        included: dict[int, bool] = {}  # by signature
         by_row: dict[int, int] = {}
+        live, pods = kind.live, self.table.pods
         for row in self.table:
             total = 0
-            for pod in self.table.pods[row]:
-                signature, terminating = pod.signature, bool(pod.deletion_timestamp)
-                key = (signature.group_key, terminating)
-                holds = included.get(key)
+            for pod in pods[row]:
+                signature = pod.signature
+                holds = included.get(signature.id)
                 if holds is None:
-                    of_kind = kind.includes(signature.namespace, signature.labels, self.namespaces)
-                    holds = included[key] = of_kind and not (kind.live and terminating)
-                total += holds
+                    holds = kind.includes(signature.namespace, signature.labels, self.namespaces)
+                    included[signature.id] = holds
+                if holds and not (live and pod.deletion_timestamp):
+                    total += 1
             if total:
                 by_row[row] = total
         return by_row

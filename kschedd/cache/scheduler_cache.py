@@ -63,7 +63,7 @@ class SchedulerCache:
             self._marked_deleted.copy(),
             {node: pods.copy() for node, pods in self._pods_of_unknown_nodes.items()},
         )
-        forked.counts = ForkedCounts(forked.table, self.counts.namespaces.copy())
+        forked.counts = ForkedCounts(forked.table, self.counts.namespaces.copy(), any_terms=self.counts.carries_terms)
         return forked
 
     def recount(self) -> None:

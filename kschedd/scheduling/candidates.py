@@ -166,8 +166,10 @@ class _LowestPriorities:
             self._at = np.full(table.capacity, _NEVER, dtype=np.int64)
         stale = rows[self._at[rows] < versions.row_pods_at[rows]]
         if len(stale):
+            # Not by `pod.priority`, which costs as much again: there may be all pods of a large cluster to look at.
             self._values[stale] = [
-                min([pod.priority for pod in table.pods[row]], default=_HIGHEST) for row in stale.tolist()
+                min([pod.signature.spec.priority for pod in table.pods[row]], default=_HIGHEST)
+                for row in stale.tolist()
             ]
             self._at[stale] = versions.now
         lowest: Ints = self._values[rows]
