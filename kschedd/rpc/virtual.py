@@ -37,6 +37,7 @@ from kschedd.queue.history import both
 from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
+from kschedd.rpc.client_common import request_bytes, wire_params
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError, wire_error
 from kschedd.rpc.methods_daemon import DaemonState
@@ -218,6 +219,7 @@ class VirtualDaemon:
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """The method's result, after all work that the call causes at this virtual time is done. Raises RpcError."""
+        request_bytes(1, method, wire_params(args, named))  # refused here, too, is what a socket could not carry
         return _as_sent(self.perform(method, *args, **named))
 
     def perform(self, method: str, /, *args: Any, **named: Any) -> Any:

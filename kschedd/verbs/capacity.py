@@ -105,7 +105,10 @@ def needed(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _write(session: VerbSession, found: dict[str, Any]) -> None:
     if found["unplaced"]:
-        session.write(f"{len(found['unplaced'])} pods have no place, however many of these nodes there are:\n")
+        many = len(found["unplaced"])
+        session.write(
+            f"{many} {'pod has' if many == 1 else 'pods have'} no place, however many of these nodes there are:\n"
+        )
         for pod in found["unplaced"][:10]:
             session.write(f"  {pod['pod']}: {pod['why']}\n")
         return

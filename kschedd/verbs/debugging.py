@@ -4,6 +4,7 @@ import argparse
 import re
 from typing import Any, Final
 
+from kschedd.errors import KscheddError
 from kschedd.printing.debugging import breakpoint_text, breakpoints_table, brief_text, stop_text, where_text
 from kschedd.printing.tables import render
 from kschedd.rpc.errors import RpcError
@@ -113,8 +114,12 @@ def until(session: VerbSession, options: argparse.Namespace) -> int:
         _wait(session, given)
     else:
         _control(session, "debug.until", **given)
-        while not session.daemon.call("debug.state")["stopped"]:
-            session.sleep(_LOOK_S)
+        try:
+            while not session.daemon.call("debug.state")["stopped"]:
+                session.sleep(_LOOK_S)
+        except KscheddError:
+            session.daemon.call("debug.pause")  # as if interrupted: it waits for nothing any more
+            raise
     _show(session)
     return 0
 
@@ -130,15 +135,29 @@ def _wait(session: VerbSession, goal: Raw) -> None:
 def _goal(session: VerbSession, options: argparse.Namespace, words: list[str]) -> Raw:
     """The parameters of `debug.until`. Raises UsageError."""
     if len(words) == 2 and words[0] in ("pod", "pods", "po"):
-        return {"pod": pod_key(words[1], namespace_of(session, options))}
+        key = pod_key(words[1], namespace_of(session, options))
+        _warn_of_no_pod(session, key)
+        return {"pod": key}
     if len(words) == 2 and words[0].isdecimal() and words[1] in ("pod", "pods"):
-        return {"scheduled": max(int(words[0]), 1)}
+        if not int(words[0]):
+            raise UsageError("0 pods are bound at any time: a number from 1 up is expected", "until")
+        return {"scheduled": int(words[0])}
     text = " ".join(words)
     if text.startswith("t=") and not text.startswith("t=="):
         return {"time_s": moment_of(text)}
     if re.fullmatch(r"\+?\d[\d.a-zµ]*", text):
         return {"seconds": span_of(text)}
     return {"condition": text}
+
+
+def _warn_of_no_pod(session: VerbSession, key: str) -> None:
+    namespace, _, name = key.partition("/")
+    try:
+        session.daemon.call("objects.get", kind="Pod", name=name, namespace=namespace)
+    except RpcError as fault:
+        if fault.code != "not_found":
+            raise
+        session.warn(f'there is no pod "{key}" now; it is waited for')
 
 
 # -- looking --------------------------------------------------------------------------------------------------------

@@ -103,7 +103,12 @@ def _in_editor(session: VerbSession, body: str, faults: str) -> tuple[str, Path]
     status = session.open_editor(file)
     if status:
         raise UsageError(f"there was a problem with the editor: it ended with status {status}; the text is in {file}")
-    lines = file.read_text("utf-8").splitlines(keepends=True)
+    try:
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+    except OSError as fault:
+        raise UsageError(f"the editor left no file to read: {file}: {fault.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"The edited file failed validation: it is no UTF-8; the text is in {file}") from None
     start = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
     return "".join(lines[start:]), file
 

@@ -3,7 +3,7 @@
     pod NAME STATE            pods STATE (-l SELECTOR: every one of them; at least one)
     N pods STATE              nothing STATE (the same as 0 pods)
     pending NAME              the same as: pod NAME pending; likewise for each state of one word
-    max skew <= N over KEY [for SELECTOR]      also: ≤, at most; KEY: zone, region, node or a label
+    max skew <= N [over KEY] [for SELECTOR]    also: ≤, at most; KEY: zone (if none is said), region, node or a label
     event REASON [for KIND/NAME] [because TEXT]          no event ...
     KIND/NAME {PATH} = VALUE
 
@@ -37,7 +37,7 @@ from kschedd.verbs.pod_states import (
 )
 
 _KEYS: Final = {"zone": ZONE, "region": "topology.kubernetes.io/region", "node": "kubernetes.io/hostname"}
-_SKEW: Final = re.compile(r"max skew (?:<=|≤|at most) ?(\d+) over (\S+)(?: for (.+))?")
+_SKEW: Final = re.compile(r"max skew (?:<=|≤|at most) ?(\d+)(?: over (\S+))?(?: for (.+))?")
 _FIELD: Final = re.compile(r"(\S+/\S+) (\{.+\}) ?= ?(.*)")
 _NAMED: Final = 3
 
@@ -215,7 +215,7 @@ def expectation(words: Sequence[str], selector: str | None = None) -> Expectatio
 def _assertion(words: list[str], selector: str | None) -> Assertion:
     line = " ".join(words)
     if (skew := _SKEW.fullmatch(line)) is not None:
-        return SkewAssertion(int(skew[1]), skew[2], skew[3] or selector)
+        return SkewAssertion(int(skew[1]), skew[2] or "zone", skew[3] or selector)
     if (field := _FIELD.fullmatch(line)) is not None:
         kind, _, name = field[1].partition("/")
         return FieldAssertion(kind, name, field[2], field[3])
@@ -239,7 +239,7 @@ def _assertion(words: list[str], selector: str | None) -> Assertion:
         case [first, *rest] if first.startswith(("pod/", "pods/", "po/")):
             return PodAssertion(first.partition("/")[2], state_of(rest))
         case ["max", "skew", *_]:
-            raise UsageError("max skew <= N over zone|node|KEY [for SELECTOR] is expected")
+            raise UsageError("max skew <= N [over zone|node|KEY] [for SELECTOR] is expected")
         case []:
             raise UsageError("expect what? Such as: expect pod web-0 on zone b; expect nothing pending after 10m")
     known = ("pod", "pods", "nothing", "no", "max", "event", *STATES)

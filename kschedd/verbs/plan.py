@@ -25,6 +25,9 @@ MOST_PODS: Final = 100
 _WITHIN: Final = "1h"
 
 
+_OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
+
+
 def _words(words: VerbParser) -> None:
     words.add_argument("--within", default=_WITHIN, metavar="DURATION", help="of the fork's time, at most (1h)")
     words.add_argument("--limit", type=whole_number, default=MOST_PODS, metavar="N", help="print so many pods (100)")
@@ -61,16 +64,22 @@ def _planned(
     status = run(attrs.evolve(inner, write=said.append, write_error=complaints.append), words)
     if status == 2:
         session.write_error("".join(complaints))
+        misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]
+        if misplaced:
+            session.write_error(f"Flags of plan stand before the verb: plan {misplaced[0]} {words[0]} ...\n")
         return status
     told = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
-    if not write_answer(session, options.output, {**diff, "errors": fails, "at_rest": told["at_rest"]}):
+    done = is_different(diff) or not status  # otherwise there is nothing to say but why not
+    if not write_answer(session, options.output, {**diff, "errors": fails, "at_rest": told["at_rest"]}) and done:
         session.write(diff_text(diff, session.style, options.limit))
     for line in fails:
         session.write_error(f"{line}\n")
     if not told["at_rest"]:
         session.warn(f"something was left to do after {options.within} (--within)")
+    if not done:
+        return status
     if status or without_place(diff):
         return DOES_NOT_FIT
     return CHANGES if options.detailed_exitcode and is_different(diff) else NOTHING

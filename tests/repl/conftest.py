@@ -31,7 +31,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     started: queue.Queue[Callable[[], None]] = queue.Queue()
     thread = threading.Thread(target=_serve, args=(fake, path, started))
     thread.start()
-    stop = started.get(timeout=20)
+    stop = started.get(timeout=180)
     yield Served(fake, str(path), stop)
     stop()
     thread.join(20)

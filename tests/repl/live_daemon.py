@@ -70,7 +70,7 @@ def live_daemon(where: Path, *, speed: float = REAL, start_s: float | None = Non
 
     thread = threading.Thread(target=run)
     thread.start()
-    daemon = started.get(timeout=60)
+    daemon = started.get(timeout=180)
     try:
         yield daemon
     finally:
@@ -81,7 +81,7 @@ def live_daemon(where: Path, *, speed: float = REAL, start_s: float | None = Non
 
 
 async def _until_running(cluster: LiveCluster, what: str) -> None:
-    with trio.fail_after(60):
+    with trio.fail_after(180):
         while True:
             number = cluster.stops.number
             until = await cluster.scheduler.query(lambda driver: driver.debugger.until)

@@ -21,7 +21,7 @@ from pathlib import Path
 import attrs
 import pyte
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 _AGAIN_S = 1.0
 _ANSWER = re.compile(r"\^\[\[\d+;\d+R")  # where the cursor is
 _EMPTY_PROMPT = r"^kschedd( \S+)* (❯|>)$"  # noqa: RUF001 - the sign of a prompt

@@ -133,7 +133,7 @@ async def _kept(
                 news = trio.Event()
 
             async def until(said: Callable[[], bool]) -> None:
-                with trio.fail_after(90):
+                with trio.fail_after(180):
                     while not said():
                         await news.wait()
 

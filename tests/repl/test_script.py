@@ -113,7 +113,7 @@ def test_help(served, capsys) -> None:
 def test_a_watch_ends_with_the_program_that_reads_it(served) -> None:
     line = '"$0" -m kschedd repl --socket "$1" -c "get pods -w" -c "get nodes" | head -1'
     done = subprocess.run(
-        ["bash", "-c", line, sys.executable, served.path], capture_output=True, text=True, timeout=30, check=True
+        ["bash", "-c", line, sys.executable, served.path], capture_output=True, text=True, timeout=180, check=True
     )
     assert done.stdout.startswith("NAME ")
     assert done.stderr == ""

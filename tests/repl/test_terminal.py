@@ -33,7 +33,7 @@ def _terminal(keys: PipeInput) -> Terminal:
 
 async def test_lines_interrupts_and_the_end(keys: PipeInput) -> None:
     terminal = _terminal(keys)
-    with trio.fail_after(90):
+    with trio.fail_after(180):
         keys.send_text("get pods\r")
         assert await terminal.ask() == "get pods"
         keys.send_text("half\x03")
@@ -44,7 +44,7 @@ async def test_lines_interrupts_and_the_end(keys: PipeInput) -> None:
 
 async def test_lines_pasted_at_once_are_lines(keys: PipeInput) -> None:
     terminal = _terminal(keys)
-    with trio.fail_after(90):
+    with trio.fail_after(180):
         keys.send_text("\x1b[200~apply -f -\nkind: Pod\n.\nget pods\x1b[201~\r")
         assert await terminal.ask() == "apply -f -"
         assert terminal.ask_block() == b"kind: Pod\n"
@@ -53,7 +53,7 @@ async def test_lines_pasted_at_once_are_lines(keys: PipeInput) -> None:
 
 async def test_a_cancelled_prompt_ends(keys: PipeInput) -> None:
     terminal = _terminal(keys)
-    with trio.fail_after(90):
+    with trio.fail_after(180):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(terminal.ask)
             await trio.testing.wait_all_tasks_blocked(0.05)
@@ -63,7 +63,7 @@ async def test_a_cancelled_prompt_ends(keys: PipeInput) -> None:
 
 async def test_a_name_is_completed_with_tab(keys: PipeInput, monkeypatch) -> None:
     terminal = _terminal(keys)
-    with trio.fail_after(90):
+    with trio.fail_after(180):
         keys.send_text("uncor\t\r")
         assert await terminal.ask() == "uncordon "
 
@@ -91,7 +91,7 @@ def test_a_conversation(served, keys: PipeInput, monkeypatch, capsys) -> None:
     keys.send_text("get nodes -o name\rgte\rlabel node node-a x=y\r\x04")
 
     async def converse() -> int:
-        with trio.fail_after(90):
+        with trio.fail_after(180):
             return await shell.run()
 
     assert trio.run(converse) == 0

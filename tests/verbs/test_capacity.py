@@ -80,7 +80,7 @@ def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) ->
     assert scenario.do("nodes-needed --shape four.yaml", "") == "everything fits without another node\n"
     scenario.do("apply", POD % ("wide", "3"))
     assert "four    1       1" in scenario.do("nodes-needed --shape four.yaml", "")
-    assert "1 pods have no place, however many" in scenario.do("nodes-needed --shape one.yaml", "")
+    assert "1 pod has no place, however many" in scenario.do("nodes-needed --shape one.yaml", "")
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,25 @@ def test_what_is_no_edit_of_the_object_is_told(typed, change, why) -> None:
     assert why in typed.err
 
 
+@pytest.mark.parametrize(
+    ("left", "why"),
+    [
+        pytest.param(lambda file: file.unlink(), "the editor left no file to read", id="deleted"),
+        pytest.param(lambda file: (file.unlink(), file.mkdir()), "Is a directory", id="a-directory"),
+        pytest.param(lambda file: file.write_bytes(b"a: \xff\xfe"), "it is no UTF-8; the text is in", id="no-text"),
+    ],
+)
+def test_a_file_that_an_editor_leaves_unreadable_is_told(typed, daemon, left, why) -> None:
+    def editor(file) -> int:
+        left(file)
+        return 0
+
+    typed.editor = editor
+    assert typed("edit pod web-0") == 2
+    assert why in typed.err
+    assert all(method != "objects.patch" for method, _ in daemon.calls)
+
+
 def test_without_a_terminal_there_is_no_editor(typed) -> None:
     assert typed("edit pod web-0") == 2
     assert "replace -f FILE" in typed.err

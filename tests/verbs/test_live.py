@@ -127,12 +127,12 @@ class Typed:
     async def __call__(self, line: str) -> int:
         words = shlex.split(line)
         self.used.add(words[0])
-        with trio.fail_after(90):
+        with trio.fail_after(180):
             return await trio.to_thread.run_sync(self._run, words, self.cluster.clock.now())
 
     def _run(self, words: list[str], now: float) -> int:
         out, err = io.StringIO(), io.StringIO()
-        with BlockingClient(self.path, timeout=20) as client:
+        with BlockingClient(self.path, timeout=180) as client:
             session = VerbSession(
                 lambda: Noting(client, self.table, self.called, self.watching),
                 out.write,
@@ -344,7 +344,7 @@ async def test_status_counts_those_that_are_bound(live: Typed) -> None:
     assert "Pods:       2 on nodes or on their way to one\n" in live.out
     await live("allow held")
     await placed(live.cluster, "held")
-    with trio.fail_after(60):
+    with trio.fail_after(180):
         await live("status")
         while "On the way" in live.out:  # its binding cycle ends after it is seen on its node
             await live("status")

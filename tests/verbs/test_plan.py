@@ -47,3 +47,22 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
     assert foretold == {name: node for name, node in now.items() if before.get(name) != node}
     assert {each["name"] for each in planned["pods"] if each["sign"] == "~"} == before.keys() - now.keys()
     assert foretold or change.startswith("node add")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param(
+            "plan drain nope", 'error: nodes "nope" not found', id="what-failed-and-did-nothing-says-only-why"
+        ),
+        pytest.param(
+            "plan cordon n1 --detailed-exitcode",
+            "Flags of plan stand before the verb: plan --detailed-exitcode cordon ...",
+            id="a-flag-of-plan-after-the-verb",
+        ),
+    ],
+)
+def test_a_plan_of_what_cannot_be_done(cluster: ScenarioCluster, line: str, said: str) -> None:
+    text = cluster.do(line, "")
+    assert said in text
+    assert "nothing is different" not in text
