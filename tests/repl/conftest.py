@@ -34,7 +34,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     stop = started.get(timeout=180)
     yield Served(fake, str(path), stop)
     stop()
-    thread.join(20)
+    thread.join(180)
     assert not thread.is_alive()
 
 

@@ -75,7 +75,7 @@ def live_daemon(where: Path, *, speed: float = REAL, start_s: float | None = Non
         yield daemon
     finally:
         daemon.stop()
-        thread.join(60)
+        thread.join(180)
         assert not thread.is_alive(), "the daemon has not ended"
         assert not failures
 

@@ -1,5 +1,6 @@
 """The conversation as a process of its own at a real pseudo-terminal, keys in, screen out."""
 
+import codecs
 import os
 import pty
 import re
@@ -14,7 +15,10 @@ import attrs
 import pytest
 
 PROMPT = "kschedd ❯"  # noqa: RUF001 - the sign of a prompt
+PATIENCE_S = 180.0
+_AGAIN_S = 1.0
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()=>78][A-Z0-9]?|\x1b\][^\x07]*\x07")
+_UNFINISHED = re.compile(r"\x1b(\[[0-9;?]*|[()]|\][^\x07]*)?\Z")  # the rest comes with the next bytes
 
 
 @attrs.define(eq=False)
@@ -24,19 +28,32 @@ class Screen:
     keys: int
     state: Path
     text: str = ""
+    _decoder: codecs.IncrementalDecoder = attrs.field(factory=codecs.getincrementaldecoder("utf-8"))
+    _unread: str = ""  # the beginning of an escape sequence
 
     def type(self, keys: str) -> None:
         os.write(self.keys, keys.encode())
 
-    def expect(self, words: str) -> str:
-        """Wait until these words are shown; all that was shown up to them."""
-        end = time.monotonic() + 20
+    def expect(self, words: str, *, again: str = "") -> str:
+        """Wait until these words are shown; all that was shown up to them. `again` is typed on an empty line as long as
+        they are not: what Tab knows comes by a watch."""
+        end = time.monotonic() + PATIENCE_S
         while words not in self.text:
-            ready, _, _ = select.select([self.keys], [], [], max(end - time.monotonic(), 0))
-            assert ready, f"{words!r} was not shown; shown was {self.text!r}"
-            self.text += _ESCAPE.sub("", os.read(self.keys, 65536).decode())
+            left_s = max(end - time.monotonic(), 0)
+            ready, _, _ = select.select([self.keys], [], [], min(left_s, _AGAIN_S) if again else left_s)
+            if ready:
+                self._read()
+            else:
+                assert left_s, f"{words!r} was not shown; shown was {self.text!r}"
+                self.type(f"\x15{again}")
         before, _, self.text = self.text.partition(words)
         return before + words
+
+    def _read(self) -> None:
+        shown = self._unread + self._decoder.decode(os.read(self.keys, 65536))
+        unfinished = _UNFINISHED.search(shown)
+        end = len(shown) if unfinished is None else unfinished.start()
+        self.text, self._unread = self.text + _ESCAPE.sub("", shown[:end]), shown[end:]
 
     def history(self) -> list[str]:
         lines = (self.state / "kschedd" / "history").read_text().splitlines()
@@ -65,7 +82,7 @@ def screen(served, tmp_path: Path) -> Iterator[Screen]:
         yield shown
         shown.type("\x15exit\r")
         shown.expect("The daemon goes on.")
-        assert child.wait(20) == 0
+        assert child.wait(PATIENCE_S) == 0
     finally:
         child.kill()
         child.wait()
@@ -74,7 +91,7 @@ def screen(served, tmp_path: Path) -> Iterator[Screen]:
 
 def test_tab_takes_what_all_entries_have_in_common(screen: Screen) -> None:
     screen.type("get pods w\t")
-    screen.expect("web-")
+    screen.expect("web-", again="get pods w\t")
     screen.type("1 -o name\r")
     screen.expect("pod/web-1")
     screen.type("get nodes nod\t\tb -o name\r")
