@@ -25,12 +25,14 @@ from kschedd.scheduling.work import drive
 
 @attrs.frozen
 class Timed:
-    """Latency of every iteration (seconds), the loop's wall time, and how many pods were scheduled or failed."""
+    """Latency of every iteration (seconds), the loop's wall time, how many pods were scheduled or failed, and how long
+    each question over the socket took meanwhile, if any was asked."""
 
     latencies_s: list[float]
     elapsed_s: float
     scheduled: int
     failed: int
+    answers_s: list[float] = attrs.field(factory=list)
 
 
 def load(machine: SchedulingMachine, workload: Workload) -> Iterator[None]:

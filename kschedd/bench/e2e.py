@@ -1,16 +1,21 @@
-"""Mode `e2e`: the whole scheduler (store, watch, queue, scheduling and binding cycle), each part in its actor, without
-a socket or a journal.
+"""Mode `e2e`: the whole scheduler (store, watch, queue, scheduling and binding cycle), each part in its actor, with a
+journal if that is asked for, and without a socket unless questions are to be asked over it meanwhile.
 
 Init pods are created and in the scheduler cache before the measurement starts. A feeder creates the measured pods in
-order, as fast as it can or at a given rate; a watcher records when each one is bound. Latency is create → bind.
+order, as fast as it can or at a given rate; a watcher records when each one is bound. Latency is create → bind. At a
+rate, a pod counts as created when it is due, however late the feeder is, and all that are due are one request.
 
 In Unschedulable, the pods that fit nowhere are created first, and the measurement starts once each of them has been
 attempted and found unschedulable.
 """
 
+import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, nullcontext
 from functools import partial
+from pathlib import Path
 
 import attrs
 import trio
@@ -18,10 +23,12 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.bench.algo import Timed
+from kschedd.bench.own_time import Clock, own_time
+from kschedd.bench.questions import questions_to
 from kschedd.bench.series import Raw, Series
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
-from kschedd.daemon import cluster_actors
+from kschedd.daemon import SWITCH_S, cluster_actors
 from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SubQueue
 from kschedd.store.admission import Admission
@@ -34,20 +41,32 @@ _PATIENCE_S = 600.0  # without any pod bound
 Tell = Callable[[str, int, int], None]
 
 
-def run(
-    workload: Workload, config: Config, seed: int, offered_rate: float = 0.0, *, progress: Tell | None = None
-) -> Timed:
-    """Measure the workload. `offered_rate` is in pods per second; 0: as fast as possible.
+@attrs.frozen(kw_only=True)
+class LoadOptions:
+    """How the measured pods come, and what goes on meanwhile."""
 
-    `progress(what, done, total)` is called after each batch of objects loaded or pods bound.
-    """
-    return trio.run(_run, workload, config, seed, offered_rate, progress or (lambda what, done, total: None))
+    rate: float = 0.0  # pods per second; 0: as fast as possible
+    journal: bool = False  # kept on disk, in a temporary folder
+    questions: bool = False  # asked over a socket meanwhile
+    own_time: bool = False  # leave out the time in which others had the processor, where the system counts it
 
 
-async def _run(workload: Workload, config: Config, seed: int, offered_rate: float, tell: Tell) -> Timed:
+def run(workload: Workload, config: Config, seed: int, load: LoadOptions, *, progress: Tell | None = None) -> Timed:
+    """Measure the workload. `progress(what, done, total)` is called after each batch of what is loaded or bound."""
+    sys.setswitchinterval(SWITCH_S)  # as the daemon does
+    return trio.run(_run, workload, config, seed, load, progress or (lambda what, done, total: None))
+
+
+async def _run(workload: Workload, config: Config, seed: int, load: LoadOptions, tell: Tell) -> Timed:
     # The workloads set spec.priority without a PriorityClass, as in kube-scheduler's recorded runs.
     admission = Admission({"Priority": False})
-    async with cluster_actors(config, seed=seed, admission=admission) as cluster:
+    async with AsyncExitStack() as opened:
+        clock = opened.enter_context(own_time()) if load.own_time else time.perf_counter
+        folder = tempfile.TemporaryDirectory(prefix="kschedd-bench-") if load.journal else nullcontext()
+        state = opened.enter_context(folder)
+        journal = None if state is None else Path(state) / "journal.db"
+        actors = cluster_actors(config, seed=seed, admission=admission, journal=journal)
+        cluster = await opened.enter_async_context(actors)
         for what, series in (
             ("namespaces", workload.namespaces),
             ("nodes", workload.nodes),
@@ -62,10 +81,17 @@ async def _run(workload: Workload, config: Config, seed: int, offered_rate: floa
                 lambda: cluster.queue.query(lambda owned: owned.queue.counts()[SubQueue.UNSCHEDULABLE]),
                 len(workload.pending),
             )
+        questions = await opened.enter_async_context(questions_to(cluster, clock)) if load.questions else None
         freeze_gc()  # as the daemon does after loading its initial state
-        pods = list(workload.pods)
-        measure = _Measure(cluster, pods, offered_rate, tell)
-        return await measure.run()
+        measure = _Measure(cluster, list(workload.pods), load.rate, clock, tell)
+        async with trio.open_nursery() as beside:
+            if questions is not None:
+                beside.start_soon(questions.ask)
+            timed = await measure.run()
+            if questions is not None:
+                await questions.any_answered.wait()
+            beside.cancel_scope.cancel()
+        return timed if questions is None else attrs.evolve(timed, answers_s=questions.latencies_s)
 
 
 async def _load(cluster: LiveCluster, series: "Series | list[Raw]", tell: Callable[[int, int], None]) -> None:
@@ -87,20 +113,21 @@ async def _until(count: Callable[[], Awaitable[int]], many: int) -> None:
 class _Measure:
     cluster: LiveCluster
     pods: list[Raw]
-    offered_rate: float
+    rate: float
+    clock: Clock
     tell: Tell
-    created: dict[str, float] = attrs.field(factory=dict)  # by name, when its create was sent
+    created: dict[str, float] = attrs.field(factory=dict)  # by name, when it was due
     bound: dict[str, float] = attrs.field(factory=dict)
 
     async def run(self) -> Timed:
         ours = {raw["metadata"]["name"] for raw in self.pods}
         watch = await self.cluster.store.watch({"Pod"})
-        start = time.perf_counter()
+        start = self.clock()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._feed, start)
             with trio.move_on_after(_PATIENCE_S) as patience:
                 while len(self.bound) < len(ours) and await watch.wait():
-                    now = time.perf_counter()
+                    now = self.clock()
                     for event in watch.take():
                         pod = event.new
                         if isinstance(pod, Pod) and pod.node_name and pod.name in ours and pod.name not in self.bound:
@@ -109,23 +136,33 @@ class _Measure:
                     self.tell("measuring", len(self.bound), len(ours))
             nursery.cancel_scope.cancel()
         watch.close()
-        end = max(self.bound.values(), default=time.perf_counter())
+        end = max(self.bound.values(), default=self.clock())
         latencies = [at - self.created[name] for name, at in self.bound.items()]
         return Timed(latencies, end - start, len(self.bound), len(ours) - len(self.bound))
 
     async def _feed(self, start: float) -> None:
-        if not self.offered_rate:
+        if not self.rate:
             for first in range(0, len(self.pods), _BATCH):
                 await self._create(self.pods[first : first + _BATCH])
             return
-        for number, raw in enumerate(self.pods):
-            await trio.sleep(max(0.0, start + number / self.offered_rate - time.perf_counter()))
-            await self._create([raw])
+        async with trio.open_nursery() as creating:
+            done = 0
+            while done < len(self.pods):
+                await trio.sleep(max(0.0, start + done / self.rate - self.clock()))
+                due = min(len(self.pods), 1 + int((self.clock() - start) * self.rate))
+                for number in range(done, due):
+                    self.created[self.pods[number]["metadata"]["name"]] = start + number / self.rate
+                if due > done:
+                    creating.start_soon(self._send, self.pods[done:due])  # others do not wait for its answer
+                done = max(done, due)
 
     async def _create(self, batch: list[Raw]) -> None:
-        now = time.perf_counter()
+        now = self.clock()
         for raw in batch:
             self.created[raw["metadata"]["name"]] = now
+        await self._send(batch)
+
+    async def _send(self, batch: list[Raw]) -> None:
         for answer in await self.cluster.store.create_many(batch):
             if isinstance(answer, Exception):
                 raise answer

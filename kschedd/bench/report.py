@@ -46,6 +46,11 @@ class ReportRow:
     runs_p99_ms: tuple[float, ...] = ()
     other_cpu: float | None = None  # cores that others used meanwhile, the most of any run
     verdict: str | None = None  # on the difference from the earlier result
+    journal: bool = False  # everything was kept on disk
+    own_time: bool = False  # without the time in which others had the processor
+    answers: int = 0  # to questions over the socket meanwhile
+    answers_p50_ms: float | None = None
+    answers_p99_ms: float | None = None
 
     @property
     def runs(self) -> tuple[float, ...]:
@@ -85,6 +90,9 @@ def measured(
     offered_rate: float = 0.0,
     init_pods: int = 0,
     kube_version: str = "",
+    journal: bool = False,
+    own_time: bool = False,
+    answers_s: Sequence[float] = (),
     figure: Figure | None = None,
 ) -> ReportRow:
     """The row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
@@ -92,7 +100,7 @@ def measured(
     Pods per second counts the latencies: in mode algo every iteration, failed ones included, in mode e2e every bound
     pod.
     """
-    spread = percentiles(latencies_s)
+    spread, answers = percentiles(latencies_s), percentiles(answers_s)
     speed = len(latencies_s) / elapsed_s if elapsed_s > 0 else 0.0
     return ReportRow(
         workload=workload,
@@ -112,6 +120,11 @@ def measured(
         rss_mb=round(rss_mb, 1),
         recorded_pods_per_second=figure.pods_per_second.median if figure else None,
         ratio=_ratio(speed, figure.pods_per_second.median) if figure else None,
+        journal=journal,
+        own_time=own_time,
+        answers=len(answers_s),
+        answers_p50_ms=round(answers.p50 * 1e3, 3) if answers_s else None,
+        answers_p99_ms=round(answers.p99 * 1e3, 3) if answers_s else None,
     )
 
 
@@ -137,8 +150,16 @@ def merged(runs: Sequence[ReportRow]) -> ReportRow:
         ratio=None if first.recorded_pods_per_second is None else _ratio(speed, first.recorded_pods_per_second),
         runs_pods_per_second=tuple(run.pods_per_second for run in runs),
         runs_p99_ms=tuple(run.p99_ms for run in runs),
+        answers=sum(run.answers for run in runs),
+        answers_p50_ms=_median_of(run.answers_p50_ms for run in runs),
+        answers_p99_ms=_median_of(run.answers_p99_ms for run in runs),
         other_cpu=max((run.other_cpu for run in runs if run.other_cpu is not None), default=None),
     )
+
+
+def _median_of(values: Iterable[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return round(median(there), 3) if there else None
 
 
 def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
@@ -176,7 +197,7 @@ def _size_of(row: ReportRow) -> tuple[str, int, str, int, float]:
 
 
 def _same_run(row: ReportRow) -> tuple[object, ...]:
-    return *_size_of(row), row.kube_version
+    return *_size_of(row), row.kube_version, row.journal, row.own_time, row.answers > 0
 
 
 def as_json(rows: Iterable[ReportRow], about: BenchEnvironment | None = None) -> str:
@@ -198,9 +219,31 @@ def read_about(path: Path) -> BenchEnvironment:
 def table(rows: Sequence[ReportRow]) -> str:
     """The rows as a text table; optional columns that are empty in every row are left out."""
     heading = ["WORKLOAD", "NODES", "MODE", "VERSION", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
-    heading += ["P50 MS", "P90 MS", "P99 MS", "RSS MIB", "FAILED", "VS FIRST", "EARLIER", "VS EARLIER", "DIFFERENCE"]
+    heading += [
+        "P50 MS",
+        "P90 MS",
+        "P99 MS",
+        "ANSWERS P99 MS",
+        "RSS MIB",
+        "FAILED",
+        "VS FIRST",
+        "EARLIER",
+        "VS EARLIER",
+        "DIFFERENCE",
+    ]
     lines = [[*_cells(row)] for row in rows]
-    optional = {"VERSION", "VS FIRST", "SCORED", "KUBE", "RATIO", "FAILED", "EARLIER", "VS EARLIER", "DIFFERENCE"}
+    optional = {
+        "ANSWERS P99 MS",
+        "VERSION",
+        "VS FIRST",
+        "SCORED",
+        "KUBE",
+        "RATIO",
+        "FAILED",
+        "EARLIER",
+        "VS EARLIER",
+        "DIFFERENCE",
+    }
     kept = [i for i, name in enumerate(heading) if name not in optional or any(line[i] != "-" for line in lines)]
     cells = [[line[i] for i in kept] for line in [heading, *lines]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(kept))]
@@ -214,6 +257,7 @@ def _aligned(line: Sequence[str], widths: Sequence[int]) -> str:
 
 def _cells(row: ReportRow) -> list[str]:
     mode = f"{row.mode}@{row.offered_rate:g}/s" if row.offered_rate else row.mode
+    mode += " journal" * row.journal + " own time" * row.own_time
     return [
         row.workload,
         f"{row.nodes:,}",
@@ -227,6 +271,7 @@ def _cells(row: ReportRow) -> list[str]:
         f"{row.p50_ms:.3f}",
         f"{row.p90_ms:.3f}",
         f"{row.p99_ms:.3f}",
+        "-" if row.answers_p99_ms is None else f"{row.answers_p99_ms:.3f}",
         f"{row.rss_mb:,.0f}",
         f"{row.failed:,}" if row.failed else "-",
         _times(row.version_ratio),

@@ -52,6 +52,9 @@ class BenchRun:
     init_pods: int | None
     seed: int
     kube_version: str = ""  # "": the default one
+    journal: bool = False
+    questions: bool = False
+    own_time: bool = False
 
 
 def add_parser(subparsers: Any) -> None:
@@ -69,6 +72,15 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--mode", choices=(*MODES, "both"), default="algo", help="the decision alone, or all around it")
     parser.add_argument("--percentage", type=int, default=0, help="percentageOfNodesToScore; 0 is adaptive")
     parser.add_argument("--offered-rate", type=float, default=0.0, help="pods created a second (e2e); 0: all at once")
+    parser.add_argument("--journal", action="store_true", help="keep everything on disk, in a temporary folder (e2e)")
+    parser.add_argument(
+        "--questions", action="store_true", help="ask over a socket meanwhile, and print how long answers took (e2e)"
+    )
+    parser.add_argument(
+        "--own-time",
+        action="store_true",
+        help="leave out the time for which the scheduler was ready to run and others had the processor (e2e, Linux)",
+    )
     parser.add_argument("--pods", type=int, help="measured pods; default: as the workload has them")
     parser.add_argument("--init-pods", type=int, help="pods already running; default: as the workload has them")
     parser.add_argument("--seed", type=int, default=1, help="decides ties (default 1)")
@@ -195,6 +207,9 @@ def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
                         options.init_pods,
                         options.seed,
                         version,
+                        options.journal and mode == "e2e",
+                        options.questions and mode == "e2e",
+                        options.own_time and mode == "e2e",
                     )
                     _workload(run)  # rejects sizes that the description forbids before anything runs
                     yield run
@@ -256,7 +271,10 @@ def _measure(run: BenchRun) -> ReportRow:
     else:
         from kschedd.bench import e2e
 
-        timed = e2e.run(made, config, run.seed, run.offered_rate, progress=progress)
+        load = e2e.LoadOptions(
+            rate=run.offered_rate, journal=run.journal, questions=run.questions, own_time=run.own_time
+        )
+        timed = e2e.run(made, config, run.seed, load, progress=progress)
     if progress is not None:
         print("\r\x1b[K", end="", file=sys.stderr)
     return measured(
@@ -272,7 +290,12 @@ def _measure(run: BenchRun) -> ReportRow:
         percentage=run.percentage,
         offered_rate=run.offered_rate,
         init_pods=len(made.init_pods),
-        figure=recorded(run.workload, run.nodes, run.mode, run.percentage, offered_rate=run.offered_rate),
+        journal=run.journal,
+        own_time=run.own_time,
+        answers_s=timed.answers_s,
+        figure=None
+        if run.journal
+        else recorded(run.workload, run.nodes, run.mode, run.percentage, offered_rate=run.offered_rate),
     )
 
 

@@ -3,11 +3,14 @@
 import argparse
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
-from kschedd.bench import algo
+from kschedd.bench import algo, e2e
 from kschedd.bench import run as run_module
+from kschedd.bench.e2e import LoadOptions
+from kschedd.bench.own_time import own_time
 from kschedd.bench.report import ReportRow
 from kschedd.bench.run import BenchRun, add_parser, main
 from kschedd.bench.workloads import WORKLOADS, workload
@@ -38,6 +41,27 @@ def test_a_run_prints_its_row_as_json(capsys: pytest.CaptureFixture[str]) -> Non
         ("SchedulingBasic", 110, "e2e", 20),
     ]
     assert {"pods_per_second", "p50_ms", "p99_ms", "rss_mb"} <= rows[0].keys()
+
+
+def test_pods_come_at_a_rate_to_a_journal_while_questions_are_asked() -> None:
+    made = workload("SchedulingBasic", 20, pods=30)
+    load = LoadOptions(rate=1000.0, journal=True, questions=True, own_time=True)
+    timed = e2e.run(made, default_config(), 1, load)
+    assert (timed.scheduled, timed.failed, len(timed.latencies_s)) == (30, 0, 30)
+    assert timed.answers_s
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_own_time_leaves_out_the_time_of_others(counted: bool, tmp_path: Path) -> None:
+    schedstat, now_s = tmp_path / "schedstat", 100.0
+    if counted:
+        schedstat.write_text("1000 0 1\n")
+    with own_time(schedstat, lambda: now_s) as clock:
+        before = clock()
+        now_s = 103.0
+        if counted:
+            schedstat.write_text("2000 1250000000 2\n")
+        assert clock() - before == (1.75 if counted else 3.0)
 
 
 @pytest.mark.parametrize(

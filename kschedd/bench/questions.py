@@ -1,0 +1,67 @@
+"""Questions over the socket while a benchmark runs: how long a client waits for an answer meanwhile.
+
+One client, on a Unix socket in a folder of its own, asks one question after the other at a fixed rate, as somebody who
+looks on would. Server and client are in the process that is measured, and cost it what they cost.
+"""
+
+import itertools
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.bench.own_time import Clock
+from kschedd.rpc.client import Client
+from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.server import Server
+from kschedd.rpc.table import method_table
+
+_EVERY_S: Final = 0.01
+ASKED: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    ("rpc.ping", {}),
+    ("daemon.info", {}),
+    ("objects.get", {"kind": "Node", "name": "node-0"}),
+    ("queue.list", {"limit": 20}),
+    ("scheduler.status", {}),
+    ("scheduler.decisions", {"limit": 20}),
+)
+
+
+@attrs.define(eq=False)
+class Questions:
+    """`latencies_s` has how long each answer took."""
+
+    _client: Client
+    _clock: Clock
+    latencies_s: list[float] = attrs.field(factory=list)
+    any_answered: trio.Event = attrs.field(factory=trio.Event)
+
+    async def ask(self) -> None:
+        """Ask for ever, one question after the other, each a while after the last was answered."""
+        for method, params in itertools.cycle(ASKED):
+            began = self._clock()
+            await self._client.call(method, **params)
+            self.latencies_s.append(self._clock() - began)
+            self.any_answered.set()
+            await trio.sleep(_EVERY_S)
+
+
+@asynccontextmanager
+async def questions_to(cluster: LiveCluster, clock: Clock) -> AsyncIterator[Questions]:
+    """A client of this cluster, served while the context is open."""
+    with tempfile.TemporaryDirectory(prefix="kschedd-bench-") as folder:
+        path = Path(folder) / "k.sock"
+        state = DaemonState("bench", str(path), cluster.clock.now())
+        server = Server(method_table(daemon_methods(cluster, state)))
+        async with unix_listener(path) as listener, trio.open_nursery() as serving:
+            await serving.start(server.serve, [listener])
+            async with Client.connect(path) as client:
+                yield Questions(client, clock)
+            serving.cancel_scope.cancel()
