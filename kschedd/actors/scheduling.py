@@ -61,6 +61,7 @@ M = TypeVar("M")
 _SLICE_S = 0.004
 _MOST_EVENTS = 500  # events observed between two checks of the slice's time
 _MOST = 64  # messages of one kind in a turn
+_MOST_ATTEMPTS = 16  # in a turn: a pod that sorts before those popped already is heard of between two turns
 _CATCH_UP_S = 0.01
 _SLOW_S = 0.1  # attempts that take longer are logged, as upstream does
 
@@ -156,7 +157,9 @@ class SchedulingActor:
         await self._observe()
         await self._hear()
         now = self._clock.now()
-        while (entry := driver.next_popped(now)) is not None:
+        for _ in range(_MOST_ATTEMPTS):
+            if (entry := driver.next_popped(now)) is None:
+                break
             now = await self._attempt(entry)
             if time.perf_counter() > pause:
                 break

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -52,8 +53,10 @@ __all__ = ("Journal", "JournalDamaged", "JournalError")
 
 log = structlog.get_logger("kschedd.journal")
 
+_ROWS: Final = 256  # events in one statement, a power of two
 _LOG: Final = 1000  # WAL pages after which SQLite checkpoints; its default
 _SHORT_LOG: Final = 200  # the same while compacting
+Row = tuple[int, int, str, str, str, bytes, int, int]
 _pack = msgpack.Packer(autoreset=True).pack
 
 
@@ -150,15 +153,15 @@ class Journal:
 
     def append(self, events: Sequence[WatchEvent]) -> None:
         """Write a batch, which is on disk when this returns. Its versions must follow `version` without a gap."""
-        rows = []
-        version, chain = self._version, self._chain
+        rows: list[Row] = []
+        version, linked = self._version, self._chain
         for event in events:
             assert event.version == version + 1, f"version {version + 1} is next, not {event.version}"
             obj = event.new
             code, raw = CODES[event.type], _pack(obj.raw)
             version, checksum = event.version, row_sum(obj.kind, obj.namespace, obj.name, raw)
-            chain = link(chain, version, code, checksum)
-            rows.append((version, code, obj.kind, obj.namespace, obj.name, raw, checksum, chain))
+            linked = link(linked, version, code, checksum)
+            rows.append((version, code, obj.kind, obj.namespace, obj.name, raw, checksum, linked))
         if not rows:
             return
         if self._failure is not None:
@@ -166,12 +169,12 @@ class Journal:
         try:
             with self._checked():
                 with self._transaction():
-                    self._db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-                self._head.write(Head(version, chain, self._state.epoch))
+                    self._insert(rows)
+                self._head.write(Head(version, linked, self._state.epoch))
         except JournalError as failure:
             self._failure = failure
             raise
-        self._version, self._chain, self._tail = version, chain, self._tail + len(rows)
+        self._version, self._chain, self._tail = version, linked, self._tail + len(rows)
 
     def repair(self) -> None:
         """After a failed append: check that the files exist and are writable, and remove events after `version`."""
@@ -288,6 +291,17 @@ class Journal:
         with ours(self._file, "cannot be read"):
             row = self._db.execute("SELECT chain FROM events WHERE version = ?", (version,)).fetchone()
         return None if row is None else row[0]
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        """Insert events, many by one statement: each statement lets go of the interpreter lock, and a thread that has
+        to get it back waits for the event loop, up to the switch interval each time."""
+        first, many = 0, _ROWS
+        while first < len(rows):
+            while first + many > len(rows):
+                many //= 2  # few sizes, so that SQLite keeps their statements prepared
+            values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * many)
+            self._db.executemany(f"INSERT INTO events VALUES {values}", [[*chain(*rows[first : first + many])]])
+            first += many
 
     def _meta(self, name: str) -> object:
         with ours(self._file, "cannot be read"):

@@ -8,9 +8,10 @@ from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.load import config_from_raw
 from kschedd.daemon import cluster_actors
-from kschedd.queue.entry import SubQueue
-from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.queue.entry import Move, QueuedPod, SubQueue
+from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.scheduler import Attempt
 from kschedd.store.store import Store
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until
 
@@ -186,6 +187,9 @@ async def test_important_pods_that_come_while_others_are_being_tried_are_tried_b
         await cluster.store.create_many([{**meta, "metadata": {"name": n}, "value": v} for n, v in classes])
         await cluster.store.create_many([node(f"n{number}") for number in range(50)])
         low = [pod(f"low{number}", priorityClassName="low") for number in range(600)]
+        went: list[tuple[str, str]] = []  # pods as they become active, and as they are attempted
+        await cluster.queue.query(lambda owner: _note_active(owner, went))
+        await cluster.scheduler.query(lambda owner: _note_attempts(owner, went))
         await cluster.store.create_many(low)
         for number in range(60):
             await cluster.store.create(pod(f"high{number}", priorityClassName="high"))
@@ -194,6 +198,33 @@ async def test_important_pods_that_come_while_others_are_being_tried_are_tried_b
         assert await cluster.decisions.query(lambda record: record.scheduled) == 660
         counts = await cluster.queue.query(lambda owner: owner.queue.counts())
         assert set(counts.values()) == {0}
+        for number in range(60):
+            name = f"high{number}"
+            between = went[went.index(("active", name)) : went.index(("attempt", name))]
+            before = [pod for what, pod in between if what == "attempt" and pod.startswith("low")]
+            assert len(before) <= MOST_POPPED
+
+
+def _note_active(owner: QueueActor, went: list[tuple[str, str]]) -> None:
+    recorder = owner.queue.recorder
+    assert recorder is not None, "the actor has set one"
+
+    def recorded(move: Move) -> None:
+        recorder(move)
+        if move.target == SubQueue.ACTIVE:
+            went.append(("active", move.key.partition("/")[2]))
+
+    owner.queue.recorder = recorded
+
+
+def _note_attempts(owner: SchedulingDriver, went: list[tuple[str, str]]) -> None:
+    begin = owner.begin
+
+    def began(entry: QueuedPod) -> Attempt | None:
+        went.append(("attempt", entry.pod.name))
+        return begin(entry)
+
+    owner.begin = began  # type: ignore[method-assign]
 
 
 def _pods(store: Store) -> list[Pod]:
