@@ -1,11 +1,12 @@
-"""FilterWorker: runs shards of per-node Python plugins, each in a worker thread with a time limit. There are
-`parallelism` of them, started when first needed; where that has been lowered since, as many work at once.
+"""FilterWorker: runs shards of out-of-tree plugins that judge one node at a time, each in a thread with a time limit.
+There are `parallelism` of them, started when first needed; where that has been lowered since, as many work at once.
 
 Receives: `Job`.  Sends: the job's result, or PluginTimeout if it exceeds the limit.
 Owns: nothing between jobs.  Ends: when the scheduling actor closes the channel.
 Fails: a plugin's exceptions are contained in the shard; the thread of a shard that hangs is abandoned.
 
-Vectorised plugins never run here: numpy on a few thousand rows takes less time than the thread hand-over.
+In-tree plugins never run here: numpy on a few thousand rows takes less time than the hand-over to a thread, and plain
+Python gains nothing by threads that share one interpreter lock.
 """
 
 from collections.abc import Callable, Sequence
