@@ -42,7 +42,7 @@ Tell = Callable[[str, int, int], None]
 
 
 @attrs.frozen(kw_only=True)
-class LoadOptions:
+class ArrivalOptions:
     """How the measured pods come, and what goes on meanwhile."""
 
     rate: float = 0.0  # pods per second; 0: as fast as possible
@@ -51,13 +51,13 @@ class LoadOptions:
     own_time: bool = False  # leave out the time in which others had the processor, where the system counts it
 
 
-def run(workload: Workload, config: Config, seed: int, load: LoadOptions, *, progress: Tell | None = None) -> Timed:
+def run(workload: Workload, config: Config, seed: int, load: ArrivalOptions, *, progress: Tell | None = None) -> Timed:
     """Measure the workload. `progress(what, done, total)` is called after each batch of what is loaded or bound."""
     sys.setswitchinterval(SWITCH_S)  # as the daemon does
     return trio.run(_run, workload, config, seed, load, progress or (lambda what, done, total: None))
 
 
-async def _run(workload: Workload, config: Config, seed: int, load: LoadOptions, tell: Tell) -> Timed:
+async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptions, tell: Tell) -> Timed:
     # The workloads set spec.priority without a PriorityClass, as in kube-scheduler's recorded runs.
     admission = Admission({"Priority": False})
     async with AsyncExitStack() as opened:

@@ -271,7 +271,7 @@ def _measure(run: BenchRun) -> ReportRow:
     else:
         from kschedd.bench import e2e
 
-        load = e2e.LoadOptions(
+        load = e2e.ArrivalOptions(
             rate=run.offered_rate, journal=run.journal, questions=run.questions, own_time=run.own_time
         )
         timed = e2e.run(made, config, run.seed, load, progress=progress)

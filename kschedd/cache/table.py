@@ -151,7 +151,7 @@ class NodeTable:
         self._unasked: dict[str, dict[int, int]] = {}
         self.numbering = 0  # incremented when columns of resources get other indexes
         self.most_labels, self.most_resources = _MOST_LABELS, _MOST_RESOURCES
-        self._crowded_at = 0  # the columns of resources that were all in use when they were last looked through
+        self._full_at = 0  # the columns of resources that were all in use when they were last looked through
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
@@ -238,7 +238,7 @@ class NodeTable:
         if len(self._labels) > self.most_labels:
             self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
             self.versions.touch(LABELS)  # ids of the columns to come are others
-        if len(self.resources) > max(self.most_resources, 2 * self._crowded_at):
+        if len(self.resources) > max(self.most_resources, 2 * self._full_at):
             self._trim_resources()
 
     def _trim_resources(self) -> None:
@@ -246,7 +246,7 @@ class NodeTable:
         used[: len(_KNOWN)] = True
         kept = np.flatnonzero(used)
         # Looked through again once there are twice as many, so that many in use cost little.
-        self._crowded_at = len(kept)
+        self._full_at = len(kept)
         if len(kept) == len(self.resources):
             return
         for name, number in self.resources.items():

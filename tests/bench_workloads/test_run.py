@@ -9,7 +9,7 @@ import pytest
 
 from kschedd.bench import algo, e2e
 from kschedd.bench import run as run_module
-from kschedd.bench.e2e import LoadOptions
+from kschedd.bench.e2e import ArrivalOptions
 from kschedd.bench.own_time import own_time
 from kschedd.bench.report import ReportRow
 from kschedd.bench.run import BenchRun, add_parser, main
@@ -45,7 +45,7 @@ def test_a_run_prints_its_row_as_json(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_pods_come_at_a_rate_to_a_journal_while_questions_are_asked() -> None:
     made = workload("SchedulingBasic", 20, pods=30)
-    load = LoadOptions(rate=1000.0, journal=True, questions=True, own_time=True)
+    load = ArrivalOptions(rate=1000.0, journal=True, questions=True, own_time=True)
     timed = e2e.run(made, default_config(), 1, load)
     assert (timed.scheduled, timed.failed, len(timed.latencies_s)) == (30, 0, 30)
     assert timed.answers_s
