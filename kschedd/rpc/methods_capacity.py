@@ -17,7 +17,7 @@ from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.rpc.workers import GivenUp
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
-from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, fit_count, nodes_needed, pod_of, uids_of
+from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, as_map, fit_count, nodes_needed, pod_of, uids_of
 from kschedd.simulate.comparison import OnResult, Side, SideOutcome, compare
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.standing_pods import judge_standing, standing_pods
@@ -276,7 +276,7 @@ def _fits(engine: Engine, raws: Sequence[dict[str, Any]], limit: int, given_up: 
 def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
     """The pod that a manifest is, or makes, as it would be created."""
     template = dict(pod_of(raw))
-    own = dict(template.get("metadata") or {})
+    own = dict(as_map(template.get("metadata")))
     own["generateName"] = own.pop("generateName", "") or f"{own.pop('name', 'pod')}-"
     own.pop("name", None)
     pod = engine.store.create({**template, "metadata": own}, dry_run=True)
@@ -289,7 +289,7 @@ def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
 def _told(raws: Sequence[dict[str, Any]], found: FitCount) -> dict[str, Any]:
     specs = []
     for raw in raws:
-        meta = raw.get("metadata") or {}
+        meta = as_map(raw.get("metadata"))
         name = str(meta.get("name") or meta.get("generateName") or "")
         specs.append({"kind": str(raw.get("kind")), "namespace": str(meta.get("namespace") or "default"), "name": name})
     return {

@@ -49,18 +49,21 @@ def pod_of(raw: Raw) -> Raw:
     """The pod that a manifest is, or makes. Raises NotAPodError."""
     if raw.get("kind") == "Pod":
         return raw
-    spec = raw.get("spec") or {}
-    if raw.get("kind") == "CronJob":
-        spec = (spec.get("jobTemplate") or {}).get("spec") or {}
-    template = spec.get("template")
-    if not isinstance(template, Mapping):
-        raise NotAPodError(str(raw.get("kind")))
-    meta = dict(template.get("metadata") or {})
-    own = raw.get("metadata") or {}
+    template: Any = raw
+    for key in ("spec", "jobTemplate", "spec", "template") if raw.get("kind") == "CronJob" else ("spec", "template"):
+        template = template.get(key)
+        if not isinstance(template, Mapping):
+            raise NotAPodError(str(raw.get("kind")))
+    meta, own = dict(as_map(template.get("metadata"))), as_map(raw.get("metadata"))
     meta["generateName"] = f"{own.get('name', 'pod')}-"
     if own.get("namespace"):
         meta["namespace"] = own["namespace"]
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template.get("spec") or {}}
+
+
+def as_map(value: Any) -> Mapping[str, Any]:
+    """What is no map is as good as nothing: what is made of it is checked when it is created."""
+    return value if isinstance(value, Mapping) else {}
 
 
 @attrs.frozen

@@ -146,3 +146,17 @@ def test_the_pod_of_a_workload_is_that_of_its_template(kind: str) -> None:
 def test_what_makes_no_pods_is_refused() -> None:
     with pytest.raises(NotAPodError, match="a Service is no pod and has no pod template"):
         pod_of({"kind": "Service", "metadata": {"name": "s"}, "spec": {}})
+
+
+@pytest.mark.parametrize(
+    "spec", ["x", None, ["x"], {"template": "x"}, {"jobTemplate": "x"}, {"jobTemplate": {"spec": "x"}}]
+)
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob", ""])
+def test_what_is_no_template_is_refused_whatever_it_is(kind: str, spec: Any) -> None:
+    with pytest.raises(NotAPodError, match="is no pod and has no pod template"):
+        pod_of({"kind": kind, "metadata": {"name": "s"}, "spec": spec})
+
+
+def test_metadata_that_are_none_are_left_to_validation() -> None:
+    made = pod_of({"kind": "Job", "metadata": "x", "spec": {"template": {"metadata": ["y"], "spec": "z"}}})
+    assert (made["metadata"], made["spec"]) == ({"generateName": "pod-"}, "z")
