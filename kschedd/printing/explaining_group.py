@@ -27,12 +27,15 @@ def group_explanation(answer: Raw, style: TerminalStyle) -> str:
 def _said(answer: Raw) -> str:
     name, pods, scheduled = answer.get("pod_group"), answer.get("pods"), answer.get("scheduled")
     if not answer.get("exists"):
-        return f"PodGroup {name} does not exist; {_pods(pods)} of it wait for it\n"
+        return f"PodGroup {name} does not exist; {_pods(pods)} of it, {scheduled} scheduled\n"
     needs = f", needs {answer['min_count']} at once" if answer.get("min_count") else ""
     text = f"PodGroup {name} has {_pods(pods)}{needs}; {scheduled} scheduled\n"
     if answer.get("fits"):
         return text + "as things stand, its next cycle places those that fit\n"
-    if any(member.get("state") != "scheduled" for member in answer.get("members") or ()):
+    states = {member.get("state") for member in answer.get("members") or ()}
+    if states <= {"scheduled", "gated"}:
+        return text + ("no other pod of it can be tried yet\n" if "gated" in states else "")
+    if states != {"scheduled"}:
         why = answer.get("message")
         return (
             text + f"as things stand, its next cycle places none of the others{f': {clean(str(why))}' if why else ''}\n"

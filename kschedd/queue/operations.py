@@ -128,6 +128,7 @@ class QueueOperations:
             case Reconfigured(_, names, settings, sort_key, pre_enqueue, hints):
                 self.scheduler_names = names
                 queue.reconfigure(settings, sort_key=sort_key, pre_enqueue=pre_enqueue, hints=hints)
+                queue.activate(queue.ungated(), now)
 
 
 def _all_but(uid: str) -> Callable[[Pod], bool]:

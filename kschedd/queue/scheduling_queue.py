@@ -159,6 +159,15 @@ class SchedulingQueue:
                 self._in_flight.happened(events.FORCE_ACTIVATE, None, pod)
         return moved
 
+    def ungated(self) -> list[Pod]:
+        """The gated pods whose gating plugin is no PreEnqueue plugin of their profile any more: no event frees them."""
+        gating = self._gating.plugins
+        return [
+            entry.pod
+            for entry in self._entries.values()
+            if entry.gated and entry.gating_plugin not in gating.get(entry.pod.scheduler_name, ())
+        ]
+
     # Attempts.
 
     @property
@@ -372,7 +381,7 @@ class SchedulingQueue:
     ) -> None:
         """Replace settings, sort key, PreEnqueue plugins or event registrations; None keeps the present one.
 
-        No pod changes its sub-queue. Backoffs already computed stay.
+        No pod changes its sub-queue (see `ungated`). Backoffs already computed stay.
         """
         if settings is not None:
             self.settings = settings
