@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
+from kschedd.cache.scoring_columns import Fractions, scoring_resources
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.devices.device_totals import with_devices
 from kschedd.devices.dra_manager import DRAManager
@@ -93,7 +93,8 @@ def before_and_after(fractions: Fractions, asked: Sequence[int]) -> Ints:
     """How much more even each node is with the pod than without: 50 to 100, and 75 if it is as even as before."""
     before = [(place, used - asked[place], capacity) for place, used, capacity in fractions.columns]
     gained = after(fractions, asked) - after(attrs.evolve(fractions, columns=before), asked)
-    return _HALF + truncated(_HALF + gained, np.full(len(gained), 2))
+    more = _HALF + gained
+    return _HALF + ((more + (more < 0)) >> 1)  # half of it, rounded towards zero
 
 
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
