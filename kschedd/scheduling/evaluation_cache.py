@@ -141,6 +141,10 @@ class EvaluationCache:
             {id(plugin): cast(CacheKey, plugin) for plugin in local if hasattr(plugin, "cache_key")}.values()
         )
 
+    def cache_keys(self) -> tuple[Hashable, ...]:
+        """Each plugin's, as they are now."""
+        return tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key])
+
     def of(self, pod: Pod, state: CycleState) -> CachedEvaluation | None:
         """The entry of the pod's signature, brought up to date; None if it has none (yet).
 
@@ -158,7 +162,7 @@ class EvaluationCache:
                 self._seen.popitem(last=False)
             return None
         table = self.cluster.table
-        cache_keys = tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key])
+        cache_keys = self.cache_keys()
         if (
             found is None
             or found.size != table.capacity

@@ -94,6 +94,14 @@ class NodeSearch:
         self._versions = self._table.versions
         self._reads_pods = self.filters.profile.reads_pods
 
+    def expected(self, wanted: int) -> int:
+        """How many rows to look at for so many feasible ones, as searches went lately."""
+        return int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
+
+    def visited(self, rows: float, wanted: int) -> None:
+        """A search has found `wanted` feasible rows among so many."""
+        self._per_feasible += 0.25 * (rows / wanted - self._per_feasible)
+
     def run(
         self,
         state: CycleState,
@@ -115,7 +123,7 @@ class NodeSearch:
         batches: list[FilterPass] = []
         explicit_status: dict[int, Status] = {}
         lacking, visited = wanted, 0
-        size = total if failed is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
+        size = total if failed is not None else self.expected(wanted)
         while lacking > 0 and visited < total:
             first = (start + visited) % total
             rows = order[first : first + min(size, total - visited)]
@@ -155,11 +163,11 @@ class NodeSearch:
             # Most pods pinned to one node end here: the cached verdict on that node is all they need.
             cache.use.hits += 1
             return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
-        size = total if failed_search is not None else int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
+        size = total if failed_search is not None else self.expected(wanted)
         rows = order[start : start + min(size, total)]
         if len(rows) >= wanted > 1 and count_nonzero(cached.failed[rows] == PASSED) == len(rows):
             # Most pods of which there are many end here, too: there is room wherever they are looked for.
-            self._per_feasible += 0.25 * (1.0 - self._per_feasible)
+            self.visited(wanted, wanted)
             found = rows[:wanted]
             cache.use.hits += wanted
             filters = self.filters.profile.filters
@@ -202,7 +210,7 @@ class NodeSearch:
             rows = np.concatenate([batch.rows for batch in batches])
             found = np.concatenate([batch.passing for batch in batches])
         if wanted > 1 and len(found) >= wanted:
-            self._per_feasible += 0.25 * (len(rows) / wanted - self._per_feasible)
+            self.visited(len(rows), wanted)
         if explicit_status:
             there = set(rows.tolist())
             explicit_status = {row: status for row, status in explicit_status.items() if row in there}

@@ -3,7 +3,7 @@
 Most pods come in numbers, from one template: the attempts for them differ in the rows that are visited and in the pods
 that came to these rows, and in nothing else. Where that holds, what PreFilter and PreScore left in the CycleState, and
 the sum of the scores that are the same on all nodes, are kept from one attempt to the next (a `Pattern`), and the
-attempt is a search through the cached evaluation and a choice.
+attempt is a search through the cached evaluation, or a part of one that was made ahead (`lookahead`), and a choice.
 
 Invariant: the result is that of a whole attempt. A pattern is learnt from a whole attempt, of a profile whose filters
 and scores are all in-tree, and only where
@@ -20,6 +20,7 @@ the whole attempt is made instead; so it is with nominated pods, for pods that a
 and step by step.
 """
 
+from collections import OrderedDict
 from typing import cast
 
 import attrs
@@ -32,14 +33,19 @@ from kschedd.cache.table import Ints
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterResult
-from kschedd.scheduling.evaluation_cache import EvaluationCache
+from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.lookahead import Lookahead, Pace, VisitingOrder
 from kschedd.scheduling.metrics import NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
 from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, Framework
 from kschedd.scheduling.ranking import by_signature
+from kschedd.scheduling.verdicts import PASSED, Verdicts
+from kschedd.values import fast_frozen
 
 _MOST_PATTERNS = 4096
+_MOST_PACES = 16
+_LONG_AGO = 1 << 32
 
 
 @attrs.frozen(eq=False)
@@ -51,6 +57,15 @@ class Pattern:
     state: CycleState | None
     constant: int = 0  # the weighted sum of the scores that all nodes have in common
     normalized: tuple[EnabledScore, ...] = ()  # of cached scores
+
+
+@fast_frozen(eq=False)
+class Repeated:
+    """What such an attempt came to. `totals` None: one node was found, which needs no score."""
+
+    state: CycleState
+    found: Found
+    totals: Ints | None = None
 
 
 @attrs.define(eq=False)
@@ -65,17 +80,18 @@ class Repetition:
     _patterns: dict[int, Pattern] = attrs.field(
         factory=dict, init=False
     )  # by signature, ignoring the node that is named
+    _paces: OrderedDict[int, Pace] = attrs.field(factory=OrderedDict, init=False)  # by signature
+    _attempts: int = attrs.field(default=0, init=False)
+    _visiting: VisitingOrder | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         profile = self._profile
         self._in_tree = all(one.in_tree for one in profile.filters) and all(one.in_tree for one in profile.scores)
 
-    def attempt(
-        self, pod: Pod, start: int, wanted: int, times: PointTimes | NoTimes
-    ) -> tuple[CycleState, Found, Ints | None] | None:
-        """The state, the feasible nodes and their totals (None: of one node); None to make a whole attempt instead."""
-        spec, table = pod.signature.spec, self._cluster.table
-        pattern = self._patterns.get(pod.signature.signature_ignoring_node)
+    def attempt(self, pod: Pod, start: int, wanted: int, times: PointTimes | NoTimes) -> Repeated | None:
+        """The attempt's outcome; None to make a whole attempt instead."""
+        signature, table = pod.signature, self._cluster.table
+        pattern = self._patterns.get(signature.signature_ignoring_node)
         if (
             pattern is None
             or pattern.state is None
@@ -88,27 +104,49 @@ class Repetition:
             return None
         common = pattern.state
         state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
-        began = times.start()
         if common.already_filtered_by:
-            row = table.row_of.get(spec.required_node or "")
-            cached = None if row is None else self._cache.of(pod, state)
-            if cached is None:
-                return None
-            found = self._search.cached(state, pod, np.array([row], dtype=np.int64), 0, 1, cached)
-            if not len(found.rows):
-                return None
-            found.verdicts.default_status = narrowed_status((common.already_filtered_by,))
-            times.repeated(times.start() - began)
-            return state, found, None
+            return self._on_named_node(pod, state, times)
+        return self._search_for(pod, state, pattern, start % len(table.order), wanted, times)
+
+    def _on_named_node(self, pod: Pod, state: CycleState, times: PointTimes | NoTimes) -> Repeated | None:
+        began = times.start()
+        row = self._cluster.table.row_of.get(pod.signature.spec.required_node or "")
+        cached = None if row is None else self._cache.of(pod, state)
+        if cached is None:
+            return None
+        found = self._search.cached(state, pod, np.array([row], dtype=np.int64), 0, 1, cached)
+        if not len(found.rows):
+            return None
+        found.verdicts.default_status = narrowed_status((state.already_filtered_by,))
+        times.repeated(times.start() - began)
+        return Repeated(state, found)
+
+    def _search_for(
+        self, pod: Pod, state: CycleState, pattern: Pattern, start: int, wanted: int, times: PointTimes | NoTimes
+    ) -> Repeated | None:
+        pace = self._pace(pod)
+        if pace.ahead is not None:
+            repeated = self._taken(pod, state, pattern, pace.ahead, start, wanted, times)
+            if repeated is not None:
+                return repeated
+            pace.over()
+        began = times.start()
         cached = self._cache.of(pod, state)
         if cached is None:
             return None
-        order = table.order
-        found = self._search.cached(state, pod, order, start % len(order), wanted, cached)
-        if len(found.rows) < 2:
-            return None
-        searched = times.start()
+        table = self._cluster.table
         try:
+            many = pace.rows_wanted(wanted, len(table.order)) if wanted > 1 else 0
+            if many:
+                pace.ahead = self._look_ahead(pod, state, pattern, cached, start, wanted, many, times)
+                repeated = self._taken(pod, state, pattern, pace.ahead, start, wanted, times)
+                if repeated is not None:
+                    return repeated
+                pace.over()
+            found = self._search.cached(state, pod, table.order, start, wanted, cached)
+            if len(found.rows) < 2:
+                return None
+            searched = times.start()
             totals = self._cache.score(cached, state, pod, found.rows)
         except PluginFault:
             return None
@@ -116,7 +154,90 @@ class Repetition:
         for score in pattern.normalized:
             totals += score.extensions.normalize(state, pod, cached.raw[score.name][found.rows]) * score.weight
         times.repeated(searched - began, times.start() - searched)
-        return state, found, totals
+        return Repeated(state, found, totals)
+
+    # -- looking ahead ------------------------------------------------------------------------------------------
+
+    def _pace(self, pod: Pod) -> Pace:
+        """That of the pod's signature, for one more attempt."""
+        number, paces = pod.signature.id, self._paces
+        self._attempts += 1
+        pace = paces.get(number)
+        if pace is None:
+            pace = paces[number] = Pace(self._attempts - _LONG_AGO)
+            if len(paces) > _MOST_PACES:
+                paces.popitem(last=False)
+        elif pace.apart > 1:
+            paces.move_to_end(number)
+        pace.attempted(self._attempts)
+        return pace
+
+    def _look_ahead(
+        self,
+        pod: Pod,
+        state: CycleState,
+        pattern: Pattern,
+        cached: CachedEvaluation,
+        start: int,
+        wanted: int,
+        many: int,
+        times: PointTimes | NoTimes,
+    ) -> Lookahead:
+        """What lies ahead of `start`, as far as `many` feasible rows are expected. Raises PluginFault."""
+        table, cache, began = self._cluster.table, self._cache, times.start()
+        if self._visiting is None or self._visiting.order is not table.order:
+            self._visiting = VisitingOrder(table.order)
+        # Once round at most: no row lies ahead twice.
+        rows = self._visiting.twice[start : start + min(self._search.expected(many), len(table.order))]
+        failed, codes = cache.judge(cached, state, pod, rows)
+        passing = (failed == PASSED).nonzero()[0]
+        feasible = rows if len(passing) == len(rows) else rows[passing]
+        if len(passing):
+            self._search.visited(len(rows), len(passing))
+        judged = times.start()
+        totals = cache.score(cached, state, pod, feasible)
+        totals += pattern.constant
+        normalized = [(score, cached.raw[score.name][feasible]) for score in pattern.normalized]
+        windows = max(1, len(feasible) // wanted)
+        return Lookahead(
+            pattern,
+            cached,
+            self._visiting,
+            start,
+            rows,
+            failed,
+            codes,
+            passing,
+            feasible,
+            totals,
+            normalized,
+            table.versions.now,
+            (judged - began) / windows,
+            (times.start() - judged) / windows,
+        )
+
+    def _taken(
+        self,
+        pod: Pod,
+        state: CycleState,
+        pattern: Pattern,
+        ahead: Lookahead,
+        start: int,
+        wanted: int,
+        times: PointTimes | NoTimes,
+    ) -> Repeated | None:
+        """The outcome of an attempt whose window lies ahead and is known."""
+        table = self._cluster.table
+        if ahead.pattern is not pattern or ahead.entry.cache_keys != self._cache.cache_keys():
+            return None
+        window = ahead.take(state, pod, start, wanted, table, self._profile.reads_pods)
+        if window is None:
+            return None
+        ahead.entry.failed_search = None
+        times.repeated(ahead.judge_s, ahead.score_s)
+        filters = self._profile.filters
+        verdicts = Verdicts(table, filters, state, pod, window.rows, window.failed, window.codes)
+        return Repeated(state, Found(window.feasible, len(window.rows), verdicts), window.totals)
 
     def learn(self, pod: Pod, state: CycleState, narrowed: PreFilterResult | None) -> None:
         """Keep what pods like this one have in common, after a whole attempt that has found nodes for it; `narrowed` is

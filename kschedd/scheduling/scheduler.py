@@ -194,11 +194,11 @@ class Scheduler:
         made = repetition.attempt(pod, start.index, self._wanted(len(table.order)), self.profile.times)
         if made is None:
             return None
-        state, found, totals = made
+        found = made.found
         start.index = (start.index + found.visited) % table.node_count
-        if totals is None:
-            return self._only_node(state, pod, found)
-        return self._choice(state, pod, found, totals)
+        if made.totals is None:
+            return self._only_node(made.state, pod, found)
+        return self._choice(made.state, pod, found, made.totals)
 
     def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None) -> Attempt:
         table = self.cluster.table

@@ -1,0 +1,169 @@
+"""Lookahead: the searches of the next pods of a signature, made at once.
+
+A search visits nodes until enough of them fit, and the next search begins where that one ended. So the pods of one
+template take one window of nodes after the other, and in a large cluster nothing that a pod changes on its node matters
+to the pods after it until a search has come round to that node. The nodes ahead are therefore judged and scored
+together, and each attempt takes its window of them: columns are read once, not once for each pod.
+
+Invariant: a window that is taken is what a search and the scores would come to now. Of the rows that have changed,
+those that were passed do not matter, nobody goes back, and nothing is taken that reaches as far as another. Nothing at
+all is taken once something else has changed that it depends on: the pattern, the order of visiting, the cache keys of
+plugins; where a plugin reads pods that are merely updated, such an update.
+
+Looking ahead pays where pods of the signature come often enough. How far it goes grows with the windows that were
+taken: `Pace` says how far.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.scheduling.evaluation_cache import CachedEvaluation
+from kschedd.scheduling.profile import EnabledScore
+from kschedd.scheduling.verdicts import Places
+from kschedd.values import fast_frozen
+
+_MOST_WINDOWS: Final = 64
+_FEWEST_WINDOWS: Final = 2
+_LONGEST_PAUSE: Final = 64  # attempts
+
+
+@fast_frozen(eq=False)
+class Window:
+    """What one search visits, with the verdicts, and what of it is feasible."""
+
+    rows: Rows
+    failed: Places
+    codes: Ints
+    feasible: Rows
+    totals: Ints
+
+
+@attrs.define(eq=False)
+class VisitingOrder:
+    """The order in which nodes are visited, twice in a row, so that every search is a slice of it."""
+
+    order: Rows
+    twice: Rows = attrs.field(init=False)
+    places: Ints = attrs.field(init=False)  # by row
+
+    def __attrs_post_init__(self) -> None:
+        self.twice = np.concatenate((self.order, self.order))
+        self.places = np.zeros(int(self.order.max(initial=0)) + 1, dtype=np.int64)
+        self.places[self.order] = np.arange(len(self.order))
+
+
+@attrs.define(eq=False)
+class Lookahead:
+    """The nodes from `start` on, judged and scored for one signature. Places are counted from `start`."""
+
+    pattern: object
+    entry: CachedEvaluation
+    visiting: VisitingOrder
+    start: int  # in the order
+    rows: Rows
+    failed: Places
+    codes: Ints
+    passing: Ints  # the places of the feasible rows, ascending
+    feasible: Rows
+    totals: Ints  # of these, without what is normalized
+    normalized: Sequence[tuple[EnabledScore, Ints]]  # with raw scores
+    stamp: int  # of the cluster's versions
+    judge_s: float  # each window's share of the time that all this took
+    score_s: float
+    taken: int = attrs.field(default=0, init=False)
+    held: bool = attrs.field(default=True, init=False)  # False once something has changed
+    _at: int = attrs.field(default=0, init=False)  # where the latest window ends
+    _until: int = attrs.field(init=False)  # nothing has changed before this place
+    _known_at: int = attrs.field(init=False)  # up to this stamp, changes of rows are known
+
+    def __attrs_post_init__(self) -> None:
+        self._until = len(self.rows)
+        self._known_at = self.stamp
+
+    def take(
+        self, state: CycleState, pod: Pod, start: int, wanted: int, table: NodeTable, reads_pods: bool
+    ) -> Window | None:
+        """What a search from `start` for so many nodes would find now; None if that is not known."""
+        versions = table.versions
+        order = self.visiting.order
+        if table.order is not order or (reads_pods and versions.pod_updates.at > self.stamp):
+            self.held = False
+            return None
+        place = (start - self.start) % len(order)
+        if place < self._at:
+            return None
+        if versions.now > self._known_at:
+            for log in (versions.pods, versions.nodes):
+                if log.at > self._known_at:
+                    self._changed(log.since(self._known_at), place)
+            self._known_at = versions.now
+        first = int(self.passing.searchsorted(place))
+        last = first + wanted
+        if last > len(self.passing):
+            return None
+        end = self.passing.item(last - 1) + 1
+        if end > self._until:
+            self.held = False
+            return None
+        self._at, self.taken = end, self.taken + 1
+        totals = self.totals[first:last]
+        if self.normalized:
+            totals = totals.copy()
+            for score, raw in self.normalized:
+                totals += score.extensions.normalize(state, pod, raw[first:last]) * score.weight
+        return Window(
+            self.rows[place:end], self.failed[place:end], self.codes[place:end], self.feasible[first:last], totals
+        )
+
+    def _changed(self, rows: list[int] | None, passed: int) -> None:
+        """These rows (None: any) have changed; those before that place are not looked at any more."""
+        if rows is None:
+            self._until = 0
+            return
+        places, total = self.visiting.places, len(self.visiting.order)
+        for row in rows:
+            if row < len(places):
+                place = (places.item(row) - self.start) % total
+                if passed <= place < self._until:
+                    self._until = place
+
+
+@attrs.define(eq=False)
+class Pace:
+    """How far to look ahead for one signature."""
+
+    latest: int  # the number of the latest attempt for such a pod
+    apart: int = 1  # how many attempts later the one before it was
+    windows: int = _FEWEST_WINDOWS  # of its own
+    ahead: Lookahead | None = None
+    pause: int = 1  # attempts before it is tried again, once it was in vain
+    resumes: int = 0  # the number of the attempt with which it is
+
+    def attempted(self, number: int) -> None:
+        self.apart, self.latest = number - self.latest, number
+
+    def over(self) -> None:
+        """What was known ahead is used up, or does not hold any more."""
+        ahead, self.ahead = self.ahead, None
+        if ahead is None:
+            return
+        if ahead.taken < _FEWEST_WINDOWS:
+            self.resumes, self.pause = self.latest + self.pause, min(2 * self.pause, _LONGEST_PAUSE)
+        else:
+            self.pause = 1
+        most = 2 * self.windows if ahead.held else ahead.taken
+        self.windows = min(max(most, _FEWEST_WINDOWS), _MOST_WINDOWS)
+
+    def rows_wanted(self, wanted: int, nodes: int) -> int:
+        """How many feasible rows to look for; 0 where it would be for one pod only."""
+        if self.latest < self.resumes:
+            return 0
+        each = wanted * self.apart  # attempts for others take their windows in between
+        windows = min(self.windows, nodes // each)
+        return windows * each if windows >= _FEWEST_WINDOWS else 0

@@ -1,0 +1,123 @@
+"""What is known ahead changes nothing: a stream of pods, with and without a cache, while nodes and pods change.
+
+The cluster has 400 nodes, of which a search needs 100: there is room for four windows ahead.
+"""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.scheduling.lookahead import Lookahead, Window
+from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult
+from kschedd.scheduling.work import drive
+from tests.scheduling.test_evaluation_cache import (
+    SOFT_TAINT,
+    TAINT,
+    ZONES,
+    node,
+    outcome,
+    pod,
+    scheduler,
+    touched,
+)
+
+_NODES = 400
+
+
+def _quarter(machine: Scheduler) -> Scheduler:
+    machine.profile.percentage = 25
+    return machine
+
+
+class _Stream:
+    """One cluster, and two schedulers that place the same pods in it."""
+
+    def __init__(self, *, cpu: int = 4, soft: bool = False) -> None:
+        self.cluster = SchedulerCache()
+        for number in range(_NODES):
+            taints = [TAINT] if number % 7 == 0 else [SOFT_TAINT] if soft and number % 3 == 0 else []
+            self.cluster.put_node(node(number, cpu, ZONES[number % 2], taints, number % 11 == 0))
+        self.plain = _quarter(scheduler(self.cluster, False))
+        self.cached = _quarter(scheduler(self.cluster, True))
+        self.placed: list[Pod] = []
+
+    def place(self, shape: int) -> None:
+        incoming = pod(f"p{len(self.placed)}", shape)
+        expected: ScheduleResult | FitError = drive(self.plain.attempt(incoming, {}))
+        result: ScheduleResult | FitError = drive(self.cached.attempt(incoming, {}))
+        assert outcome(result) == outcome(expected)
+        assert self.cached.start.index == self.plain.start.index
+        if isinstance(result, ScheduleResult):
+            self.placed.append(self.cluster.assume(incoming, result.node_name))
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Window]:
+    """The windows that are taken from what is known ahead."""
+    windows: list[Window] = []
+    take = Lookahead.take
+
+    def noted(self: Lookahead, *args: Any) -> Window | None:
+        window = take(self, *args)
+        if window is not None:
+            windows.append(window)
+        return window
+
+    monkeypatch.setattr(Lookahead, "take", noted)
+    return windows
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fewest"),
+    [
+        pytest.param([0], 25, id="one-template"),
+        pytest.param([2], 25, id="one-that-tolerates-all"),
+        pytest.param([0, 2], 10, id="two-in-turn"),
+        pytest.param([0, 0, 1], 5, id="one-more-often-than-the-other"),
+        pytest.param([0, 3], 5, id="one-that-is-attempted-as-a-whole-in-between"),
+    ],
+)
+@pytest.mark.parametrize("soft", [False, True], ids=["plain", "normalized"])
+def test_streams_are_placed_as_without(taken: list[Window], shapes: list[int], fewest: int, soft: bool) -> None:
+    stream = _Stream(soft=soft)
+    for number in range(40):
+        stream.place(shapes[number % len(shapes)])
+    assert len(taken) >= fewest
+
+
+@pytest.mark.parametrize("every", [1, 3, 8])
+@pytest.mark.parametrize("change", ["pod gone", "pod come", "pod noted", "node tainted", "node gone", "node come"])
+def test_what_changes_ahead_is_seen(taken: list[Window], change: str, every: int) -> None:
+    stream = _Stream()
+    cluster = stream.cluster
+    for number in range(36):
+        stream.place(0)
+        if number % every:
+            continue
+        ahead = (stream.plain.start.index + 37) % _NODES  # within the next window
+        match change:
+            case "pod gone":
+                there = cluster.table.pods[ahead]
+                cluster.remove_pod(there[0] if there else stream.placed[number // 2])
+            case "pod come":
+                cluster.put_pod(pod(f"c{number}", 0, on=cluster.table.names[ahead]))
+            case "pod noted":
+                cluster.put_pod(touched(stream.placed[-1], "deleted" if number % 2 else "noted"))
+            case "node tainted":
+                cluster.put_node(node(ahead, 4, ZONES[ahead % 2], [TAINT], False))
+            case "node gone":
+                cluster.remove_node(f"n{ahead}")
+            case "node come":
+                cluster.put_node(node(_NODES + number, 4, "a", [], False))
+
+
+def test_nodes_that_are_full_are_passed_over(taken: list[Window]) -> None:
+    stream = _Stream(cpu=1)
+    for number in range(0, _NODES, 4):
+        stream.cluster.put_pod(pod(f"there{number}", 0, on=f"n{number}"))
+    for _ in range(_NODES * 3 // 4):
+        stream.place(0)
+    assert isinstance(drive(stream.cached.attempt(pod("late", 0), {})), FitError)
+    assert len(taken) > 5
