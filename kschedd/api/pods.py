@@ -434,6 +434,11 @@ class Pod(Object):
         return self.signature.spec.nonzero_requests
 
     @property
+    def reports_resources(self) -> bool:
+        """Whether its requests may differ from those of the spec."""
+        return resizes(self.raw.get("status"))
+
+    @property
     def has_pod_level_status(self) -> bool:
         """Whether its status reports pod-level resources, which count by the rule `pod_level_resize`."""
         return (self.raw.get("status") or _NOTHING).get("resources") is not None

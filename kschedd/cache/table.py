@@ -490,7 +490,9 @@ class NodeTable:
         return pod if self.pod_level_resize or not pod.has_pod_level_status else pod.without_pod_level_status()
 
     def _count(self, row: int, pod: Pod, sign: int) -> None:
-        counted = self.counted(pod)
+        counted: Pod | PodSpec = pod.signature.spec
+        if pod.reports_resources:
+            counted = self.counted(pod)
         for name, amount in counted.requests.items():
             if name != "pods" and amount:
                 number = self.resource(name)

@@ -35,27 +35,39 @@ _LONGEST_PAUSE: Final = 64  # attempts
 
 @fast_frozen(eq=False)
 class Window:
-    """What one search visits, with the verdicts, and what of it is feasible."""
+    """What one search visits, with the verdicts, what of it is feasible, and the best of that."""
 
     rows: Rows
     failed: Places
     codes: Ints
     feasible: Rows
     totals: Ints
+    score: int  # the highest total
+    best: Rows  # the rows that have it
 
 
 @attrs.define(eq=False)
 class VisitingOrder:
-    """The order in which nodes are visited, twice in a row, so that every search is a slice of it."""
+    """The order in which nodes are visited, and the place of each row in it."""
 
     order: Rows
-    twice: Rows = attrs.field(init=False)
     places: Ints = attrs.field(init=False)  # by row
 
     def __attrs_post_init__(self) -> None:
-        self.twice = np.concatenate((self.order, self.order))
         self.places = np.zeros(int(self.order.max(initial=0)) + 1, dtype=np.int64)
         self.places[self.order] = np.arange(len(self.order))
+
+
+@attrs.frozen(eq=False)
+class Windows:
+    """All windows that follow one another from the start on, where nobody else takes one in between."""
+
+    wanted: int
+    ends: Sequence[int]  # the place where each ends
+    totals: Ints  # of the feasible rows in them
+    scores: Sequence[int]
+    best: Rows  # of all, one window's after the other's
+    best_ends: Sequence[int]  # where those of each window end
 
 
 @attrs.define(eq=False)
@@ -78,6 +90,7 @@ class Lookahead:
     score_s: float
     taken: int = attrs.field(default=0, init=False)
     held: bool = attrs.field(default=True, init=False)  # False once something has changed
+    _windows: Windows | None = attrs.field(default=None, init=False)
     _at: int = attrs.field(default=0, init=False)  # where the latest window ends
     _until: int = attrs.field(init=False)  # nothing has changed before this place
     _known_at: int = attrs.field(init=False)  # up to this stamp, changes of rows are known
@@ -95,7 +108,7 @@ class Lookahead:
         if table.order is not order or (reads_pods and versions.pod_updates.at > self.stamp):
             self.held = False
             return None
-        place = (start - self.start) % len(order)
+        place = start - self.start
         if place < self._at:
             return None
         if versions.now > self._known_at:
@@ -103,33 +116,67 @@ class Lookahead:
                 if log.at > self._known_at:
                     self._changed(log.since(self._known_at), place)
             self._known_at = versions.now
-        first = int(self.passing.searchsorted(place))
-        last = first + wanted
-        if last > len(self.passing):
-            return None
-        end = self.passing.item(last - 1) + 1
+        known = self._windows
+        if known is not None and known.wanted == wanted and place == self._at and self.taken < len(known.ends):
+            first = self.taken * wanted
+            end = known.ends[self.taken]
+        else:
+            self._windows = known = None
+            first = int(self.passing.searchsorted(place))
+            if first + wanted > len(self.passing):
+                return None
+            end = self.passing.item(first + wanted - 1) + 1
         if end > self._until:
             self.held = False
             return None
+        rows, failed, codes = self.rows[place:end], self.failed[place:end], self.codes[place:end]
+        feasible = self.feasible[first : first + wanted]
+        if known is not None:
+            at, totals = self.taken, known.totals[first : first + wanted]
+            score, best = known.scores[at], known.best[known.best_ends[at - 1] if at else 0 : known.best_ends[at]]
+        else:
+            totals = self._totals(state, pod, first, first + wanted)
+            score = int(np.maximum.reduce(totals))
+            best = feasible[totals == score]
         self._at, self.taken = end, self.taken + 1
+        return Window(rows, failed, codes, feasible, totals, score, best)
+
+    def choose_each(self, state: CycleState, pod: Pod, wanted: int) -> None:
+        """Find the best of each window in advance: for pods that nobody else comes between."""
+        many = len(self.passing) // wanted
+        if not many:
+            return
+        ends = self.passing[wanted - 1 : many * wanted : wanted] + 1
+        bounds = range(0, many * wanted, wanted)
+        if self.normalized:
+            totals = np.concatenate([self._totals(state, pod, first, first + wanted) for first in bounds])
+        else:
+            totals = self.totals[: many * wanted]
+        by_window = totals.reshape(many, wanted)
+        scores = by_window.max(axis=1)
+        are_best = (by_window == scores[:, np.newaxis]).ravel().nonzero()[0]
+        best_ends = are_best.searchsorted(range(wanted, many * wanted + 1, wanted))
+        best = self.feasible[are_best]
+        self._windows = Windows(wanted, ends.tolist(), totals, scores.tolist(), best, best_ends.tolist())
+
+    def _totals(self, state: CycleState, pod: Pod, first: int, last: int) -> Ints:
+        """Of these among the feasible rows, as of a search that found them."""
         totals = self.totals[first:last]
         if self.normalized:
             totals = totals.copy()
             for score, raw in self.normalized:
                 totals += score.extensions.normalize(state, pod, raw[first:last]) * score.weight
-        return Window(
-            self.rows[place:end], self.failed[place:end], self.codes[place:end], self.feasible[first:last], totals
-        )
+        return totals
 
     def _changed(self, rows: list[int] | None, passed: int) -> None:
         """These rows (None: any) have changed; those before that place are not looked at any more."""
         if rows is None:
             self._until = 0
             return
-        places, total = self.visiting.places, len(self.visiting.order)
+        places, start = self.visiting.places, self.start
         for row in rows:
             if row < len(places):
-                place = (places.item(row) - self.start) % total
+                place = places.item(row) - start
                 if passed <= place < self._until:
                     self._until = place
 
@@ -161,7 +208,7 @@ class Pace:
         self.windows = min(max(most, _FEWEST_WINDOWS), _MOST_WINDOWS)
 
     def rows_wanted(self, wanted: int, nodes: int) -> int:
-        """How many feasible rows to look for; 0 where it would be for one pod only."""
+        """How many feasible rows to look for among so many nodes; 0 where it would be for one pod only."""
         if self.latest < self.resumes:
             return 0
         each = wanted * self.apart  # attempts for others take their windows in between

@@ -29,7 +29,7 @@ import numpy as np
 from kschedd.api.base import OwnerReference
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints
+from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterResult
@@ -66,6 +66,8 @@ class Repeated:
     state: CycleState
     found: Found
     totals: Ints | None = None
+    score: int = 0  # the highest total
+    best: Rows | None = None  # the rows that have it
 
 
 @attrs.define(eq=False)
@@ -136,9 +138,12 @@ class Repetition:
             return None
         table = self._cluster.table
         try:
-            many = pace.rows_wanted(wanted, len(table.order)) if wanted > 1 else 0
+            # Not round the end of the order: that is left to searches.
+            many = pace.rows_wanted(wanted, len(table.order) - start) if wanted > 1 else 0
             if many:
                 pace.ahead = self._look_ahead(pod, state, pattern, cached, start, wanted, many, times)
+                if pace.apart == 1:
+                    pace.ahead.choose_each(state, pod, wanted)
                 repeated = self._taken(pod, state, pattern, pace.ahead, start, wanted, times)
                 if repeated is not None:
                     return repeated
@@ -154,7 +159,8 @@ class Repetition:
         for score in pattern.normalized:
             totals += score.extensions.normalize(state, pod, cached.raw[score.name][found.rows]) * score.weight
         times.repeated(searched - began, times.start() - searched)
-        return Repeated(state, found, totals)
+        highest = np.maximum.reduce(totals)
+        return Repeated(state, found, totals, int(highest), found.rows[totals == highest])
 
     # -- looking ahead ------------------------------------------------------------------------------------------
 
@@ -187,8 +193,7 @@ class Repetition:
         table, cache, began = self._cluster.table, self._cache, times.start()
         if self._visiting is None or self._visiting.order is not table.order:
             self._visiting = VisitingOrder(table.order)
-        # Once round at most: no row lies ahead twice.
-        rows = self._visiting.twice[start : start + min(self._search.expected(many), len(table.order))]
+        rows = table.order[start : start + self._search.expected(many)]
         failed, codes = cache.judge(cached, state, pod, rows)
         passing = (failed == PASSED).nonzero()[0]
         feasible = rows if len(passing) == len(rows) else rows[passing]
@@ -237,7 +242,8 @@ class Repetition:
         times.repeated(ahead.judge_s, ahead.score_s)
         filters = self._profile.filters
         verdicts = Verdicts(table, filters, state, pod, window.rows, window.failed, window.codes)
-        return Repeated(state, Found(window.feasible, len(window.rows), verdicts), window.totals)
+        found = Found(window.feasible, len(window.rows), verdicts)
+        return Repeated(state, found, window.totals, window.score, window.best)
 
     def learn(self, pod: Pod, state: CycleState, narrowed: PreFilterResult | None) -> None:
         """Keep what pods like this one have in common, after a whole attempt that has found nodes for it; `narrowed` is

@@ -196,9 +196,9 @@ class Scheduler:
             return None
         found = made.found
         start.index = (start.index + found.visited) % table.node_count
-        if made.totals is None:
+        if made.best is None:
             return self._only_node(made.state, pod, found)
-        return self._choice(made.state, pod, found, made.totals)
+        return self._one_of(made.best, made.state, pod, found, made.totals, made.score)
 
     def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None) -> Attempt:
         table = self.cluster.table
@@ -490,20 +490,24 @@ class Scheduler:
 
     def _choice(self, state: CycleState, pod: Pod, found: Found, totals: Ints) -> ScheduleResult:
         """One of the best by these totals."""
-        names, rows = self.cluster.table.names, found.rows
         score = np.maximum.reduce(totals)
-        best = rows[totals == score]
-        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
+        return self._one_of(found.rows[totals == score], state, pod, found, totals, int(score))
+
+    def _one_of(
+        self, best: Rows, state: CycleState, pod: Pod, found: Found, totals: Ints | None, score: int
+    ) -> ScheduleResult:
+        names, ties = self.cluster.table.names, len(best)
+        chosen = int(best[0]) if ties == 1 else self.choose(best, names)
         metrics = self.profile.plugin_metrics
-        if metrics.sampling.plugins:
-            metrics.chosen(totals, int(score), len(best))
+        if totals is not None and metrics.sampling.plugins:
+            metrics.chosen(totals, score, ties)
             scored, self.ranking.scored = self.ranking.scored, None
             if scored is not None:
-                place = int((rows == chosen).nonzero()[0][0])
+                place = int((found.rows == chosen).nonzero()[0][0])
                 for plugin, weighted in scored.weighted.items():
                     metrics.scored(plugin, int(weighted[place]))
         return ScheduleResult(
-            pod, names[chosen], self.profile, state, rows, found.visited, totals, int(score), len(best), found.verdicts
+            pod, names[chosen], self.profile, state, found.rows, found.visited, totals, score, ties, found.verdicts
         )
 
     # -- postfilter -------------------------------------------------------------------------------------------

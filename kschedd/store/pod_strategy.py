@@ -127,6 +127,11 @@ class PodStrategy:
         self._classes = classes
         self._remembered: dict[bytes, InternedPod] = {}
         self._statuses: dict[bytes, Raw] = {}
+        self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
+
+    def forget_scopes(self) -> None:
+        """A Namespace or a LimitRange changed: results for pods of a namespace may depend on something else now."""
+        self._scopes.clear()
 
     def forget(self) -> None:
         """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
@@ -145,7 +150,11 @@ class PodStrategy:
             return self._admit(spec, meta, name)
         spec_without_node_affinity, node_affinity = _parted(spec)
         own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
-        scope = self._admission.scope(meta["namespace"], self._classes)
+        namespace = meta["namespace"]
+        try:
+            scope = self._scopes[namespace]
+        except KeyError:
+            scope = self._scopes[namespace] = self._admission.scope(namespace, self._classes)
         key = packed("Pod", name, (spec_without_node_affinity, meta.get("labels"), own, scope))
         try:
             found = self._remembered.get(key)

@@ -96,6 +96,7 @@ _LONGEST_GENERATED_BASE: Final = 58
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
 _ASIDE: Final = frozenset(("Event", "Lease"))  # what is written about others does not change what others are called
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
+_SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
 
 class Store:
@@ -1181,6 +1182,8 @@ class Store:
                 self._uids.add(new.uid)
         if obj.kind in _CLASSES:
             self._pod_strategy.forget()
+        elif obj.kind in _SCOPES:
+            self._pod_strategy.forget_scopes()
 
     def _stored(self, kind: str, namespace: str, name: str) -> Object | None:
         """The object as it was written last: what a write starts from."""

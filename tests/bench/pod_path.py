@@ -3,8 +3,9 @@
     python -m tests.bench.pod_path SchedulingBasic SchedulingTaints --pods 10000
 
 Each step is called as its actor calls it, with as many pods at once. A figure is that of the fastest tenth of all
-batches, in microseconds for each pod, so that what else goes on on the machine counts for little. What the actors add (messages, wake-ups) is what the end-to-end figure of `kschedd bench` has beyond the sum. As there, nodes
-have no kubelets, unless `--kubelets` asks for them.
+batches, in microseconds for each pod, so that what else goes on on the machine counts for little. What the actors add
+(messages, wake-ups) is what the end-to-end figure of `kschedd bench` has beyond the sum. As there, nodes have no
+kubelets, unless `--kubelets` asks for them.
 """
 
 import argparse
