@@ -30,6 +30,7 @@ from kschedd.values import fast_frozen
 
 _MOST_WINDOWS: Final = 64
 _FEWEST_WINDOWS: Final = 2
+_MOST_ROWS: Final = 20_000  # feasible ones: more take milliseconds where none of them has been judged yet
 _LONGEST_PAUSE: Final = 64  # attempts
 
 
@@ -212,5 +213,5 @@ class Pace:
         if self.latest < self.resumes:
             return 0
         each = wanted * self.apart  # attempts for others take their windows in between
-        windows = min(self.windows, nodes // each)
+        windows = min(self.windows, min(nodes, _MOST_ROWS) // each)
         return windows * each if windows >= _FEWEST_WINDOWS else 0
