@@ -4,6 +4,7 @@ A fork lives until it is discarded, or the daemon ends. Their number is limited;
 made until one is discarded, and the refusal names the one that has not been used for the longest time.
 
 What runs in a fork runs in a thread of the worker pool, one call at a time: the fork's owner is whoever holds `busy`.
+What may take long (time that passes) ends when the fork is discarded, or when nobody waits for it any more.
 """
 
 import re
@@ -18,6 +19,7 @@ from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.rpc.params import similar_names
 from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.rpc.workers import GivenUp
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.simulate.changes import ForkLog
 from kschedd.simulate.versions import config_by
@@ -25,6 +27,7 @@ from kschedd.simulate.versions import config_by
 T = TypeVar("T")
 
 MOST_FORKS: Final = 8
+_LOOK_S: Final = 0.1  # between two looks at whether what waits for a fork is still wanted
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
@@ -90,17 +93,26 @@ class NamedFork:
     busy: threading.Lock = attrs.field(factory=threading.Lock)
     discarded: bool = False
 
-    def use(self, work: Callable[["NamedFork"], T]) -> T:
+    def use(self, work: Callable[["NamedFork"], T], given_up: GivenUp) -> T:
         """Run this as the fork's owner, in a thread that may block. Raises ForkNotFoundError if it was discarded."""
-        with self.busy:
-            if self.discarded:
-                raise ForkNotFoundError(self.name, ())
+        while not self.busy.acquire(timeout=_LOOK_S):
+            self.check(given_up)
+        try:
+            self.check(given_up)
             return work(self)
+        finally:
+            self.busy.release()
+
+    def check(self, given_up: GivenUp) -> None:
+        """Raises ForkNotFoundError once it is discarded, GivenUpError once nobody waits for what is done in it."""
+        given_up.check()
+        if self.discarded:
+            raise ForkNotFoundError(self.name, ())
 
     def close(self) -> None:
-        """Forget the cluster. Takes long for a large one."""
+        """Forget the cluster, once what runs in it has ended. Takes long for a large one."""
+        self.discarded = True
         with self.busy:
-            self.discarded = True
             self.cluster.engine.close()
 
     def told(self, now: float) -> dict[str, Any]:

@@ -4,6 +4,7 @@ The loop makes a fork's snapshot, a few milliseconds at a time; everything else 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -18,6 +19,7 @@ from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import MethodsOf
+from kschedd.rpc.workers import GivenUp
 from kschedd.simulate.changes import changes
 from kschedd.simulate.export import exported
 from kschedd.store.times import stamp
@@ -175,19 +177,23 @@ class ForkMethods:
     async def advance(self, call: Call) -> Any:
         seconds, limit_s = call["seconds"], call["limit_s"]
 
-        def advance(fork: NamedFork) -> Any:
+        def advance(fork: NamedFork, given_up: GivenUp) -> Any:
+            check = partial(fork.check, given_up)
             engine = fork.cluster.engine
             engine.loop.apply_effects()
             at_rest = True
             if seconds is None:
-                at_rest = engine.run_to_rest(limit_s)
+                at_rest = engine.run_to_rest(limit_s, check)
             else:
                 if engine.now + seconds > LAST_S:
                     raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(engine.now)}")
-                engine.advance(engine.now + seconds)
+                engine.advance(engine.now + seconds, check)
             return {"elapsed_s": engine.elapsed, "now_s": engine.now, "at_rest": at_rest}
 
-        return await self._use(call, advance)
+        fork = self._forks.find(call["fork"], self._now)
+        return await call.services.workers.run(
+            call.client, lambda given_up: fork.use(partial(advance, given_up=given_up), given_up)
+        )
 
     async def diff(self, call: Call) -> Any:
         return await self._use(call, lambda fork: changes(fork.cluster.engine, fork.log))
@@ -208,4 +214,4 @@ class ForkMethods:
         return await self._run(call, self._forks.find(call["fork"], self._now), work)
 
     async def _run(self, call: Call, fork: NamedFork, work: Callable[[NamedFork], T]) -> T:
-        return await call.services.workers.run(call.client, lambda given_up: fork.use(work))
+        return await call.services.workers.run(call.client, lambda given_up: fork.use(work, given_up))

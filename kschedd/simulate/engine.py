@@ -230,14 +230,16 @@ class Engine:
             moments.append(self._runner.next_deadline)
         return min(moments, default=None)
 
-    def advance(self, until_s: float) -> None:
+    def advance(self, until_s: float, check: Callable[[], None] = lambda: None) -> None:
         """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way.
 
-        Where the debugger stops scheduling on the way, time advances no further.
+        Where the debugger stops scheduling on the way, time advances no further; nor where `check`, which is called
+        between two moments, raises.
         """
         self.run_until_idle()
         stops = self.driver.debugger.stops
         while True:
+            check()
             moment = self.next_moment()
             if moment is None or moment > until_s:
                 break
@@ -249,14 +251,15 @@ class Engine:
         self._now_s = max(self._now_s, until_s)
         self.run_until_idle()
 
-    def run_to_rest(self, limit_s: float = 3600.0) -> bool:
+    def run_to_rest(self, limit_s: float = 3600.0, check: Callable[[], None] = lambda: None) -> bool:
         """Advance until only periodic retries of unschedulable pods remain, which would fail again.
 
-        Returns False if that takes more than `limit_s` virtual seconds.
+        Returns False if that takes more than `limit_s` virtual seconds. `check` is as for `advance`.
         """
         end = self._now_s + limit_s
         self.run_until_idle()
         while True:
+            check()
             busy = self.next_moment(retries=False)
             if self.driver.debugger.stop is not None:
                 return False

@@ -3,6 +3,7 @@
 import gc
 import json
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from kschedd.rpc.methods import cluster_methods, daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
+from kschedd.rpc.workers import GivenUp
 from tests.actors.clusters import deployment, node, pod, rejected, until
 
 
@@ -241,10 +243,10 @@ async def test_a_large_snapshot_is_no_work_for_the_garbage_collector(talk: Talk)
 
 async def test_what_waited_while_its_fork_was_discarded_is_refused(talk: Talk) -> None:
     fork = fork_of("a", "", await talk.cluster.snapshot(), cluster_methods, 0.0)
-    assert fork.use(lambda one: one.name) == "a"
+    assert fork.use(lambda one: one.name, GivenUp()) == "a"
     fork.close()
     with pytest.raises(ForkNotFoundError, match='there is no fork "a"'):
-        fork.use(lambda one: one.name)
+        fork.use(lambda one: one.name, GivenUp())
 
 
 @pytest.mark.parametrize(
@@ -275,3 +277,41 @@ async def test_time_in_a_fork_passes_as_asked_or_not_at_all(talk: Talk, seconds:
     with pytest.raises(RpcError, match=r"allowed: number[|]null from 0 to 315360000"):
         await talk("fork.advance", fork="a", seconds=seconds)
     assert (await talk("fork.list"))[0]["elapsed_s"] == 0
+
+
+YEARS_S = 5 * 365 * 86_400  # of leases and heartbeats: days for the machine
+
+
+async def time_passes(talk: Talk, name: str) -> None:
+    """Wait until time passes in the fork."""
+    with trio.fail_after(180):
+        while not any(fork["name"] == name and fork["elapsed_s"] for fork in await talk("fork.list")):
+            await trio.lowlevel.checkpoint()
+
+
+async def test_discarding_a_fork_ends_what_runs_in_it(talk: Talk) -> None:
+    await talk("fork.create", name="a")
+    ended: list[str] = []
+
+    async def advance() -> None:
+        with pytest.raises(RpcError) as told:
+            await talk.client.call("fork.advance", fork="a", seconds=YEARS_S)
+        ended.append(told.value.code)
+
+    async with trio.open_nursery() as nursery, Client.connect(talk.client.path) as other:
+        nursery.start_soon(advance)
+        await time_passes(talk, "a")
+        with trio.fail_after(180):
+            await other.call("fork.discard", fork="a")
+    assert ended == ["not_found"]
+
+
+async def test_what_runs_in_a_fork_ends_with_the_client_that_asked_for_it(talk: Talk) -> None:
+    await talk("fork.create", name="a")
+    async with Client.connect(talk.client.path) as other, trio.open_nursery() as nursery:
+        nursery.start_soon(partial(other.call, "fork.advance", fork="a", seconds=YEARS_S))
+        await time_passes(talk, "a")
+        nursery.cancel_scope.cancel()
+    assert await talk.within("a", "objects.list", kind="Node")
+    (fork,) = await talk("fork.list")
+    assert 0 < fork["elapsed_s"] < YEARS_S
