@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import attrs
 import trio
 
 from kschedd.actors.clock import Clock
@@ -78,7 +79,9 @@ class Fickle(Moody):
 
 
 def moody() -> tuple[Config, Registry]:
-    return with_plugins(Fickle)
+    config, registry = with_plugins(Fickle)
+    # What it rejects is soon tried again, with nothing to wake it.
+    return attrs.evolve(config, unschedulable_flush_s=1), registry
 
 
 def priority_class(name: str, value: int) -> dict[str, Any]:
