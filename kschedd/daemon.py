@@ -17,7 +17,7 @@ import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from functools import partial
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as installed_version
@@ -48,6 +48,7 @@ from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.permit import Expired
 from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
+from kschedd.actors.recording import RecordedActors, RunRecording
 from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
@@ -70,7 +71,6 @@ from kschedd.errors import KscheddError
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
 from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
-from kschedd.framework.guarded import GuardedRegistry
 from kschedd.framework.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, freeze_gc, tune_gc
@@ -155,8 +155,9 @@ async def cluster_actors(
     clock = clock or Clock.started()
     plain = registry or Registry()
     processes = WorkerProcesses(start_limit_s=plain.start_limit_s)
-    recorder = None if record is None else RunRecorder(record.file)
-    registry = (GuardedRegistry if recorder is None else RecordedRegistry)(
+    record = record or RecordOptions()
+    recorder = None if record.file is None else RunRecorder(record.file)
+    registry = guarded = RecordedRegistry(
         plain.added,
         limit_s=plugin_limit_s,
         start_limit_s=plain.start_limit_s,
@@ -167,9 +168,9 @@ async def cluster_actors(
     )
     metrics = SchedulingMetrics(time.perf_counter, seed)
     started_s = clock.now()
-    if recorder is not None and record is not None:
-        assert isinstance(registry, RecordedRegistry), "it is made for a recording"
-        registry.recorder = recorder
+    recording = RunRecording(record, recorder)
+    if recorder is not None:
+        guarded.recorder = recorder
         with as_driver():
             machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose, metrics=metrics)
         driver = RecordedDriver(machine, recorder)
@@ -237,7 +238,7 @@ async def cluster_actors(
     workers = FilterWorkers(to_workers, at_once, start_worker)
 
     store_client = StoreClient.of(to_store)
-    on_write = None if recorder is None else recorder.own  # of the cluster's own controllers, and the scheduler
+    on_write = recording.own  # of the cluster's own controllers, and the scheduler
     store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
     scheduling_actor = SchedulingActor(
         driver,
@@ -256,7 +257,7 @@ async def cluster_actors(
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
         stops,
         log_scores=verbosity >= SCORES_LOGGED,
-        must_wait=None if recorder is None else lambda: recorder.behind,
+        must_wait=lambda: recording.behind,
         courtesy=courtesy,
     )
     queue_actor = QueueActor(
@@ -295,14 +296,15 @@ async def cluster_actors(
             mark,
         ),
         stops,
+        recording,
         controller_actors,
         () if kept is None else tuple(store.set_aside),
-        recorder,
         binding_actor.metrics,
         courtesy,
     )
+    recording.actors = RecordedActors(live.scheduler, live.queue, store_client, guarded, seed, clock.now)
     failure: BaseException | None = None
-    with closing(processes), nullcontext() if recorder is None else closing(recorder):
+    with closing(processes), closing(recording):
         async with trio.open_nursery() as actors:
             if kept is not None:
                 journal_actor = JournalActor(kept, journal_in, to_kept, compact_after, mark)
@@ -530,9 +532,7 @@ async def _serve(
                 clock=started_clock(options, mark),
                 mark_time=_nowhere if mark is None else mark.write,
                 verbosity=options.verbosity,
-                record=None
-                if options.record_file is None
-                else RecordOptions(options.record_file, options.controller_options, options.without, version()),
+                record=RecordOptions(options.record_file, options.controller_options, options.without, version()),
                 limits=limits,
             )
         )

@@ -18,12 +18,13 @@ from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
+from kschedd.actors.recording import RunRecording
 from kschedd.actors.time_control import TimeControl
 from kschedd.controllers.controller import Controller
 from kschedd.garbage_collection import collection_postponed
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
-from kschedd.recording.recorder import RecordingState, RunRecorder
+from kschedd.recording.recorder import RecordingState
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.fork import DriverSnapshot
@@ -50,14 +51,20 @@ class LiveCluster:
     started_s: float
     time: TimeControl
     stops: Bulletin  # numbers of the debugger's changes
+    run_recording: RunRecording
     _controllers: Sequence[ControllerActor] = ()  # read between two of their turns
     _set_aside: Sequence[SetAside] = ()  # objects the store did not restore
-    _recorder: RunRecorder | None = None
     _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     courtesy: Courtesy = attrs.field(factory=Courtesy)  # towards those who ask for little
 
     def recording(self) -> RecordingState | None:
-        return None if self._recorder is None else self._recorder.state()
+        return self.run_recording.state()
+
+    async def start_recording(self, file: Path, wait_s: float) -> RecordingState:
+        return await self.run_recording.start(file, wait_s)
+
+    async def end_recording(self) -> RecordingState:
+        return await self.run_recording.end()
 
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
         return self._api_calls.families(gates)

@@ -77,6 +77,7 @@ class QueueActor:
     _log_moves: bool = False
     moves_kept: int = MOVES_KEPT
     courtesy: Courtesy = attrs.field(factory=Courtesy)
+    held: bool = False  # no pod is handed out
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     moves: deque[Move] = attrs.field(init=False)
@@ -207,6 +208,8 @@ class QueueActor:
     def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
         """Pop the requested pods, or pods that sort before some already popped. Without room, pods stay in the queue
         until the next turn."""
+        if self.held:
+            return
         if self._wanted is not None:
             if self.queue.ready and room:
                 # Pods from the backoff queue are popped one at a time.

@@ -146,6 +146,7 @@ class NodeTable:
         self._shared = bytearray(capacity)  # rows whose list of pods a fork has, too: copied before it is changed
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
+        self._rows_kept: dict[str, int] = {}  # rows of nodes that are still to be added: see `lay_out`
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
         # Node resources without a column, as no pod has requested them: name -> row -> amount.
         self._unasked: dict[str, dict[int, int]] = {}
@@ -260,6 +261,25 @@ class NodeTable:
         self.allocatable, self.requested = self.allocatable[kept], self.requested[kept]
         self.numbering += 1
 
+    @property
+    def layout(self) -> tuple[list[str], list[int]]:
+        """The node of each row, "" where it is free, and the free rows, the next one last."""
+        return self.names.copy(), self._free.copy()
+
+    def lay_out(self, names: Sequence[str], free: Sequence[int]) -> None:
+        """Have a new table's rows as another one's, whose `layout` this is: the nodes are added one by one after it."""
+        assert not self.row_of, "a new table is expected"
+        while self.capacity < len(names):
+            self._grow()
+        self._rows_kept = {name: row for row, name in enumerate(names) if name}
+        self._free = list(free)
+
+    @property
+    def nodes_by_zone(self) -> list[Node]:
+        """The nodes zone by zone, in the order in which both came: added like that, they are visited in this order."""
+        rows = [row for queue in self._zones.values() for row in queue]
+        return [node for row in rows if (node := self.nodes[row]) is not None]
+
     def put_node(self, node: Node) -> int:
         """Add or update a node. Returns its row."""
         row = self.row_of.get(node.name)
@@ -317,9 +337,12 @@ class NodeTable:
         return row
 
     def _new_row(self, name: str) -> int:
-        if not self._free:
-            self._grow()
-        row = self._free.pop()
+        if self._rows_kept and name in self._rows_kept:
+            row = self._rows_kept.pop(name)
+        else:
+            if not self._free:
+                self._grow()
+            row = self._free.pop()
         self.row_of[name] = row
         self.names[row] = name
         self.alive[row] = True

@@ -77,10 +77,17 @@ class Reconfigured:
         return QueueOperations(queue, self.scheduler_names)
 
 
-QueueOperation = EventsObserved | AttemptFailed | AssumedPodForgotten | Activate | Reconfigured
+@attrs.frozen(eq=False)
+class AtThisPoint:
+    """Do this when all operations before it have been applied, and none after it."""
+
+    work: "Callable[[QueueOperations], None]"
 
 
-@attrs.define(eq=False)
+QueueOperation = EventsObserved | AttemptFailed | AssumedPodForgotten | Activate | Reconfigured | AtThisPoint
+
+
+@attrs.define(eq=False, slots=False)  # a recording takes it over: see `kschedd.recording.taking_over`
 class QueueOperations:
     """See the module. `queue` may be read by code that runs in its owner's task."""
 
@@ -129,6 +136,8 @@ class QueueOperations:
                 self.scheduler_names = names
                 queue.reconfigure(settings, sort_key=sort_key, pre_enqueue=pre_enqueue, hints=hints)
                 queue.activate(queue.ungated(), now)
+            case AtThisPoint(work):
+                work(self)
 
 
 def _all_but(uid: str) -> Callable[[Pod], bool]:

@@ -6,7 +6,7 @@ attempts, which a replay is held against.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
@@ -41,8 +41,24 @@ class RecordedDriver(SchedulingDriver):
         self._recorder = recorder
         self._observed = 0
         self._began_s = 0.0
+        self._undoable = 0  # changes of the configuration that were made before the recording
         super().__init__(machine)
         recorder.watch_handle(machine.handle)
+
+    @classmethod
+    def take_over(cls, driver: SchedulingDriver, recorder: RunRecorder) -> None:
+        """The driver, which many hold, notes its calls from now on."""
+        observed = driver.observed
+        driver.__class__ = cls
+        assert isinstance(driver, cls), "it is one now"
+        driver._recorder, driver._began_s, driver._observed = recorder, 0.0, observed
+        driver._undoable = len(driver.config_changes.made)
+
+    def give_back(self) -> None:
+        """It is a plain driver again."""
+        observed, plain = self._observed, cast(SchedulingDriver, self)
+        plain.__class__ = SchedulingDriver
+        plain.observed = observed
 
     def _call(self, note: tuple[Any, ...], call: Callable[..., Any], *args: Any) -> Any:
         """Note this, and do it, unless it is a part of another call."""
@@ -207,7 +223,12 @@ class RecordedDriver(SchedulingDriver):
         return change
 
     def undo_config_change(self) -> ConfigChange:
-        change: ConfigChange = self._changed((NoteKind.UNDO_CONFIG,), super().undo_config_change)
+        note: tuple[Any, ...] = (NoteKind.UNDO_CONFIG,)
+        made = self.config_changes.made
+        if made and len(made) <= self._undoable:
+            self._undoable = len(made) - 1
+            note = NoteKind.RECONFIGURE, *self._written(made[-1].before)
+        change: ConfigChange = self._changed(note, super().undo_config_change)
         return change
 
     def _written(self, config: Config) -> tuple[str, int]:

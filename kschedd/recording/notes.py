@@ -59,6 +59,10 @@ class NoteKind(IntEnum):
     # of both
     ANSWER = 48  # stream, plugin, method, answer packed; plugin "" is the clock
     FAULT = 49  # stream, plugin, method, why, whether it came too late
+    # of a recording that begins on a running daemon, before all others (`kschedd.recording.state`)
+    LAYOUT = 50  # nodes by row, free rows; OBSERVE and STARTED follow
+    DRIVER_STATE = 51  # packed
+    QUEUE_STATE = 52  # packed
     # of the store
     OWN = 56  # first and last version of writes by the cluster's own controllers and the scheduler
 

@@ -24,13 +24,13 @@ from kschedd.recording.values import pack
 
 
 class RecordedRegistry(GuardedRegistry):
-    """As GuardedRegistry; `recorder` is set right after it is made."""
+    """As GuardedRegistry while `recorder` is None."""
 
-    recorder: RunRecorder
+    recorder: RunRecorder | None = None
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
         plugin = super().make(name, args, handle)
-        if name in self.added and stream() == DRIVER:
+        if self.recorder is not None and name in self.added and stream() == DRIVER:
             assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
             _have_noted(plugin, self.recorder)
         return plugin

@@ -84,6 +84,20 @@ class RecordedOperations(QueueOperations):
             leave(before)
 
 
+def take_over(operations: QueueOperations, recorder: RunRecorder) -> None:
+    """The queue and what applies operations to it, which many hold, note their calls from now on."""
+    queue = operations.queue
+    queue.__class__, operations.__class__ = RecordedQueue, RecordedOperations
+    for one in (queue, operations):
+        assert isinstance(one, RecordedQueue | RecordedOperations), "it is one now"
+        one.noted_by = recorder
+
+
+def give_back(operations: QueueOperations) -> None:
+    """They are plain ones again."""
+    operations.queue.__class__, operations.__class__ = SchedulingQueue, QueueOperations
+
+
 @attrs.frozen(eq=False)
 class RecordedConfiguration(Reconfigured):
     recorder: RunRecorder

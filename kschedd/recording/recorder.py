@@ -10,7 +10,7 @@ up to MOST_WAITING; then `behind` says that whoever makes more of them should wa
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Final
@@ -64,13 +64,16 @@ class RunRecorder:
         self.note: Callable[[Note], None] = self._notes.append
         self._open = open_file
 
-    def begin(self, header: RecordingHeader) -> None:
-        """Write the header, and from now on what is noted. Raises RecordingError."""
+    def begin(self, header: RecordingHeader, first: Iterable[Note] = ()) -> None:
+        """Write the header, these notes, and from now on what was and is noted. Raises RecordingError."""
         self.began_s = header.start_s
         try:
             self._file = self._open(self.path)
             self._writer = FrameWriter(self._file)
             self._writer.begin(header)
+            for note in first:
+                self._writer.add_notes([self._packed(note)])
+                self._written += 1
         except FileExistsError:
             raise RecordingError(str(self.path), "is there already; a recording needs a new file") from None
         except OSError as fault:
@@ -117,6 +120,10 @@ class RunRecorder:
             activate(pods)
 
         handle.allow, handle.reject, handle.activate = noted_allow, noted_reject, noted_activate
+
+    def end(self) -> None:
+        """Take no more notes; those that are taken are still written."""
+        self.note = _forget
 
     def close(self) -> None:
         """Write what is left. Waits for the disk, though not for ever."""

@@ -22,6 +22,7 @@ from kschedd.dumps.redaction import Redaction
 from kschedd.recording.format import FrameWriter, RecordingError
 from kschedd.recording.notes import MESSAGE_AT, Note, NoteKind
 from kschedd.recording.reading import RecordingFile
+from kschedd.recording.state import driver_renamed, objects_in, queue_renamed
 from kschedd.recording.values import pack, unpack
 
 _FRAME_NOTES: Final = 5_000
@@ -61,8 +62,13 @@ def redact(source: Path, target: Path) -> int:
 def _raws(notes: Iterator[Note]) -> Iterator[Raw]:
     for note in notes:
         if note[0] == NoteKind.OBSERVE:
-            for _, _, packed, _ in note[2]:
-                yield msgpack.unpackb(packed, strict_map_key=False)
+            packed = [packed for _, _, packed, _ in note[2]]
+        elif note[0] in (NoteKind.DRIVER_STATE, NoteKind.QUEUE_STATE):
+            packed = objects_in(note)
+        else:
+            continue
+        for one in packed:
+            yield msgpack.unpackb(one, strict_map_key=False)
 
 
 class _Rewriter:
@@ -85,6 +91,9 @@ class _Rewriter:
             NoteKind.FORCE: (text,),
             NoteKind.ANSWER: (None, None, None, value),
             NoteKind.FAULT: (None, None, None, None, text),
+            NoteKind.LAYOUT: (lambda names: [text(name) for name in names],),
+            NoteKind.DRIVER_STATE: (lambda packed: driver_renamed(packed, text, self._object),),
+            NoteKind.QUEUE_STATE: (lambda packed: queue_renamed(packed, text, self._object, self._value),),
         }
 
     def note(self, note: Note) -> list[Any]:

@@ -21,9 +21,10 @@ from kschedd.recording.values import pack
 
 @attrs.frozen
 class RecordOptions:
-    """Record the run into this file, which must be new. `controllers`, `without`: what the cluster has of them."""
+    """Record the run into this file, which must be new; None: not from its start. `controllers`, `without`: what the
+    cluster has of them."""
 
-    file: Path
+    file: Path | None = None
     controllers: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[str] = frozenset()
     kschedd: str = ""  # the version

@@ -131,6 +131,12 @@ class ClusterBackend(Protocol):
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
         """What was counted of the scheduler's writes, as far as it is shown with these feature gates."""
 
+    async def start_recording(self, file: Path, wait_s: float) -> RecordingState:
+        """Record this run into a new file from now on. Raises RecordingError."""
+
+    async def end_recording(self) -> RecordingState:
+        """Raises RecordingError."""
+
     async def snapshot(self) -> ClusterSnapshot:
         """What a fork of the cluster goes on from."""
 

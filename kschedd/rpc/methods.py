@@ -15,6 +15,7 @@
     methods_time       the cluster's time
     methods_config     the configuration: where its values come from, files of it, changes and undoing them
     methods_report     a page about what the cluster did lately
+    methods_recording  recording the run into a file
     methods_profile    where the daemon's own time goes
     methods_capacity   how many more pods fit, how many nodes it takes
     methods_fork       forks: what-if, with all of the above
@@ -46,6 +47,7 @@ from kschedd.rpc.methods_plugins import PluginMethods
 from kschedd.rpc.methods_pressure import PressureMethods
 from kschedd.rpc.methods_profile import ProfileMethods
 from kschedd.rpc.methods_queue import QueueMethods
+from kschedd.rpc.methods_recording import RecordingMethods
 from kschedd.rpc.methods_report import ReportMethods
 from kschedd.rpc.methods_scheduler import SchedulerMethods
 from kschedd.rpc.methods_snapshot import SnapshotMethods
@@ -62,6 +64,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
         daemon.usage["forks"] = forks.used
     return [
         *cluster_methods(cluster, daemon),
+        *RecordingMethods(cluster).table(),
         *ProfileMethods().table(),
         *ForkMethods(cluster, daemon, cluster_methods, forks).table(),
     ]

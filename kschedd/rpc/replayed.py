@@ -170,6 +170,12 @@ class ReplayCluster:
     def recording(self) -> RecordingState | None:
         return None
 
+    async def start_recording(self, file: Path, wait_s: float) -> Never:
+        raise PastError("record start")
+
+    async def end_recording(self) -> Never:
+        raise PastError("record stop")
+
     async def snapshot(self) -> ClusterSnapshot:
         return self._objects.snapshot(embedded_controllers(options=self._options))
 

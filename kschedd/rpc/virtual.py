@@ -192,6 +192,14 @@ class VirtualCluster:
     def recording(self) -> RecordingState | None:
         return None
 
+    async def start_recording(self, file: Path, wait_s: float) -> Never:
+        raise RpcError(
+            "invalid", "what is recorded is the run of a daemon; a cluster in virtual time comes out the same anyway"
+        )
+
+    async def end_recording(self) -> Never:
+        raise RpcError("invalid", "nothing is being recorded here")
+
     async def faults(self) -> list[ObjectFault]:
         return list(self.engine.machine.faults.faults())
 

@@ -71,6 +71,7 @@ from kschedd.queue.operations import (
     AssumedPodForgotten,
     AttemptFailed,
     EventsObserved,
+    QueueOperation,
     Reconfigured,
 )
 from kschedd.queue.scheduling_queue import QueueSettings
@@ -166,6 +167,10 @@ class SchedulingDriver:
             self._effects.queue.append(Activate(tuple(self._to_activate)))
             self._to_activate.clear()
         return self._effects.take()
+
+    def tell_queue(self, operation: QueueOperation) -> None:
+        """Have the queue's owner apply this, after what it was told before."""
+        self._effects.queue.append(operation)
 
     # -- the cluster ------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ A new pod's own nomination counts once the queue reports that the pod is in the 
 Owns the nominator. Source: Kubernetes v1.34, scheduler/eventhandlers.go, backend/queue/scheduling_queue.go (Update).
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from kschedd.api.pods import Pod
 from kschedd.queue.entry import QueuedPod
@@ -32,6 +32,18 @@ class PendingPods:
         forked._in_flight = self._in_flight.copy()
         forked._passed_over = self._passed_over.copy()
         return forked
+
+    @property
+    def passed_over(self) -> frozenset[str]:
+        """The uids of pods that were skipped and are in no queue."""
+        return frozenset(self._passed_over)
+
+    def goes_on(self, passed_over: Iterable[str], nominations: Iterable[tuple[Pod, str]]) -> None:
+        """As another one of the same pods, none of which is in flight: its skipped pods, and its nominations in order
+        (`nominator.nodes`)."""
+        self._passed_over = set(passed_over)
+        for pod, node in nominations:
+            self.nominator.add(pod, node)
 
     def current(self, entry: QueuedPod) -> Pod | None:
         """The current version of a popped pod; None if it is deleted, has a node, or another pod has its name."""

@@ -223,6 +223,9 @@ class ClusterWriter(ClusterReader, Protocol):
         """In steps, between which nobody may write: such a cluster, which with `since` goes on as this one would: its
         watches can begin at that version, and it makes the same names and uids."""
 
+    def written_after(self, version: int) -> Sequence[WatchEvent]:
+        """What was written after this version, to which the log goes back."""
+
     def changes_since(self, version: int) -> Changes:
         """What became of the objects after this version: of a fork, since it was made."""
 

@@ -31,6 +31,7 @@ from kschedd.recording.configuration import config_of
 from kschedd.recording.notes import DRIVER, MESSAGE_AT, QUEUE, Note, NoteKind, line_of, time_of
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import EVENT_TYPES
+from kschedd.recording.state import restore_driver, restore_queue
 from kschedd.recording.values import PodRef, unpack
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
@@ -164,6 +165,9 @@ class Player:
             NoteKind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.take_nominated()),
             NoteKind.MOVE_ACTIVE: self._move_active,
             NoteKind.FORCE: lambda key, place, now: self.queue.force(key, SubQueue(place), now),
+            NoteKind.LAYOUT: self.driver.machine.cluster.table.lay_out,
+            NoteKind.DRIVER_STATE: lambda packed: restore_driver(self.driver, packed, self.version),
+            NoteKind.QUEUE_STATE: lambda packed: restore_queue(self.operations, packed, self.driver.pending.pods),
             NoteKind.OWN: lambda first, last: None,
         }
 

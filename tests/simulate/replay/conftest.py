@@ -22,3 +22,11 @@ def moody_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("recordings") / "moody"
     trio.run(busy_run, file, 5, *moody(), 12)
     return file
+
+
+@pytest.fixture(scope="session")
+def late_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A busy run, recorded from its middle on."""
+    file = tmp_path_factory.mktemp("recordings") / "late"
+    trio.run(busy_run, file, 5, None, None, 12, True)
+    return file

@@ -94,9 +94,18 @@ def decision_log(records: Sequence[AttemptRecord], start_s: float) -> str:
 
 
 async def busy_run(
-    file: Path, seed: int, config: Config | None = None, registry: Registry | None = None, pods: int = 40
+    file: Path,
+    seed: int,
+    config: Config | None = None,
+    registry: Registry | None = None,
+    pods: int = 40,
+    late: bool = False,
 ) -> str:
-    """Nodes that come and go, pods that preempt, a deployment, one that fits nowhere at first; its decisions."""
+    """Nodes that come and go, pods that preempt, a deployment, one that fits nowhere at first; its decisions.
+
+    `late`: it is recorded from the middle on, and the decisions are those from there on.
+    """
+    since = 0.0
     chance = random.Random(seed)
     async with cluster_actors(
         config,
@@ -104,7 +113,7 @@ async def busy_run(
         controllers=embedded_controllers(),
         seed=seed,
         clock=Clock.started(EPOCH, SPEED),
-        record=RecordOptions(file),
+        record=None if late else RecordOptions(file),
     ) as cluster:
         for number in range(6):
             zone = {"topology.kubernetes.io/zone": f"z{number % 2}"}
@@ -117,6 +126,9 @@ async def busy_run(
             await cluster.store.create(pod(f"p{number}", cpu=cpu, priorityClassName=chance.choice(("low", "mid"))))
             if chance.random() < 0.2:
                 await trio.lowlevel.checkpoint()
+            if late and number == pods // 2:
+                await cluster.store.delete("Node", "", f"n{chance.randrange(4)}")
+                since = (await cluster.start_recording(file, 90)).since_s
         await cluster.store.create(pod("large", cpu="1900m", priorityClassName="high"))
         await cluster.store.delete("Node", "", "n5")
         await cluster.store.create(pod("later", cpu="3"))
@@ -124,7 +136,10 @@ async def busy_run(
         await cluster.store.create(node("n9", cpu="8"))
         await _has_node(cluster, "later")
         await cluster.store.delete("Pod", "default", "later", grace_period_s=0)
-        return decision_log(await cluster.decisions.query(lambda record: list(record.latest)), cluster.started_s)
+        records = await cluster.decisions.query(lambda record: list(record.latest))
+        if late:
+            await cluster.end_recording()
+        return decision_log([one for one in records if one.at_s >= since], since or cluster.started_s)
     raise AssertionError("the run has a log")
 
 

@@ -14,7 +14,7 @@ from kschedd.simulate.decisions import line
 from kschedd.simulate.replay.player import Player
 from kschedd.simulate.replay.run import Replay, StopAt
 
-OURS = ("large", "later", "web", "n0", "n9", "p11")
+OURS = ("large", "later", "web", "n4", "n9", "p11")
 
 
 def decided(file: Path) -> list[dict[str, Any]]:
@@ -28,7 +28,7 @@ def decided(file: Path) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("run", ["busy", "moody_run"])
+@pytest.mark.parametrize("run", ["busy", "moody_run", "late_run"])
 def test_a_redacted_recording_has_no_names_and_the_same_decisions(
     run: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

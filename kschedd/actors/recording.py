@@ -1,0 +1,203 @@
+"""RunRecording: the recording of a run. It begins with the run, or later, on a daemon that has been running.
+
+A recording that begins later needs a moment at which no pod is being scheduled or bound. So the queue hands out none
+until that moment has come, which takes as long as the bindings that are under way, or not longer than who asks will
+wait. There the driver is copied and notes its calls from then on; so does the queue, when it has applied what the
+driver had told it up to there. Then the copies are written, and pods are handed out again.
+
+Owns: the recorder, if there is one.  Ends: with `end`, or with the run (`close`).
+Fails: RecordingError. Whatever goes wrong, the run goes on as before, unrecorded.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import attrs
+import trio
+
+from kschedd.actors.mailbox import ActorRef
+from kschedd.actors.queue import QueueActor
+from kschedd.actors.threads import in_actor_thread
+from kschedd.queue.operations import AtThisPoint, QueueOperations
+from kschedd.recording import queue as recorded_queue
+from kschedd.recording.driver import RecordedDriver
+from kschedd.recording.format import RecordingError
+from kschedd.recording.notes import Note
+from kschedd.recording.plugins import RecordedRegistry
+from kschedd.recording.recorder import RecordingState, RunRecorder
+from kschedd.recording.state import DriverPart, QueuePart, objects_at
+from kschedd.recording.wiring import RecordOptions, header_of
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.store.cluster_api import ClusterApi
+from kschedd.store.errors import Gone
+
+_LOOK_S: Final = 0.01  # between two looks whether the moment has come
+_NAMED: Final = 5  # pods that a refusal names
+
+
+@attrs.frozen(eq=False)
+class RecordedActors:
+    """What is recorded, and its surroundings. `now`: the cluster's time."""
+
+    scheduler: ActorRef[SchedulingDriver]
+    queue: ActorRef[QueueActor]
+    store: ClusterApi
+    registry: RecordedRegistry
+    seed: int
+    now: Callable[[], float]
+
+
+class RunRecording:
+    """See the module. `options` are those of a recording that begins with the run, if one does; else its file is not
+    used. `actors` is set when they are there."""
+
+    actors: RecordedActors
+
+    def __init__(self, options: RecordOptions, recorder: RunRecorder | None) -> None:
+        self._options = options
+        self._recorder = recorder
+        self._turn = trio.Lock()
+
+    def state(self) -> RecordingState | None:
+        return None if self._recorder is None else self._recorder.state()
+
+    @property
+    def behind(self) -> bool:
+        """Whether the disk does not keep up: who makes more notes should wait."""
+        return self._recorder is not None and self._recorder.behind
+
+    def own(self, first: int, last: int) -> None:
+        """The cluster's own controllers, or the scheduler, made these writes."""
+        if self._recorder is not None:
+            self._recorder.own(first, last)
+
+    def close(self) -> None:
+        """The run is over."""
+        if self._recorder is not None:
+            self._recorder.close()
+
+    # -- on a daemon that runs --------------------------------------------------------------------------------------
+
+    async def start(self, file: Path, wait_s: float) -> RecordingState:
+        """Record into this new file from now on. Raises RecordingError."""
+        async with self._turn:
+            if self._recorder is not None:
+                if not self._recorder.failure:
+                    raise RecordingError(str(file), f"the run is recorded already, into {self._recorder.path}")
+                await self._give_back()
+            if await trio.Path(file).exists():
+                raise RecordingError(str(file), "is there already; a recording needs a new file")
+            go_on = await self.actors.queue.query(_hold)
+            recorder = RunRecorder(file)
+            try:
+                found: list[QueuePart] = []
+                driver = await self._taken_over(recorder, found, wait_s)
+                with trio.CancelScope(shield=True):
+                    await self._begin(recorder, driver, found)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await self.actors.queue.query(lambda _: go_on())
+            return recorder.state()
+
+    async def end(self) -> RecordingState:
+        """End the recording, with all that has been noted. Raises RecordingError."""
+        async with self._turn:
+            recorder = self._recorder
+            if recorder is None:
+                raise RecordingError("record stop", "the run is not being recorded")
+            with trio.CancelScope(shield=True):
+                await self._give_back()
+            return recorder.state()
+
+    async def _taken_over(self, recorder: RunRecorder, found: list[QueuePart], wait_s: float) -> DriverPart:
+        """The driver as it was when it began to note its calls. `found` is given the queue, as it was when it did.
+
+        Raises RecordingError where that cannot be.
+        """
+        actors = self.actors
+
+        def queue_too(operations: QueueOperations) -> None:
+            found.append(QueuePart.of(operations))
+            recorded_queue.take_over(operations, recorder)
+
+        with trio.move_on_after(wait_s):
+            while True:
+                if not await actors.queue.query(_in_flight):
+                    with trio.CancelScope(shield=True):
+                        part = await actors.scheduler.query(partial(_take_over, recorder, queue_too))
+                    if part is not None:
+                        return part
+                await trio.sleep(_LOOK_S)
+        keys = await actors.queue.query(_in_flight)
+        more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+        what = ", ".join(keys[:_NAMED]) + more if keys else "the last ones that were bound"
+        why = f"no recording can begin while pods are being scheduled, wait at Permit or are being bound ({what})"
+        raise RecordingError(str(recorder.path), f"{why}; waited {wait_s:g} s for them")
+
+    async def _begin(self, recorder: RunRecorder, driver: DriverPart, found: Sequence[QueuePart]) -> None:
+        """Write what it begins with."""
+        actors = self.actors
+        self._recorder = actors.registry.recorder = recorder
+        try:
+            while not found:
+                await actors.queue.query(_in_flight)
+                await trio.sleep(_LOOK_S)
+            twin = await actors.store.do_in_steps(lambda store: store.forking(driver.version))
+            options = attrs.evolve(self._options, file=recorder.path)
+            header = header_of(options, driver.config, actors.registry, actors.seed, actors.now())
+
+            def notes() -> Iterator[Note]:
+                yield from driver.notes(objects_at(twin, driver.version), header.start_s)
+                yield found[0].note(driver.pending.pods)
+
+            await in_actor_thread(lambda: recorder.begin(header, notes()))
+        except RecordingError:
+            await self._give_back()
+            raise
+        except Gone as fault:
+            await self._give_back()
+            raise RecordingError(str(recorder.path), "the cluster changes too fast to be copied") from fault
+
+    async def _give_back(self) -> None:
+        recorder, actors = self._recorder, self.actors
+        assert recorder is not None, "the run is being recorded"
+        recorder.end()
+        actors.registry.recorder = None
+        await actors.scheduler.query(_give_back)
+        await actors.queue.query(lambda owner: recorded_queue.give_back(owner.operations))
+        await in_actor_thread(recorder.close)
+        self._recorder = None
+
+
+def _hold(owner: QueueActor) -> Callable[[], None]:
+    """Have no pods handed out until what this returns is called."""
+    owner.held = True
+
+    def go_on() -> None:
+        owner.held = False
+
+    return go_on
+
+
+def _in_flight(owner: QueueActor) -> list[str]:
+    return [entry.key for entry in owner.queue.in_flight_pods()]
+
+
+def _take_over(
+    recorder: RunRecorder, queue_too: Callable[[QueueOperations], None], driver: SchedulingDriver
+) -> DriverPart | None:
+    if driver.has_out_of_tree:
+        why = "plugins that are not built in keep what they know to themselves: record such a run from its start"
+        raise RecordingError(str(recorder.path), why)
+    part = DriverPart.of(driver)
+    if part is not None:
+        RecordedDriver.take_over(driver, recorder)
+        driver.tell_queue(AtThisPoint(queue_too))
+    return part
+
+
+def _give_back(driver: SchedulingDriver) -> None:
+    if isinstance(driver, RecordedDriver):
+        driver.give_back()

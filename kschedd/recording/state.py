@@ -1,0 +1,282 @@
+"""What a recording that begins on a running daemon starts from: driver and queue as they were, as its first notes.
+
+    LAYOUT        which rows of the table nodes have
+    OBSERVE       every object, in the order in which the caches have them
+    STARTED
+    DRIVER_STATE  random numbers, where the next search begins, nominations, pods that were skipped
+    QUEUE_STATE   every entry and where it waits
+
+Taken while no pod is in flight and none is assumed (`DriverPart.of` says whether that is so), so there is no attempt
+and no binding cycle to go on with: those are code that waits, which cannot be written down. What is not in it is worked
+out anew: counts, cached evaluations, ids. Each part is copied in a few milliseconds; notes are made of it anywhere.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgpack
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.model import Config
+from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.queue.operations import QueueOperations
+from kschedd.queue.snapshot import (
+    EntryCopies,
+    EntryStates,
+    HeapItems,
+    InFlightSnapshot,
+    QueueSnapshot,
+    UnschedulableSnapshot,
+)
+from kschedd.recording.notes import Note, NoteKind
+from kschedd.recording.values import pack, unpack
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.pending import PendingPods
+from kschedd.scheduling.scheduler import AtRandom
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.journal_reading import read_object
+from kschedd.store.log import ADDED, WatchEvent
+
+_EVENTS: Final = 500  # in a note
+_HEAPS: Final = ("active", "rejected", "failed")
+
+
+@attrs.frozen(eq=False)
+class DriverPart:
+    cluster: SchedulerCache
+    pending: PendingPods
+    random: Any
+    start: int
+    bound: int
+    version: int  # of the store: every write up to it has been observed
+    config: Config
+
+    @classmethod
+    def of(cls, driver: SchedulingDriver) -> "DriverPart | None":
+        """None where a pod is being scheduled or bound, or something is still to be handed out, or seen at all."""
+        machine = driver.machine
+        busy = driver.attempting or driver.binding_cycles or driver.head is not None or driver.has_effects
+        if busy or machine.cluster.assumed_pods() or not driver.observed:
+            return None
+        choose = machine.choose
+        return cls(
+            machine.cluster.fork(),
+            driver.pending.fork(),
+            choose.random.getstate() if isinstance(choose, AtRandom) else None,
+            machine.start.index,
+            driver.pods_bound,
+            driver.observed,
+            machine.config,
+        )
+
+    def notes(self, objects: Sequence[Object], now_s: float) -> Iterator[Note]:
+        """`objects`: all that there were at that version."""
+        names, free = self.cluster.table.layout
+        yield NoteKind.LAYOUT, names, free
+        events = [WatchEvent(ADDED, None, obj, _version(obj)) for obj in self._ordered(objects)]
+        for start in range(0, len(events), _EVENTS):
+            yield NoteKind.OBSERVE, now_s, events[start : start + _EVENTS]
+        yield NoteKind.STARTED, self.version
+        nominations = [
+            [node, msgpack.packb(pod.raw)]
+            for node, pods in self.pending.nominator.nodes.items()
+            for pod in pods.values()
+        ]
+        state = {
+            "random": self.random,
+            "start": self.start,
+            "bound": self.bound,
+            "images": {name: image.size for name, image in self.cluster.table.images.items()},
+            "passed_over": sorted(self.pending.passed_over),
+            "nominations": nominations,
+        }
+        yield NoteKind.DRIVER_STATE, pack(state)
+
+    def _ordered(self, objects: Sequence[Object]) -> list[Object]:
+        """As the caches have them, then those that they do not have."""
+        cluster = self.cluster
+        ordered: list[Object] = list(cluster.table.nodes_by_zone)
+        for by_key in cluster.objects.values():
+            ordered += by_key.values()
+        for row in cluster.table:
+            ordered += cluster.table.pods[row]
+        ordered += self.pending.pods.values()
+        place = {(obj.kind, obj.key): number for number, obj in enumerate(ordered)}
+        return sorted(objects, key=lambda obj: place.get((obj.kind, obj.key), len(place)))
+
+
+def objects_at(store: ClusterWriter, version: int) -> list[Object]:
+    """All objects as they were at a version that the store's log goes back to."""
+    objects = {(obj.kind, obj.namespace, obj.name): obj for kind in store.kinds() for obj in store.list(kind)}
+    for event in reversed(store.written_after(version)):
+        key = event.new.kind, event.new.namespace, event.new.name
+        if event.type == ADDED or event.old is None:
+            objects.pop(key, None)
+        else:
+            objects[key] = event.old
+    return list(objects.values())
+
+
+def _version(obj: Object) -> int:
+    return int(obj.metadata.get("resourceVersion") or 0)
+
+
+def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> None:
+    """Go on as that driver did, with the objects that it had seen. Raises UnreadableValue."""
+    state: Mapping[str, Any] = unpack(packed)
+    driver.take_effects()  # the queue has seen the objects, too
+    machine = driver.machine
+    if isinstance(machine.choose, AtRandom) and state["random"] is not None:
+        machine.choose.random.setstate(state["random"])
+    machine.start.index = state["start"]
+    driver.pods_bound, driver.observed_version, driver.observed = state["bound"], version, version
+    for name, size in state["images"].items():
+        image = machine.cluster.table.images.get(name)
+        if image is not None:
+            image.size = size  # as the first node that had it had said
+    nominations = [(_pod(raw), node) for node, raw in state["nominations"]]
+    driver.pending.goes_on(state["passed_over"], nominations)
+
+
+def _pod(packed: bytes) -> Pod:
+    pod = read_object("Pod", packed)
+    assert isinstance(pod, Pod), "a Pod is read as one"
+    return pod
+
+
+# -- the queue ---------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen(eq=False)
+class QueuePart:
+    queue: QueueSnapshot
+    nominated: Sequence[Pod]
+
+    @classmethod
+    def of(cls, operations: QueueOperations) -> "QueuePart":
+        return cls(operations.queue.snapshot(), tuple(operations.nominated))
+
+    def note(self, current: Mapping[str, Pod]) -> Note:
+        """`current`: the pending pods as the driver had seen them, by key."""
+        queue, waiting = self.queue, self.queue.unschedulable
+        states = queue.states
+        fields = {id(entry): its for entry, its in zip(states.entries, states.fields, strict=True)}
+
+        def referred(pod: Pod) -> list[Any]:
+            seen = current.get(pod.key)
+            same = seen is not None and seen.uid == pod.uid and seen.resource_version == pod.resource_version
+            return [pod.key, None if same else msgpack.packb(pod.raw)]
+
+        state = {
+            "cycle": queue.scheduling_cycle,
+            "entries": [_written(fields[id(entry)], referred) for entry in queue.entries.values()],
+            **{name: _items(getattr(queue, name)) for name in _HEAPS},
+            "groups": [
+                [list(group), [list(pods) for pods in signatures.values()]]
+                for group, signatures in waiting.groups.items()
+            ],
+            "by_age": _items(waiting.by_age),
+            "unmoved": _items(waiting.unmoved_by_age),
+            "gated": waiting.gated,
+            "nominated": [referred(pod) for pod in self.nominated],
+        }
+        return NoteKind.QUEUE_STATE, pack(state)
+
+
+_FIELDS: Final = tuple(field.name for field in attrs.fields(QueuedPod))
+_KEY, _PLACE, _STATUS = (_FIELDS.index(name) for name in ("key", "place", "gating_status"))
+
+
+def _written(fields: tuple[Any, ...], referred: Callable[[Pod], list[Any]]) -> list[Any]:
+    pod, *rest = fields
+    rest[_PLACE - 1] = rest[_PLACE - 1].value
+    return [referred(pod), *rest]
+
+
+def _items(items: HeapItems) -> list[Any]:
+    return [[order, number, key] for order, number, key, _ in items]
+
+
+def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[str, Pod]) -> None:
+    """Go on as that queue did. Raises UnreadableValue."""
+    state: Mapping[str, Any] = unpack(packed)
+
+    def found(reference: Sequence[Any]) -> Pod:
+        key, raw = reference
+        return current[key] if raw is None else _pod(raw)
+
+    entries: dict[str, QueuedPod] = {}
+    for reference, *rest in state["entries"]:
+        rest[_PLACE - 1] = SubQueue(rest[_PLACE - 1])
+        entry = QueuedPod(found(reference), *rest)
+        entries[entry.key] = entry
+
+    def heap(name: str) -> HeapItems:
+        return [(order, number, key, entries[key]) for order, number, key in state[name]]
+
+    groups: dict[Any, dict[Any, dict[str, QueuedPod]]] = {}
+    spots: dict[str, Any] = {}
+    for group, signatures in state["groups"]:
+        by_signature = groups.setdefault(tuple(group), {})
+        for keys in signatures:
+            signature = entries[keys[0]].pod.signature
+            by_signature[signature] = {key: entries[key] for key in keys}
+            spots.update(dict.fromkeys(keys, (tuple(group), signature)))
+    states = EntryStates.of(entries.values())
+    waiting = UnschedulableSnapshot(groups, spots, heap("by_age"), heap("unmoved"), state["gated"])
+    active, rejected, failed = map(heap, _HEAPS)
+    snapshot = QueueSnapshot(
+        states, state["cycle"], entries, active, rejected, failed, waiting, InFlightSnapshot([], [], 0)
+    )
+    operations.queue.restore(snapshot, EntryCopies(states))
+    operations.nominated.extend(found(reference) for reference in state["nominated"])
+
+
+# -- with other names --------------------------------------------------------------------------------------------
+
+Text = Callable[[str], str]
+"""The name, or other text, that stands in the place of one."""
+Packed = Callable[[bytes], bytes]
+"""The object likewise."""
+
+
+def objects_in(note: Note) -> list[bytes]:
+    """The objects that a DRIVER_STATE or a QUEUE_STATE has."""
+    state: Mapping[str, Any] = unpack(note[1])
+    if note[0] == NoteKind.DRIVER_STATE:
+        return [raw for _, raw in state["nominations"]]
+    return [raw for _, raw in (*(entry[0] for entry in state["entries"]), *state["nominated"]) if raw is not None]
+
+
+def driver_renamed(packed: bytes, text: Text, renamed: Packed) -> bytes:
+    state = dict(unpack(packed))
+    state["images"] = {text(name): size for name, size in state["images"].items()}
+    state["nominations"] = [[text(node), renamed(raw)] for node, raw in state["nominations"]]
+    return pack(state)
+
+
+def queue_renamed(packed: bytes, text: Text, renamed: Packed, value: Callable[[Any], Any]) -> bytes:
+    """`value`: for what a plugin had said of a pod."""
+    state = dict(unpack(packed))
+
+    def reference(one: Sequence[Any]) -> list[Any]:
+        key, raw = one
+        return [text(key), None if raw is None else renamed(raw)]
+
+    def entry(one: Sequence[Any]) -> list[Any]:
+        fields = list(one)
+        fields[0], fields[_KEY], fields[_STATUS] = reference(one[0]), text(one[_KEY]), value(one[_STATUS])
+        return fields
+
+    state["entries"] = [entry(one) for one in state["entries"]]
+    state["nominated"] = [reference(one) for one in state["nominated"]]
+    for name in (*_HEAPS, "by_age", "unmoved"):
+        state[name] = [[order, number, text(key)] for order, number, key in state[name]]
+    state["groups"] = [
+        [[text(group[0]), *group[1:]], [[text(key) for key in keys] for keys in signatures]]
+        for group, signatures in state["groups"]
+    ]
+    return pack(state)
