@@ -13,7 +13,7 @@ frame whose checksum is wrong ends it likewise, and so does one that is missing.
 import struct
 import zlib
 from collections.abc import Iterable
-from typing import IO, Any, Final
+from typing import IO, Any, Final, get_origin
 
 import attrs
 import msgpack
@@ -26,6 +26,7 @@ HEADER, NOTES, END = 0, 1, 2
 _LEVEL: Final = 1  # of zlib: three times as fast as the default, a fifth larger
 _FRAME: Final = struct.Struct(">IIIB")
 FRAME_BYTES: Final = _FRAME.size
+LATEST_S: Final = 253_402_300_799.0  # the last second of the year 9999, up to which a cluster's time goes
 MOST_BYTES: Final = 1 << 30  # of a frame; one that claims more is damaged
 
 
@@ -65,9 +66,17 @@ class RecordingHeader:
         """Fields that this version does not know are left out. Raises RecordingError."""
         try:
             fields: dict[str, Any] = msgpack.unpackb(body)
-            return cls(**{a.name: fields[a.name] for a in attrs.fields(cls) if a.name in fields})
+            known = {a.name: fields[a.name] for a in attrs.fields(cls) if a.name in fields}
+            for field in attrs.fields(cls):
+                expected = get_origin(field.type) or field.type
+                if field.name in known and not isinstance(known[field.name], expected):
+                    raise TypeError(f"{field.name} is a {type(known[field.name]).__name__}")
+            header = cls(**known)
         except (ValueError, TypeError, msgpack.UnpackException) as wrong:
             raise RecordingError(file, f"its header cannot be read: {wrong}") from wrong
+        if not 0 <= header.start_s <= LATEST_S:
+            raise RecordingError(file, "its header has a time at which no run can have begun")
+        return header
 
 
 def frame(number: int, kind: int, body: bytes) -> bytes:

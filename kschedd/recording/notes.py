@@ -95,7 +95,7 @@ _TIME_AT: Final = {
 def time_of(note: Note) -> float | None:
     """When it happened, if it says that: seconds since the epoch."""
     place = _TIME_AT.get(note[0])
-    if place is None:
+    at: Any = note[place] if place is not None and place < len(note) else None
+    if not isinstance(at, int | float):
         return None
-    at: Any = note[place]
     return at / SECOND if NoteKind.DONE <= note[0] < NoteKind.ANSWER else float(at)

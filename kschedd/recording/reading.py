@@ -4,14 +4,18 @@ A recording that broke off is read up to there, and `broken` says where and why.
 recording, one of a newer format, or one without a whole header.
 """
 
+import os
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Final
 
 import attrs
 import msgpack
 
+from kschedd.errors import KscheddError
+from kschedd.framework.status import fault_text
 from kschedd.recording.format import (
     END,
     FORMAT,
@@ -28,6 +32,21 @@ from kschedd.recording.format import (
 from kschedd.recording.notes import Note
 
 
+@contextmanager
+def distrusting(file: Path) -> Iterator[None]:
+    """What is made here of a recording, which may be anybody's, fails in words. Raises RecordingError."""
+    try:
+        yield
+    except KscheddError:
+        raise
+    except Exception as fault:  # whatever it has in the place of what is expected
+        raise RecordingError(str(file), f"has something that cannot be used: {fault_text(fault)}") from fault
+
+
+_PIECE: Final = 1 << 20
+_MOST_OF_NOTE: Final = 1 << 28
+
+
 @attrs.define(eq=False)
 class RecordingFile:
     """A context manager: the file is open meanwhile. `notes` may be called once. After them `broken` says why it
@@ -37,6 +56,7 @@ class RecordingFile:
     header: RecordingHeader
     _file: IO[bytes]
     _at: int  # bytes read so far
+    _size: int
     broken: str = ""
 
     @classmethod
@@ -49,10 +69,13 @@ class RecordingFile:
         try:
             mark = file.read(len(MARK))
             number = file.readline(16)
+            size = os.fstat(file.fileno()).st_size
         except OSError as fault:
             file.close()
             raise RecordingError(str(path), f"cannot be read: {fault.strerror}") from fault
-        reading = cls(path, RecordingHeader("", "", 0, 0.0, "", {}, 0, b"", [], {}), file, len(mark) + len(number))
+        reading = cls(
+            path, RecordingHeader("", "", 0, 0.0, "", {}, 0, b"", [], {}), file, len(mark) + len(number), size
+        )
         try:
             reading._begin(mark, number)
         except BaseException:
@@ -82,14 +105,12 @@ class RecordingFile:
         """All that are whole, in order."""
         number = 1
         while (body := self._frame(number, NOTES)) is not None:
-            yield from self._notes(body)
+            try:
+                yield from _notes(body)
+            except (zlib.error, ValueError, msgpack.UnpackException) as wrong:
+                self.broken = f"what the frame before byte {self._at} has cannot be read: {wrong}"
+                return
             number += 1
-
-    def _notes(self, body: bytes) -> Iterator[Note]:
-        unpacker = msgpack.Unpacker(use_list=True, strict_map_key=False, max_buffer_size=MOST_BYTES)
-        unpacker.feed(zlib.decompress(body))
-        for note in unpacker:
-            yield tuple(note)
 
     def _frame(self, number: int, kind: int) -> bytes | None:
         """The body of the next frame; None at the end, and where it is broken off."""
@@ -105,6 +126,9 @@ class RecordingFile:
         if there != number or length > MOST_BYTES or what not in (kind, END):
             self.broken = f"it is damaged at byte {at}"
             return None
+        if length > self._size - at - FRAME_BYTES:  # before room is made for it
+            self.broken = f"it breaks off at byte {at}"
+            return None
         body = self._file.read(length)
         if len(body) < length:
             self.broken = f"it breaks off at byte {at}"
@@ -114,3 +138,19 @@ class RecordingFile:
             return None
         self._at = at + FRAME_BYTES + length
         return None if what == END else body
+
+
+def _notes(body: bytes) -> Iterator[Note]:
+    """A piece at a time: what is small when it is compressed may be large. Raises zlib.error, ValueError and
+    UnpackException."""
+    unpacker = msgpack.Unpacker(use_list=True, strict_map_key=False, max_buffer_size=_MOST_OF_NOTE)
+    inflating = zlib.decompressobj()
+    while body and not inflating.eof:
+        unpacker.feed(inflating.decompress(body, _PIECE))
+        body = inflating.unconsumed_tail
+        for note in unpacker:
+            if not isinstance(note, list) or not note or type(note[0]) is not int:
+                raise ValueError("a note is a list that begins with its kind")
+            yield tuple(note)
+    if not inflating.eof:
+        raise ValueError("it is compressed, and not to its end")

@@ -21,7 +21,7 @@ from kschedd.api.objects import Raw
 from kschedd.dumps.redaction import Redaction
 from kschedd.recording.format import FrameWriter, RecordingError
 from kschedd.recording.notes import MESSAGE_AT, Note, NoteKind
-from kschedd.recording.reading import RecordingFile
+from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.state import driver_renamed, objects_in, queue_renamed
 from kschedd.recording.values import pack, unpack
 
@@ -33,6 +33,11 @@ _REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # of plugins: w
 
 def redact(source: Path, target: Path) -> int:
     """Write the recording anew; returns the number of notes. Raises RecordingError."""
+    with distrusting(source):
+        return _redact(source, target)
+
+
+def _redact(source: Path, target: Path) -> int:
     with RecordingFile.open(source) as recording:
         redaction = Redaction(_raws(recording.notes()))
     rewriter = _Rewriter(redaction)

@@ -35,6 +35,7 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {
     )
 }
 _ENUMS: Final[Mapping[str, type[Enum]]] = {cls.__name__: cls for cls in (Code, EventResource, ActionType, QueueingHint)}
+_DEEPEST: Final = 64  # classes, tuples and sets within each other: each is a call, in C as well
 _LEFT_OUT: Final = {"details"}  # of a PostFilterResult: for `explain`
 
 
@@ -62,15 +63,17 @@ def pack(value: Any) -> bytes:
     return packed
 
 
-def unpack(packed: bytes, pod: Callable[[PodRef], Any] = lambda ref: ref) -> Any:
+def unpack(packed: bytes, pod: Callable[[PodRef], Any] = lambda ref: ref, depth: int = 0) -> Any:
     """`pod` gives the pod that is named. Raises UnreadableValue."""
+    if depth > _DEEPEST:
+        raise UnreadableValue(f"a value of values is at most {_DEEPEST} deep")
 
     def decoded(code: int, data: bytes) -> Any:
         if code == _BIG:
             return int(data.decode())
         if code == _CALLABLE:
             return Ready()
-        inner = unpack(data, pod)
+        inner = unpack(data, pod, depth + 1)
         if code == _TUPLE:
             return tuple(inner)
         if code == _SET:
@@ -87,7 +90,7 @@ def unpack(packed: bytes, pod: Callable[[PodRef], Any] = lambda ref: ref) -> Any
 
     try:
         return msgpack.unpackb(packed, ext_hook=decoded, strict_map_key=False)
-    except (ValueError, KeyError, TypeError, msgpack.UnpackException) as wrong:
+    except (ValueError, LookupError, TypeError, AttributeError, msgpack.UnpackException) as wrong:
         raise UnreadableValue(f"a value cannot be read: {wrong}") from wrong
 
 

@@ -13,10 +13,10 @@ from kschedd.controllers.options import ControllerOptions
 from kschedd.framework.guarded import GUARDED_METHODS
 from kschedd.framework.registry import Registry
 from kschedd.recording.configuration import text_of
-from kschedd.recording.format import RecordingHeader
+from kschedd.recording.format import RecordingError, RecordingHeader
 from kschedd.recording.notes import DRIVER
 from kschedd.recording.recorder import enter, leave
-from kschedd.recording.values import pack
+from kschedd.recording.values import pack, unpack
 
 
 @attrs.frozen
@@ -43,6 +43,14 @@ def header_of(options: RecordOptions, config: Config, registry: Registry, seed: 
         sorted(options.without),
         {name: _methods(cls) for name, cls in registry.added.items()},
     )
+
+
+def controllers_of(header: RecordingHeader, file: Path) -> ControllerOptions:
+    """Raises RecordingError and UnreadableValue."""
+    options = unpack(header.controllers)
+    if not isinstance(options, ControllerOptions):
+        raise RecordingError(str(file), "its header does not say what controllers the cluster had")
+    return options
 
 
 def _methods(cls: type[Any]) -> list[str]:

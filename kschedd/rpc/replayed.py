@@ -32,7 +32,7 @@ from kschedd.queue.history import both
 from kschedd.queue.metrics import QueueMetrics
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
-from kschedd.recording.values import unpack
+from kschedd.recording.wiring import controllers_of
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import AtHand, ClockAtHand, QueueAtHand
@@ -149,7 +149,7 @@ class ReplayCluster:
         header = recording.header
         self._objects = ReplayedObjects(player)
         self._events, self._decisions = EventRecord(), DecisionRecord()
-        self._options = unpack(header.controllers)
+        self._options = controllers_of(header, recording.path)
         player.on_effects(self._take)
         player.on_records(self._decisions.add)
         self.store = _ReplayStore(self._objects)

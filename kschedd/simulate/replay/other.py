@@ -26,8 +26,8 @@ from kschedd.framework.registry import Registry
 from kschedd.queue.entry import QueuedPod
 from kschedd.recording.configuration import config_of
 from kschedd.recording.format import RecordingHeader
-from kschedd.recording.reading import RecordingFile
-from kschedd.recording.values import unpack
+from kschedd.recording.reading import RecordingFile, distrusting
+from kschedd.recording.wiring import controllers_of
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.simulate.comparison import OnResult, compare
 from kschedd.simulate.engine import Engine
@@ -58,11 +58,12 @@ class OtherRun:
     nodes: dict[str, str] = attrs.field(factory=dict)  # of the pods in the end, by key
     refused: list[str] = attrs.field(factory=list)
 
-    def run(self, header: RecordingHeader, world: OutsideWorld, on_result: OnResult) -> None:
+    def run(
+        self, header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, on_result: OnResult
+    ) -> None:
         def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
             on_result(engine, entry, result)
 
-        options: ControllerOptions = unpack(header.controllers)
         parts = frozenset(header.without)
         engine = Engine(
             self.config,
@@ -89,12 +90,14 @@ class OtherRun:
         engine.close()
 
 
-def compared(header: RecordingHeader, world: OutsideWorld, recorded: OtherRun, other: OtherRun) -> dict[str, Any]:
+def compared(
+    header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, recorded: OtherRun, other: OtherRun
+) -> dict[str, Any]:
     """As the method `capacity.compare` answers, and `as_recorded`: how many pods the first cluster placed as the
     recorded run did, `recorded`: of how many that have the same name in both; `refused`: what could not be done."""
 
     def side(run: OtherRun) -> Any:
-        return lambda on_result: run.run(header, world, on_result)
+        return lambda on_result: run.run(header, options, world, on_result)
 
     found = compare(side(recorded), side(other))
     named = {pod: node for pod, node in world.placed.items() if pod in recorded.nodes}
@@ -122,7 +125,9 @@ def compare_with(
         missing = sorted(frozenset(header.plugins) - frozenset(registry.added))
         if missing:
             raise PluginsNeeded(missing)
-        world = OutsideWorld.of(recording.notes(), header.start_s)
+        options = controllers_of(header, file)
+        with distrusting(file):
+            world = OutsideWorld.of(recording.notes(), header.start_s)
         broken = recording.broken
     catalogue = {**IN_TREE, **registry.catalogue()}
     as_recorded = kube_version(header.kube_version)
@@ -133,5 +138,5 @@ def compare_with(
         other = recorded if version is None and not gates else with_version(recorded, by, catalogue, gates)
     else:
         other = load_config(text, source, catalogue=catalogue, version=by, feature_gates=gates)
-    found = compared(header, world, OtherRun(recorded, registry), OtherRun(other, registry))
+    found = compared(header, options, world, OtherRun(recorded, registry), OtherRun(other, registry))
     return {**found, "broken": broken}

@@ -23,13 +23,15 @@ from kschedd.config.model import Config
 from kschedd.errors import KscheddError
 from kschedd.extenders.calls import ExtenderCall
 from kschedd.framework.faults import PluginError, PluginTimeout
+from kschedd.framework.status import fault_text
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
 from kschedd.queue.operations import EventsObserved, QueueOperation
 from kschedd.queue.scheduling_queue import Recorder as MoveRecorder
 from kschedd.recording.configuration import config_of
+from kschedd.recording.format import LATEST_S
 from kschedd.recording.notes import DRIVER, MESSAGE_AT, QUEUE, Note, NoteKind, line_of, time_of
-from kschedd.recording.reading import RecordingFile
+from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.recorder import EVENT_TYPES
 from kschedd.recording.state import restore_driver, restore_queue
 from kschedd.recording.values import PodRef, unpack
@@ -117,13 +119,11 @@ class Player:
         self._popped: deque[QueuedPod] = deque()
         self._nominated: deque[Pod] = deque()
         self._version = kube_version(header.kube_version)
-        self.registry = ReplayedRegistry(header.plugins, self._next_made)
-        self._take_made()
-        self.driver = SchedulingDriver(
-            SchedulingMachine(
-                self._config(header.config, header.unschedulable_flush_s), registry=self.registry, seed=header.seed
-            )
-        )
+        with distrusting(recording.path):
+            self.registry = ReplayedRegistry(header.plugins, self._next_made)
+            self._take_made()
+            config = self._config(header.config, header.unschedulable_flush_s)
+            self.driver = SchedulingDriver(SchedulingMachine(config, registry=self.registry, seed=header.seed))
         run_by = self.driver.queue_configuration()
         self.queue = run_by.new_queue()
         self.queue.recorder = move_recorder
@@ -275,7 +275,7 @@ class Player:
         kind = note[0]
         self.at += 1
         if kind in _ANSWERS:
-            self._answers[note[1]].append(note)
+            self._answers[_machine_of(note)].append(note)
             return
         do = self._do_by_kind.get(kind)
         if do is None:
@@ -283,6 +283,8 @@ class Player:
         before, self._machine = self._machine, _machine_of(note)
         try:
             do(*note[1:])
+        except Exception as fault:  # whose file it is: nothing in it is to be relied on
+            raise self._diverged(f"a note of kind {kind} cannot be done: {fault_text(fault)}") from fault
         finally:
             self._machine = before
 
@@ -290,6 +292,8 @@ class Player:
         return _Unwound(ReplayDiverged(self.at, why))
 
     def _moved(self, now: float) -> float:
+        if not 0 <= now <= LATEST_S:
+            raise self._diverged(f"{now} is no time of a cluster")
         self.now_s = max(self.now_s, now)
         return now
 
@@ -593,7 +597,7 @@ def _machine_of(note: Note) -> int:
     """Whose call, or answer, it is."""
     kind = note[0]
     if kind in _ANSWERS:
-        return int(note[1])
+        return QUEUE if note[1:2] == (QUEUE,) else DRIVER
     return QUEUE if NoteKind.DONE <= kind < NoteKind.ANSWER else DRIVER
 
 
