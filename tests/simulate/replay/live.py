@@ -131,7 +131,7 @@ async def busy_run(
                 since = (await cluster.start_recording(file, 90)).since_s
         await cluster.store.create(pod("large", cpu="1900m", priorityClassName="high"))
         await cluster.store.delete("Node", "", "n5")
-        await cluster.store.create(pod("later", cpu="3"))
+        await cluster.store.create(pod("later", cpu="3", priorityClassName="high"))
         await _has_node(cluster, "large")
         await cluster.store.create(node("n9", cpu="8"))
         await _has_node(cluster, "later")
