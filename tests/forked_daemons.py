@@ -6,6 +6,7 @@ work (POINTS). Its journal is compacted after 60 writes, so that this is hit too
 
 import importlib
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -59,7 +60,9 @@ class Daemon:
             signal.pidfd_send_signal(self.process, signal.SIGKILL)
 
     def close(self) -> None:
+        """Kill it, and wait until it is gone, and with it its lock on the state directory."""
         self.kill()
+        select.select([self.process], [], [])
         os.close(self.process)
 
 
@@ -208,6 +211,9 @@ def serve_forks(where: Path) -> None:
         os.close(told)
         word = os.read(ready, 10)
         os.close(ready)
+        if not word:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
         print(pid, "serves" if word else "ended", flush=True)
     if pid:
         with suppress(ProcessLookupError):

@@ -4,7 +4,8 @@ Receives: `Commit`, the events of a batch.  Sends: `Kept`, `NotKept`, `Writable`
 receives without delay.
 Owns: the Journal, which only a worker thread uses, one call at a time. All waiting commits go into one transaction, so
 a slower disk gets larger batches. Once the journal exceeds its limit, it is compacted in slices between transactions,
-using a quarter of the actor's time. A writer waits for at most one slice.
+using a quarter of the actor's time. A writer waits for at most one slice, which is as large as fits into a few
+milliseconds on this disk; only a journal of twice its limit is compacted in full slices, and without rests.
 Ends: when the store closes its channel; the file is closed then.
 Fails: a write failure is reported as `NotKept` and covers all pending commits; commits from before the failure (an
 older `term`) are dropped, since the store rolls them back. Writes are then retried with increasing delays until one
@@ -30,7 +31,9 @@ log = structlog.get_logger("kschedd.journal")
 
 COMPACT_AFTER = 200_000  # events after which the current state becomes the snapshot
 _MOST = 64  # batches in a transaction
-_EVENTS = 100  # moved per compaction slice: a few milliseconds
+_SLICE_S = 0.005  # what a compaction slice may take
+_EVENTS = 100  # moved per slice, at most; of objects all over the snapshot each takes 0.1 ms of CPU
+_LEAST = 5  # so many are moved however long it takes
 _PAGES = 100  # database pages freed per slice
 _REST = 3  # pause between two slices, in durations of the last slice
 _FIRST_RETRY_S = 0.25
@@ -101,6 +104,7 @@ class JournalActor:
     _term: int = attrs.field(default=0, init=False)
     _compacting: bool = attrs.field(default=False, init=False)
     _shrinking: bool = attrs.field(default=False, init=False)
+    _slice: int = attrs.field(default=_EVENTS // 4, init=False)  # events
     _slice_at: float = attrs.field(default=-math.inf, init=False)  # when the next slice is due, on Trio's clock
 
     async def run(self) -> None:
@@ -139,14 +143,19 @@ class JournalActor:
         """Run one compaction slice. The next is due after three times its duration, or at once if the journal is twice
         as long as its limit."""
         before = trio.current_time()
+        behind = self._journal.tail > 2 * self._compact_after
         if self._compacting:
-            self._compacting = await self._run(lambda: self._journal.compact_some(_EVENTS))
+            events = _EVENTS if behind else self._slice
+            self._compacting = await self._run(lambda: self._journal.compact_some(events))
             self._shrinking = not self._compacting
         else:
             self._shrinking = await self._run(lambda: self._journal.shrink_some(_PAGES))
-        now = trio.current_time()
-        rest = 0 if self._journal.tail > 2 * self._compact_after else _REST
-        self._slice_at = now + rest * (now - before)
+        took = trio.current_time() - before
+        if took > _SLICE_S:
+            self._slice = max(_LEAST, self._slice // 2)
+        elif took < _SLICE_S / 2:
+            self._slice = min(_EVENTS, self._slice + _LEAST)
+        self._slice_at = before + took + (0 if behind else _REST * took)
 
     async def _recover(self, failure: JournalError) -> None:
         self._term += 1

@@ -148,7 +148,10 @@ def kind_of(raw: Mapping[str, Any]) -> Kind:
     name = str(raw.get("kind", ""))
     api_version = str(raw.get("apiVersion", ""))
     kind = BY_NAME.get(name)
-    if kind is not None and any(group_of(api_version) == group_of(version) for version in kind.api_versions):
+    if kind is not None and (
+        api_version in kind.api_versions
+        or any(group_of(api_version) == group_of(version) for version in kind.api_versions)
+    ):
         return kind
     metadata = raw.get("metadata")
     namespaced = isinstance(metadata, Mapping) and bool(metadata.get("namespace"))

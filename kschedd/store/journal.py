@@ -238,7 +238,8 @@ class Journal:
         leave_out: Collection[ObjectRef] = (),
         progress: Progress | None = None,
     ) -> Store | None:
-        """The restored store, whose watches can resume from the snapshot's version on; None if nothing was written yet.
+        """The restored store; None if nothing was written yet. Its watches can resume from the snapshot's version on,
+        or from `history` versions ago if that is later.
 
         Objects that cannot be read, or are in `leave_out`, are listed in `Store.set_aside`; watches can then resume
         only from the last version. `progress` is told now and then how many rows of how many were read.
@@ -251,8 +252,10 @@ class Journal:
         new_store = partial(Store, now=now, seed=seed, admission=admission, history=history)
         if not leave_out:
             try:
-                store = new_store(objects=reading.objects(), version=self._state.base)
-                store.replay(reading.events())
+                base = max(self._state.base, self._version - history)
+                objects, events = reading.since(base)
+                store = new_store(objects=objects, version=base)
+                store.replay(events)
             except JournalError:
                 raise
             except Exception as fault:  # caused by some object: found below by placing each one separately

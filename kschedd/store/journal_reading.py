@@ -3,7 +3,8 @@
 Raises JournalDamaged at the first mismatch.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -22,6 +23,7 @@ from kschedd.store.pod_strategy import intern_pod
 from kschedd.store.set_aside import Row
 
 Progress = Callable[[int, int], None]
+_Key = tuple[str, str, str]  # kind, namespace, name
 _STEP: Final = 10_000  # rows between two reports of progress
 
 
@@ -42,15 +44,18 @@ class Reading:
             what = "" if found is None else " ".join(str(found[0]).split())
             raise JournalDamaged(self._file, f"the database is damaged: {what}")
 
-    def objects(self) -> Iterator[Object]:
-        """The snapshot. Raises UnreadableObject for a row that is intact but cannot be parsed."""
-        for kind, _, _, raw in self._snapshot():
-            yield read_object(kind, raw)
+    def since(self, version: int) -> tuple[Iterator[Object], Iterator[tuple[EventType, Object]]]:
+        """The objects as they were at this version, or at the snapshot's if that is later, and the writes after it. The
+        writes up to it are verified, and only the last one of each object is parsed. In this order: first all objects.
 
-    def events(self) -> Iterator[tuple[EventType, Object]]:
-        """The writes after the snapshot. Raises UnreadableObject likewise."""
-        for event in self.rows():
-            yield event.type, read_object(event.kind, event.raw)
+        Both raise UnreadableObject for a row that is intact but cannot be parsed.
+        """
+        rows = self.rows()
+        merged = _Merged()
+        for event in islice(rows, max(0, version - self._state.base)):
+            merged.add(event)
+        objects = (read_object(key[0], raw) for key, raw in merged.over(self._snapshot()))
+        return objects, ((event.type, read_object(event.kind, event.raw)) for event in rows)
 
     def latest(self) -> Iterator[Row]:
         """The last state of every object, as unparsed rows."""
@@ -95,6 +100,29 @@ class Reading:
         self._done += 1
         if self._progress is not None and self._done % _STEP == 0:
             self._progress(self._done, self._total)
+
+
+@attrs.define(eq=False)
+class _Merged:
+    """Writes that are merged into the snapshot: of each object the last one, as an unparsed row."""
+
+    _changed: dict[_Key, bytes] = attrs.field(factory=dict)  # in the order in which they were added
+    _deleted: set[_Key] = attrs.field(factory=set)  # at any time
+
+    def add(self, event: Event) -> None:
+        if event.type == DELETED:
+            self._changed.pop(event.key, None)
+            self._deleted.add(event.key)
+        else:
+            self._changed[event.key] = event.raw
+
+    def over(self, snapshot: Iterable[tuple[str, str, str, bytes]]) -> Iterator[tuple[_Key, bytes]]:
+        """The snapshot with them, in the order in which the objects came to be there."""
+        for kind, namespace, name, raw in snapshot:
+            key = kind, namespace, name
+            if key not in self._deleted:
+                yield key, self._changed.pop(key, raw)
+        yield from self._changed.items()
 
 
 class UnreadableObject(KscheddError):

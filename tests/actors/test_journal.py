@@ -336,3 +336,42 @@ async def test_batches_that_wait_are_written_together_and_compacted_after(tmp_pa
     again.close()
     assert loaded is not None
     assert loaded.version == store.version
+
+
+@pytest.mark.parametrize(
+    ("event_s", "tail", "slices"),
+    [
+        pytest.param(0.0, 480, set(range(25, 101, 5)), id="grow-on-a-fast-disk"),
+        pytest.param(0.0001, 300, {25, 30}, id="take-five-milliseconds"),
+        pytest.param(0.01, 100, {25, 12, 6, 5}, id="are-small-on-a-slow-disk"),
+        pytest.param(0.01, 1500, {100, 5}, id="are-full-where-the-journal-is-twice-its-limit"),
+    ],
+)
+async def test_slices_of_compaction(
+    autojump_clock: MockClock, event_s: float, tail: int, slices: set[int], tmp_path: Path
+) -> None:
+    moved: list[int] = []
+
+    class SlowLog(FakeLog):
+        def compact_some(self, events: int) -> bool:
+            moved.append(events)
+            return super().compact_some(events)
+
+    async def run(work: Callable[[], Any]) -> Any:
+        before = sum(moved)
+        result = work()
+        await trio.sleep(event_s * (sum(moved) - before))
+        return result
+
+    to_journal, journal_in = trio.open_memory_channel[Commit](0)
+    to_store, outcomes = trio.open_memory_channel[Outcome](10)
+    journal = SlowLog(tail=500 + tail)
+    store = Store()
+    store.create(node())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JournalActor(journal, journal_in, to_store, compact_after=500, run=run).run)
+        async with to_journal, outcomes:
+            await to_journal.send(Commit(store.written_after(0), 0))
+            while journal.tail:  # noqa: ASYNC110 - time is virtual
+                await trio.sleep(1)
+    assert set(moved) == slices

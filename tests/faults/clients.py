@@ -212,10 +212,9 @@ class Watcher:
     async def _follow(self, items: Subscription | HttpSubscription, stream: Stream) -> None:
         chance = self.world.chance
         async for item in items:
-            if item["object"]["kind"] != "Event":
-                stream.changes.append(Change(item["type"], seen_in(item["object"])))
-                stream.at.append(self.world.history.now())
-                self.version = stream.changes[-1].seen.version
+            stream.changes.append(Change(item["type"], seen_in(item["object"])))
+            stream.at.append(self.world.history.now())
+            self.version = stream.changes[-1].seen.version
             if self.slow:
                 await trio.sleep(chance.choice((0.0, 0.1, 3.0)) * chance.random())
 

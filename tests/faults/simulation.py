@@ -264,11 +264,11 @@ class Simulation:
         identity = {"server": "kschedd", "version": "0", "pid": 1, "epoch": cluster.epoch}
         terms = SessionLimits(held=self._plan.unread)
         server = Server(method_table(daemon_methods(cluster, daemon)), identity=identity, terms=terms)
+        self.history.note("serves")
+        self.history.starts.append(self.history.now())
         async with trio.open_nursery() as serving:
             await serving.start(server.serve, [self._world.network.listen()])
             face = await self._serve_http(cluster, serving) if self._plan.http else None
-            self.history.note("serves")
-            self.history.starts.append(self.history.now())
             async with trio.open_nursery() as beside:
                 beside.start_soon(self._be_faulty)
                 await trio.sleep(0.05 + 0.25 * self._chance.random())
