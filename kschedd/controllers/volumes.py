@@ -199,11 +199,13 @@ class VolumeController:
 
     def _sync_volume(self, volume: Volume, view: View) -> list[Write]:
         ref = volume.claim_ref
+        claim = None if ref is None or not ref.uid else view.find(CLAIM, ref.namespace, ref.name)
         if volume.deleting:
-            return []
+            # What is Bound is protected: without its claim it is no longer in use, and goes.
+            gone = ref is not None and ref.uid and (claim is None or claim.uid != ref.uid)
+            return _volume_phase(volume, RELEASED) if gone and volume.phase == BOUND else []
         if ref is None or not ref.uid:
             return _volume_phase(volume, AVAILABLE)
-        claim = view.find(CLAIM, ref.namespace, ref.name)
         if claim is None or claim.uid != ref.uid:
             return self._reclaim(volume)
         name = volume_of(claim)

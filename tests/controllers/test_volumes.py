@@ -224,6 +224,14 @@ def test_deleting_a_claim_releases_its_volume(cluster: SchedulerCache, policy: s
     assert cluster.claim("next").status["phase"] == ("Bound" if policy == "Recycle" else "Pending")
 
 
+def test_a_volume_that_was_deleted_while_it_was_bound_goes_with_its_claim(cluster: SchedulerCache) -> None:
+    cluster.create(volume("kept", persistentVolumeReclaimPolicy="Retain"), claim())
+    cluster.delete("PersistentVolume", "", "kept")
+    assert cluster.volume("kept").deleting
+    cluster.delete("PersistentVolumeClaim", "default", "data")
+    assert cluster.store.find("PersistentVolume", "", "kept") is None
+
+
 def test_claim_whose_volume_is_gone_is_lost(cluster: SchedulerCache) -> None:
     cluster.create(volume("short-lived"))
     cluster.create(claim())
