@@ -86,6 +86,7 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES, Limits
+from kschedd.rpc.pushing import push_metrics
 from kschedd.rpc.reloading import Reloading
 from kschedd.rpc.remote import AdmissionLimits, RemoteDoor
 from kschedd.rpc.sending import Total
@@ -107,6 +108,8 @@ from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.store.state_dir import lock_state_dir
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
 from kschedd.systemd import READY, STOPPING, ServiceManager
+from kschedd.telemetry.exporter import TelemetryExporter
+from kschedd.telemetry.otlp import exporting
 from kschedd.values import run_steps
 
 log = structlog.get_logger("kschedd")
@@ -142,6 +145,7 @@ async def cluster_actors(
     record: RecordOptions | None = None,
     compact_after: int = COMPACT_AFTER,
     limits: DaemonLimits | None = None,
+    telemetry: TelemetryExporter | None = None,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
 
@@ -258,6 +262,7 @@ async def cluster_actors(
         stops,
         log_scores=verbosity >= SCORES_LOGGED,
         must_wait=lambda: recording.behind,
+        telemetry=telemetry,
         courtesy=courtesy,
     )
     queue_actor = QueueActor(
@@ -416,6 +421,7 @@ class DaemonOptions:
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # parts of the cluster that others play
     audit: AuditFile | None = None  # log of writes
+    otlp_endpoint: str = ""  # where traces and metrics are pushed to; "" nowhere
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     listen: ListenSettings | None = None  # the socket on TCP as well
     http: ListenSettings | None = None  # Kubernetes' REST API as well
@@ -513,6 +519,9 @@ async def _serve(
         remote = None if options.listen is None else await _remote_door(options.listen.load(), limits, opened)
         raise_file_limit()
         listener = await opened.enter_async_context(unix_listener(path))
+        telemetry = None
+        if options.otlp_endpoint:
+            telemetry = opened.enter_context(exporting(options.otlp_endpoint, version()))
         taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
         mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
         cluster = await opened.enter_async_context(
@@ -534,6 +543,7 @@ async def _serve(
                 verbosity=options.verbosity,
                 record=RecordOptions(options.record_file, options.controller_options, options.without, version()),
                 limits=limits,
+                telemetry=telemetry,
             )
         )
         audit = None if options.audit is None else await opened.enter_async_context(_audit_log(options.audit, limits))
@@ -622,6 +632,8 @@ async def _serve(
             manager.tell(READY, f"STATUS=at {path}")
             task_status.started(path)
             nursery.start_soon(reloads)
+            if telemetry is not None:
+                nursery.start_soon(push_metrics, cluster, telemetry)
             await daemon.stop.wait()
             log.info("stopping", grace_s=daemon.grace_s)
             manager.tell(STOPPING)

@@ -1,4 +1,5 @@
-"""What is logged of attempts: slow ones with their steps, and on request (`-v 10`) each plugin's score of each node.
+"""What is told of attempts: slow ones are logged with their steps, on request (`-v 10`) each plugin's score of each
+node; and traces.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, prioritizeNodes).
 """
@@ -8,11 +9,14 @@ from typing import Final
 
 import structlog
 
+from kschedd.framework.status import Code
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
+from kschedd.telemetry.exporter import AttemptTrace, now_ns
 
 log = structlog.get_logger("kschedd.scheduling")
 
@@ -23,6 +27,19 @@ def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> Non
     """An attempt that took long, and what of it each extension point took."""
     of_steps = {point: f"{seconds * 1000:.1f}ms" for point, seconds in steps.items() if point not in _BESIDE}
     log.warning("slow_attempt", pod=entry.key, took=f"{took_s * 1000:.1f}ms", **of_steps)
+
+
+def attempt_trace(
+    driver: SchedulingDriver, entry: QueuedPod, result: ScheduleResult | FitError, took_s: float
+) -> AttemptTrace:
+    """An attempt that has just ended, as it is traced."""
+    profile, node = entry.pod.scheduler_name, ""
+    if isinstance(result, ScheduleResult):
+        outcome, node = SCHEDULED, result.node_name
+    else:
+        outcome = ERROR if result.status.code is Code.ERROR else UNSCHEDULABLE
+    steps = [step for step in driver.steps_of(profile).items() if step[0] not in _BESIDE]
+    return AttemptTrace(entry.key, profile, entry.attempts, outcome, node, now_ns(), took_s, steps)
 
 
 def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> None:

@@ -30,7 +30,7 @@ import attrs
 import structlog
 import trio
 
-from kschedd.actors.attempt_log import log_scores, log_slow
+from kschedd.actors.attempt_log import attempt_trace, log_scores, log_slow
 from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
 from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
@@ -53,6 +53,7 @@ from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.work import Work
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch
+from kschedd.telemetry.exporter import TelemetryExporter
 
 log = structlog.get_logger("kschedd.scheduling")
 
@@ -105,6 +106,7 @@ class SchedulingActor:
     _threads: PluginThreads
     _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
     _log_scores: bool = False  # a line for each plugin, node and attempt
+    _telemetry: TelemetryExporter | None = None
     _must_wait: Callable[[], bool] | None = None  # whether a recording of what happens here is behind
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
@@ -249,6 +251,8 @@ class SchedulingActor:
                 await self._step(log_scores, driver, result)
             if took > _SLOW_S:
                 log_slow(entry, driver.steps_of(entry.pod.scheduler_name), took)
+            if self._telemetry is not None and (took > _SLOW_S or driver.samples):
+                self._telemetry.note(attempt_trace(driver, entry, result, took))
             now = self._clock.now()
             if self._out_of_tree:
                 await self._step(driver.complete_attempt, entry, result, now, took)

@@ -1,6 +1,7 @@
 """`kschedd run`: the daemon in the foreground, until Ctrl-C, SIGTERM or `kschedd stop`."""
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -14,6 +15,7 @@ from kschedd.verbs.parsing import path_value
 MAX_REQUEST_BYTES = 3 << 20
 MAX_OBJECT_BYTES = 1536 << 10
 SMALLEST, LARGEST = 16 << 10, 1 << 30
+_OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"  # in the environment
 _PARTS = ("scheduler", "kubelets", "controllers")
 _DEBUG_FROM = 4  # of kube-scheduler's verbosities
 _LEVELS = ("debug", "info", "warning", "error")
@@ -39,6 +41,7 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_listen_flags(parser)
     _add_audit_flags(parser)
+    _add_telemetry_flags(parser)
     add_scheduler_flags(parser)
     parser.add_argument(
         "--plugin", type=path_value, action="append", default=[], metavar="FILE", help="a Python file with plugins"
@@ -165,6 +168,37 @@ def _add_listen_flags(parser: Any) -> None:
     group.add_argument(
         "--client-ca", type=path_value, metavar="FILE", help="who has a certificate of this CA may come in (PEM)"
     )
+
+
+def _add_telemetry_flags(parser: Any) -> None:
+    group = parser.add_argument_group("telemetry")
+    group.add_argument(
+        "--otlp-endpoint",
+        type=_http_url,
+        metavar="URL",
+        help="push traces of attempts and the metrics there, by OTLP over HTTP, such as http://localhost:4318; needs "
+        f"kschedd[otel], whose OTEL_ variables apply (${_OTLP_ENDPOINT})",
+    )
+
+
+def _http_url(text: str) -> str:
+    """Raises ArgumentTypeError."""
+    if not text.startswith(("http://", "https://")):
+        raise argparse.ArgumentTypeError(f'"{text}" is no URL: expected http://HOST:PORT or https://HOST:PORT')
+    return text
+
+
+def _endpoint_of_environment() -> str:
+    """Where the environment says that telemetry is pushed to. It may be meant for others, so it is no error here."""
+    endpoint = os.environ.get(_OTLP_ENDPOINT, "")
+    if not endpoint or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return ""
+    from importlib.util import find_spec
+
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter") is None:
+        print(f"${_OTLP_ENDPOINT} has no effect without the extra `otel`: pip install 'kschedd[otel]'", file=sys.stderr)
+        return ""
+    return endpoint
 
 
 def _add_audit_flags(parser: Any) -> None:
@@ -394,6 +428,7 @@ def run(options: argparse.Namespace) -> int:
         if options.audit_log is None
         else AuditFile(options.audit_log, options.audit_log_maxsize << 20, options.audit_log_maxbackup),
         listen=_listen_settings(options),
+        otlp_endpoint=options.otlp_endpoint or _endpoint_of_environment(),
         http=http,
         enable_admission=options.enable_admission_plugins,
         disable_admission=options.disable_admission_plugins,

@@ -730,6 +730,11 @@ class SchedulingDriver:
             return self.debugger.stop is None
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.binding_cycles.values())
 
+    @property
+    def samples(self) -> bool:
+        """Whether more is noted of the latest attempt than of most."""
+        return self.machine.metrics is not None and self.machine.metrics.sampling.plugins
+
     def steps_of(self, profile: str) -> Mapping[str, float]:
         """The seconds of each extension point of that profile's latest attempt, as far as they are timed."""
         return self.machine.times(profile).steps

@@ -15,7 +15,7 @@ def test_the_dashboard_shows_what_there_is() -> None:
     labels = {metric.name: set(metric.labels) for metric in metrics}
     panels = json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"]
     shown = [target for panel in panels for target in panel["targets"]]
-    assert len(panels) == 12
+    assert len(panels) == 16
     for target in shown:
         for name in re.findall(r"\b(?:scheduler|kschedd)_\w+", target["expr"]):
             base = re.sub(r"_(?:bucket|sum|count)$", "", name)

@@ -1,0 +1,1 @@
+"""Telemetry: traces of attempts and the metrics, pushed to a collector of OpenTelemetry (the extra `otel`)."""
