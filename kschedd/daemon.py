@@ -315,7 +315,9 @@ async def cluster_actors(
                 journal_actor = JournalActor(kept, journal_in, to_kept, compact_after, mark)
                 actors.start_soon(journal_actor.run, name="journal")
             actors.start_soon(store_actor.run, name="store")
-            actors.start_soon(EventsActor(EventRecord(limits["event-series"]), events_in).run, name="events")
+            actors.start_soon(
+                EventsActor(EventRecord(limits["event-series"], uuid.uuid4().hex), events_in).run, name="events"
+            )
             actors.start_soon(DecisionsActor(DecisionRecord(limits["decisions"]), decisions_in).run, name="decisions")
             actors.start_soon(binding_actor.run, name="binding")
             actors.start_soon(queue_actor.run, name="queue")

@@ -41,10 +41,13 @@ class EventSeries:
 
 
 class EventRecord:
-    """The latest events, equal ones merged into one series with a count."""
+    """The latest events, equal ones merged into one series with a count. `instance` names this record: a number of
+    another one means nothing here."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int = KEPT, instance: str = "") -> None:
         self._kept = kept
+        self.instance = instance
+        self._evicted = 0  # the latest number that a series had which is no longer kept
         self._told: OrderedDict[tuple[str, str, str, str, str], EventSeries] = OrderedDict()
         self.number = 0
         self.bells: set[Doorbell] = set()
@@ -59,7 +62,7 @@ class EventRecord:
         if told is None:
             self._told[key] = EventSeries(event, event.at_s, 1, self.number, self.number)
             if len(self._told) > self._kept:
-                self._told.popitem(last=False)
+                self._evicted = self._told.popitem(last=False)[1].number
         else:
             told.last_s, told.number = event.at_s, self.number
             told.count += 1
@@ -77,6 +80,10 @@ class EventRecord:
                 continue
             found.append(attrs.evolve(told))
         return found[::-1]
+
+    def reaches_back_to(self, number: int, instance: str | None) -> bool:
+        """Whether all that came after this number of that record (None: this one) is still here."""
+        return instance in (None, self.instance) and self._evicted <= number <= self.number
 
     def since(self, number: int) -> list[EventSeries]:
         """The series that began or were repeated after this sequence number, in order."""

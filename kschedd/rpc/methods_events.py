@@ -20,10 +20,9 @@ from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.times import stamp
 
 SPACES = Param("namespace", "string", False, doc="null: all namespaces")
-_ITEM = (
-    "`{time, last_seen, type, reason, object, namespace, message, count, from}`, times in RFC 3339, object as "
-    "`Pod/web-1`"
-)
+_FIELDS = "time, last_seen, type, reason, object, namespace, message, count, from"
+_ITEM = f"`{{{_FIELDS}}}`, times in RFC 3339, object as `Pod/web-1`"
+_WATCHED = f"`{{number, {_FIELDS}}}`, as of `events.list`"
 
 
 @attrs.frozen(eq=False)
@@ -48,11 +47,18 @@ class EventMethods:
             Method(
                 "events.watch",
                 self.watch,
-                (SPACES,),
+                (
+                    SPACES,
+                    Param(
+                        "since", "integer", False, doc="only what came after this number; null: from now on", minimum=0
+                    ),
+                    Param("instance", "string", False, doc="whose number that is; null: this daemon's"),
+                ),
                 reads=True,
-                doc="Follows the events of the scheduler from now on.",
-                returns="`{stream}`.",
-                items=f"{_ITEM}; one that happens again comes again with its new count.",
+                doc="Follows the events of the scheduler. To resume after a break, give the last number seen, and the "
+                "instance; `gone` is answered where that is too long ago, or of another run of the daemon: list again.",
+                returns="`{stream, number, instance}`, the number from which on it follows.",
+                items=f"{_WATCHED}; one that happens again comes again with its new count.",
             ),
         ]
 
@@ -73,12 +79,27 @@ class EventMethods:
         return {"events": events if limit is None else events[max(len(events) - limit, 0) :]}
 
     async def watch(self, call: Call) -> Any:
-        started = await self._cluster.events.query(lambda record: record.number)
+        since, instance = call["since"], call["instance"]
+
+        def start(record: EventRecord) -> tuple[int, str]:
+            if since is None:
+                return record.number, record.instance
+            if not record.reaches_back_to(since, instance):
+                raise RpcError(
+                    "gone", f"the events after number {since} are not kept: list them, then watch from there"
+                )
+            return since, record.instance
+
+        number, instance = await self._cluster.events.query(start)
 
         async def feed(stream: Stream) -> None:
-            await follow(self._cluster, started, call["namespace"], _told, stream)
+            await follow(self._cluster, number, call["namespace"], _watched, stream)
 
-        return {"stream": call.open_stream(feed)}
+        return {"stream": call.open_stream(feed), "number": number, "instance": instance}
+
+
+def _watched(told: EventSeries) -> dict[str, Any]:
+    return {"number": told.number, **_told(told)}
 
 
 async def follow(

@@ -44,6 +44,15 @@ def test_one_can_follow_what_was_told_since() -> None:
     assert [(told.first.name, told.count) for told in record.since(seen)] == [("a", 2)]
 
 
+def test_a_number_of_another_record_or_of_before_what_is_kept_does_not_do_to_follow_from() -> None:
+    record = EventRecord(kept=2, instance="this")
+    for at, name in enumerate("abac"):  # the fourth has b's series dropped, whose number was 2
+        record.add(failed(name, float(at)))
+    assert [number for number in range(6) if record.reaches_back_to(number, "this")] == [2, 3, 4]
+    assert record.reaches_back_to(2, None)
+    assert not record.reaches_back_to(2, "another")
+
+
 def test_what_was_listed_does_not_change_afterwards() -> None:
     record = EventRecord()
     record.add(failed("a", 1.0))

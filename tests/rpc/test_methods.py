@@ -227,6 +227,20 @@ async def test_events_are_followed(talk: Talk) -> None:
         assert (event["reason"], event["object"]) == ("Scheduled", "Pod/a")
 
 
+async def test_events_are_followed_from_where_a_client_was(talk: Talk) -> None:
+    async with talk.client.subscribe("events.watch") as events:
+        await talk("objects.apply", manifests=[node(), pod("a")])
+        seen = await anext(events)
+        start = events.result
+    await talk("objects.apply", manifests=[pod("b")])
+    async with talk.client.subscribe("events.watch", since=seen["number"], instance=start["instance"]) as events:
+        assert (await anext(events))["object"] == "Pod/b"
+    for since, instance in ((seen["number"], "0" * 32), (10_000, start["instance"])):
+        with pytest.raises(RpcError, match=f"the events after number {since} are not kept") as gone:
+            await talk("events.watch", since=since, instance=instance)
+        assert gone.value.code == "gone"
+
+
 async def test_the_status_is_followed(talk: Talk) -> None:
     async with talk.client.subscribe("scheduler.watch", interval_s=0) as statuses:
         assert (await anext(statuses))["scheduled"] == 0
