@@ -13,6 +13,7 @@ from kschedd.devices.allocated import AllocatedState, InUse
 from kschedd.devices.extended_resources import DeviceClassResolver
 from kschedd.devices.in_flight import ClaimsInFlight
 from kschedd.devices.inventory import Inventory
+from kschedd.devices.known_allocations import KnownAllocations
 
 
 class DRAManager:
@@ -20,6 +21,7 @@ class DRAManager:
         self._cluster = cluster
         self.in_flight = ClaimsInFlight(cluster)
         self.resolver = DeviceClassResolver(cluster)
+        self.known = KnownAllocations()
         self._in_use = InUse()
         self._inventory = Inventory()
         self._inventory_stamp = -1

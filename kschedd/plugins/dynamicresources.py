@@ -186,13 +186,19 @@ class DynamicResources:
                 if selector.problems:
                     return error(str(SelectorError(selector.problems)))
             reachable.append(selector)
+        wanted, known = tuple(open_claims.values()), None
+        allocator = self._allocator(wanted, cluster) if wanted else None
+        if allocator is not None and extended is None:
+            known = self._manager.known.of(wanted, self._most_steps, self._manager.stamp)
+            allocator = attrs.evolve(allocator, claims=known.sharing(wanted))
         state.data[self.name] = DeviceAttempt(
             tuple(claims),
             tuple(reachable),
             frozenset(place for place, claim in enumerate(claims) if self._cannot_become_ready(claim)),
-            self._allocator(tuple(open_claims.values()), cluster) if open_claims else None,
+            allocator,
             tuple(open_claims),
             extended,
+            known,
         )
         return None
 
@@ -278,7 +284,10 @@ class DynamicResources:
             if extended is not None:
                 claims = attempt.asked[node.name] = (*claims[:-1], read_claim(extended.obj))
             try:
-                solution = attempt.allocator.allocate(node.node, claims)
+                if attempt.known is not None:
+                    solution = attempt.known.allocate(attempt.allocator, node.node)
+                else:
+                    solution = attempt.allocator.allocate(node.node, claims)
             except AllocationError as fault:
                 return error(str(fault))
             except NodeFailure as fault:

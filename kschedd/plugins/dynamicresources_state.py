@@ -12,6 +12,7 @@ from kschedd.api.selectors import NodeSelector
 from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import Claim, allocation, read_claim
 from kschedd.devices.extended_resources import ExtendedResourceClaim, NodeClaim
+from kschedd.devices.known_allocations import AskedFor
 from kschedd.devices.solution import Allocation
 from kschedd.framework.status import Status
 
@@ -37,6 +38,7 @@ class DeviceAttempt:
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
+    known: AskedFor | None = None  # where all nodes are asked the same
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node, where the node decides what is asked
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node

@@ -1,21 +1,30 @@
 """DynamicResources: what pods with and without claims meet, what is kept, written, given back, and what wakes them."""
 
+import random
 import subprocess
 import sys
 from typing import Any
 
+import attrs
 import pytest
 
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.feature_gates import defaults
 from kschedd.config.kube_versions import DEFAULT
+from kschedd.devices.allocator import Allocator
+from kschedd.devices.claims import Claim
+from kschedd.devices.dra_manager import DRAManager
+from kschedd.devices.known_allocations import KnownAllocations
+from kschedd.devices.solution import Allocation
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code, Status
+from kschedd.framework.writes import Plan
 from kschedd.plugins.dynamicresources import DynamicResources, DynamicResourcesArgs
 from kschedd.store.patches import merge_patch
 from kschedd.store.writes import Patch
@@ -65,9 +74,8 @@ class ScenarioCluster:
         self.cluster.load([node("n1"), node("n2"), parse(GPU_CLASS)])
         self.cluster.load(slice_of(name, device("g0", model="a"), device("g1", model="b")) for name in ("n1", "n2"))
         self.cluster.load(objects)
-        self.plugin = DynamicResources.from_args(
-            DynamicResourcesArgs(), Handle(self.cluster, {**defaults(DEFAULT.gates), **gates})
-        )
+        self.handle = Handle(self.cluster, {**defaults(DEFAULT.gates), **gates})
+        self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), self.handle)
 
     def start(self, of: Pod) -> tuple[CycleState, Status | None]:
         state = CycleState()
@@ -259,6 +267,71 @@ def test_devices_of_a_reserved_pod_are_gone_for_others_until_unreserved() -> Non
     world.plugin.unreserve(state, pod("a"), "n1")
     other, _ = world.start(pod("b", name="q"))
     assert world.verdicts(other, pod("b", name="q")) == [None, None]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_known_of_nodes_is_what_would_be_found_anew(seed: int) -> None:
+    chance = random.Random(seed)
+    asked = (exact("r"), exact("r", count=2), exact("r", f'device.attributes["{DRIVER}"].model == "b"'))
+    world = ScenarioCluster(*(claim(f"c{number}", asked[number % 3]) for number in range(9)))
+    manager = world.handle.shared(DRAManager)
+    placed: dict[str, CycleState] = {}
+
+    def outcome(of: Pod) -> tuple[object, ...]:
+        state, said = world.start(of)
+        if said is not None:
+            return (said,)
+        verdicts = world.verdicts(state, of)
+        plans = []
+        for name, verdict in zip(("n1", "n2"), verdicts, strict=True):
+            if verdict is None:
+                assert world.plugin.reserve(state, of, name) is None
+                plan = world.plugin.pre_bind(state, of, name)
+                assert isinstance(plan, Plan)
+                plans.append([attrs.asdict(write) for write in plan.writes])
+                world.plugin.unreserve(state, of, name)
+        return verdicts, plans
+
+    for _ in range(30):
+        number = chance.randrange(9)
+        of = pod(f"c{number}", name=f"p{number}")
+        known = outcome(of)
+        manager.known = KnownAllocations()
+        assert known == outcome(of)
+        if of.name in placed:
+            world.plugin.unreserve(placed.pop(of.name), of, "n1")
+        elif len(known) == 2 and isinstance(known[0], list) and known[0][0] is None:
+            placed[of.name] = world.placed(of)
+        if chance.random() < 0.2:
+            devices = [device(f"g{n}", model=chance.choice("ab")) for n in range(chance.randrange(1, 4))]
+            world.cluster.put(slice_of("n2", *devices))
+
+
+def test_nodes_are_searched_once_for_claims_that_ask_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    allocate = Allocator.allocate
+
+    def noted(allocator: Allocator, node: Node, claims: tuple[Claim, ...] | None = None) -> Allocation | None:
+        searched.append(node.name)
+        return allocate(allocator, node, claims)
+
+    monkeypatch.setattr(Allocator, "allocate", noted)
+    world = ScenarioCluster(claim("a"), claim("b"), claim("c", exact("r", count=2)))
+    for name in "ab":
+        state, _ = world.start(pod(name))
+        assert world.verdicts(state, pod(name)) == [None, None]
+    assert searched == ["n1", "n2"]
+    world.cluster.put(node("n2"))  # another object of that node
+    state, _ = world.start(pod("b"))
+    world.verdicts(state, pod("b"))
+    assert searched == ["n1", "n2", "n2"]
+    state, _ = world.start(pod("c"))
+    world.verdicts(state, pod("c"))
+    assert searched == ["n1", "n2", "n2", "n1", "n2"]
+    # Of claims that share what they ask for each has results of its own.
+    assert world.plugin.reserve(state, pod("c"), "n1") is None
+    state, _ = world.start(pod("b"))
+    assert world.verdicts(state, pod("b"))[0] == refusal(UNRESOLVABLE, "cannot allocate all claims")
 
 
 def test_claim_being_allocated_makes_other_pods_wait() -> None:
