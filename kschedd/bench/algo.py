@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
+from kschedd.bench.own_time import Clock
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
 from kschedd.garbage_collection import freeze_gc
@@ -44,7 +45,12 @@ def load(machine: SchedulingMachine, workload: Workload) -> Iterator[None]:
 
 
 def run(
-    workload: Workload, config: Config, seed: int, *, progress: Callable[[str, int, int], None] | None = None
+    workload: Workload,
+    config: Config,
+    seed: int,
+    *,
+    clock: Clock = time.perf_counter,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Timed:
     """Measure the workload. `progress(what, done, total)` is called every 10,000 objects and every 1,000 pods."""
     machine = SchedulingMachine(config, seed=seed)
@@ -57,7 +63,6 @@ def run(
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0
-    clock = time.perf_counter
     start = before = clock()
     for done, pod in enumerate(pods):
         scheduled += iteration(machine, pod)

@@ -31,18 +31,20 @@ def write_page(page: Path, results: Sequence[Result]) -> list[Path]:
     page.parent.mkdir(parents=True, exist_ok=True)
     rows = [row for _, found in results for row in found]
     written = [page]
-    text = [_HEAD, *_about(results)]
-    for (mode, nodes, percentage, rate), group in groupby(sorted(rows, key=_section), key=_section):
+    text = [_HEAD, *([_OWN_TIME] if any(row.own_time for row in rows) else []), *_about(results)]
+    for (mode, nodes, percentage, rate, journal), group in groupby(sorted(rows, key=_section), key=_section):
         section = list(group)
         name = f"{page.stem.lower()}-{mode}-{nodes}"
         name += f"-{percentage}percent" if percentage else ""
         name += f"-{rate:g}a-second" if rate else ""
+        name += "-journal" if journal else ""
         plot = page.with_name(f"{name}.svg")
         plot.write_text(f"{plotted(section)}\n", encoding="utf-8")
         written.append(plot)
         title = f"{_TITLES.get(mode, mode)}, {nodes:,} nodes"
         title += f", {percentage} % of them scored" if percentage else ""
         title += f", {rate:g} pods offered a second" if rate else ""
+        title += ", with a journal" if journal else ""
         text += [f"## {title}\n", f"![{title}: pods a second]({plot.name})\n", _table(section)]
     page.write_text("\n".join(text), encoding="utf-8")
     return written
@@ -59,6 +61,11 @@ used meanwhile, at most. In a plot a bar ends at the median, points are runs, th
 figure; the scale is logarithmic.
 """
 
+_OWN_TIME: Final = """\
+Times are those in which the scheduler ran or slept: the time for which it was ready to run and others had the processor
+is left out. Caches that are shared with others still make it slower than on a quiet machine.
+"""
+
 
 def _about(results: Sequence[Result]) -> list[str]:
     lines = ["| commit | date | machine | Python | numpy | load when it began |", "|---|---|---|---|---|---|"]
@@ -68,13 +75,14 @@ def _about(results: Sequence[Result]) -> list[str]:
     return ["\n".join(lines) + "\n"]
 
 
-def _section(row: ReportRow) -> tuple[str, int, int, float]:
-    return row.mode, row.nodes, row.percentage, row.offered_rate
+def _section(row: ReportRow) -> tuple[str, int, int, float, bool]:
+    return row.mode, row.nodes, row.percentage, row.offered_rate, row.journal
 
 
 def _table(rows: Sequence[ReportRow]) -> str:
     heading: tuple[str, ...] = ("workload", "pods", "pods/s", "least to greatest", "runs", "kube-scheduler", "ratio")
-    heading += ("p50 ms", "p99 ms", "MiB", "others")
+    asked = any(row.answers_p99_ms is not None for row in rows)
+    heading += ("p50 ms", "p99 ms", *(("answers p50 ms", "answers p99 ms") * asked), "MiB", "others")
     lines = [f"| {' | '.join(heading)} |", f"|---{'|--:' * (len(heading) - 1)}|"]
     for row in rows:
         known = _recorded(row)
@@ -87,10 +95,16 @@ def _table(rows: Sequence[ReportRow]) -> str:
         cells = (
             *(row.workload, f"{row.pods:,}", f"{row.pods_per_second:,.0f}"),
             *(f"{min(speeds):,.0f} to {max(speeds):,.0f}", str(len(speeds)), kube, ratio),
-            *(f"{row.p50_ms:.3f}", f"{row.p99_ms:.3f}", f"{row.rss_mb:,.0f}", others),
+            *(f"{row.p50_ms:.3f}", f"{row.p99_ms:.3f}"),
+            *(map(_or_none, (row.answers_p50_ms, row.answers_p99_ms)) if asked else ()),
+            *(f"{row.rss_mb:,.0f}", others),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def _or_none(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _times(ratio: float) -> str:
@@ -98,6 +112,8 @@ def _times(ratio: float) -> str:
 
 
 def _recorded(row: ReportRow) -> Figure | None:
+    if row.journal:
+        return None
     return recorded(row.workload, row.nodes, row.mode, row.percentage, offered_rate=row.offered_rate)
 
 

@@ -8,7 +8,9 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import attrs
 
 from kschedd.bench.environment import CpuReading, bench_environment
 from kschedd.bench.figures import recorded
+from kschedd.bench.own_time import own_time
 from kschedd.bench.report import (
     ReportRow,
     as_json,
@@ -79,7 +82,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--own-time",
         action="store_true",
-        help="leave out the time for which the scheduler was ready to run and others had the processor (e2e, Linux)",
+        help="leave out the time for which the scheduler was ready to run and others had the processor (Linux)",
     )
     parser.add_argument("--pods", type=int, help="measured pods; default: as the workload has them")
     parser.add_argument("--init-pods", type=int, help="pods already running; default: as the workload has them")
@@ -209,7 +212,7 @@ def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
                         version,
                         options.journal and mode == "e2e",
                         options.questions and mode == "e2e",
-                        options.own_time and mode == "e2e",
+                        options.own_time,
                     )
                     _workload(run)  # rejects sizes that the description forbids before anything runs
                     yield run
@@ -267,7 +270,8 @@ def _measure(run: BenchRun) -> ReportRow:
     if run.mode == "algo":
         from kschedd.bench import algo
 
-        timed = algo.run(made, config, run.seed, progress=progress)
+        with own_time() if run.own_time else nullcontext(time.perf_counter) as clock:
+            timed = algo.run(made, config, run.seed, clock=clock, progress=progress)
     else:
         from kschedd.bench import e2e
 
