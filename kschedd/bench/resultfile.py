@@ -30,6 +30,7 @@ class ResultFileError(KscheddError):
 
 _ALLOWED: dict[Any, tuple[tuple[type, ...], str]] = {
     str: ((str,), "a string"),
+    bool: ((bool,), "true or false"),
     int: ((int,), "a whole number, 0 or more"),
     float: ((int, float), "a number, 0 or more"),
     float | None: ((int, float, type(None)), "a number, 0 or more, or null"),
@@ -103,7 +104,9 @@ def _faults(raw: object, row_class: type[attrs.AttrsInstance]) -> list[str]:
 
 
 def _is(value: object, types: tuple[type, ...]) -> bool:
-    if isinstance(value, bool) or not isinstance(value, types):
+    if isinstance(value, bool):
+        return bool in types
+    if not isinstance(value, types):
         return False
     if isinstance(value, list):
         return all(_is(each, (int, float)) for each in value)

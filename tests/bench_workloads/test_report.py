@@ -109,7 +109,7 @@ def test_json_has_what_is_promised() -> None:
 
 def test_a_result_written_is_a_result_read(tmp_path) -> None:
     path = tmp_path / "earlier.json"
-    rows = [row(FIGURE), row(nodes=5000, percentage=100), row(mode="e2e", offered_rate=100.0)]
+    rows = [row(FIGURE), row(nodes=5000, percentage=100), row(mode="e2e", offered_rate=100.0, journal=True)]
     path.write_text(as_json(rows))
     assert read_earlier(path) == rows
 
