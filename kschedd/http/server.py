@@ -365,9 +365,10 @@ class _Connection:
             return keep
         sender = BodySender(self, head)
         whole = False
+        self._streaming = streaming = trio.CancelScope()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._listen, nursery.cancel_scope)
-            with trio.CancelScope() as self._streaming:
+            with streaming:
                 try:
                     await stream(sender)
                     whole = True
@@ -375,9 +376,9 @@ class _Connection:
                     pass  # who does not read is not told
                 except Exception as bug:
                     self._log.error("http.handler_bug", target=_shown(request.target), exc_info=bug)
-            told_to_end = self._streaming.cancelled_caught
-            self._streaming = None
             nursery.cancel_scope.cancel()
+        self._streaming = None
+        told_to_end = streaming.cancelled_caught
         # Not in the nursery: a client that is gone by now raises what `run` expects, and no group of it.
         if whole or (told_to_end and not sender.midway):
             await sender.end()

@@ -38,7 +38,7 @@ class DeviceAttempt:
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
-    known: AskedFor | None = None  # where all nodes are asked the same
+    known: AskedFor | None = attrs.field(default=None, repr=False)  # where all nodes are asked the same
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node, where the node decides what is asked
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node

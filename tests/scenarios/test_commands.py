@@ -60,6 +60,7 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
         "diff",
         "edit",
         "nodes-needed",
+        "record",
         "reject",
         "reload",
         "replace",

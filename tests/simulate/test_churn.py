@@ -67,7 +67,8 @@ def lower_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
                 monkeypatch.setattr(module, constant, _SET_TO)
     monkeypatch.setattr(virtual, "MOVES_KEPT", _SET_TO)
     for record in (EventRecord, DecisionRecord):
-        monkeypatch.setattr(record.__init__, "__defaults__", (_SET_TO,))
+        _, *others = record.__init__.__defaults__ or ()
+        monkeypatch.setattr(record.__init__, "__defaults__", (_SET_TO, *others))
 
 
 def churn(daemon: VirtualDaemon, cluster: VirtualCluster, number: int) -> int:

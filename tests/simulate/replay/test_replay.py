@@ -67,7 +67,7 @@ async def test_plugins_are_not_needed_for_it(tmp_path: Path, seed: int) -> None:
     assert log.startswith(live)
     with RecordingFile.open(tmp_path / "r") as recording:
         kinds = {note[0] for note in recording.notes()}
-    assert kinds >= {NoteKind.MADE, NoteKind.ANSWER, NoteKind.PLUGIN_CALLED, NoteKind.RESUME_DECIDED}
+    assert kinds >= {NoteKind.MADE, NoteKind.ANSWER, NoteKind.PLUGIN_CALLED}
 
 
 async def test_another_process_with_other_hashes_writes_the_same_log(tmp_path: Path) -> None:
