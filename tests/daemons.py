@@ -12,7 +12,8 @@ PROGRAM = """
 import sys, trio
 from functools import partial
 from pathlib import Path
-from kschedd.daemon import DaemonOptions, run_daemon
+from kschedd.serving import run_daemon
+from kschedd.startup.options import DaemonOptions
 
 class Status:
     def started(self, path):

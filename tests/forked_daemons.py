@@ -191,12 +191,12 @@ def serve_forks(where: Path) -> None:
 
     Ends with its input, and the last daemon with it.
     """
-    from kschedd import daemon
+    from kschedd import serving
 
-    daemon.cluster_actors.__wrapped__.__kwdefaults__["compact_after"] = _WRITES  # type: ignore[attr-defined]
-    read = daemon.read_options(daemon.DaemonOptions(socket=Path(), seed=1))
-    daemon.read_options = lambda options: read
-    import_what_a_daemon_imports(daemon)
+    serving.cluster_actors.__wrapped__.__kwdefaults__["compact_after"] = _WRITES  # type: ignore[attr-defined]
+    read = serving.read_options(serving.DaemonOptions(socket=Path(), seed=1))
+    serving.read_options = lambda options: read
+    import_what_a_daemon_imports(serving)
     freeze_gc()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the killed ones
     pid = 0
@@ -207,7 +207,7 @@ def serve_forks(where: Path) -> None:
         if pid == 0:
             os.close(ready)
             install(point, int(count), where / _REACHED)
-            run_one(daemon, where, partial(os.write, told, b"serves"))
+            run_one(serving, where, partial(os.write, told, b"serves"))
         os.close(told)
         word = os.read(ready, 10)
         os.close(ready)
@@ -220,7 +220,7 @@ def serve_forks(where: Path) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def import_what_a_daemon_imports(daemon: Any) -> None:
+def import_what_a_daemon_imports(serving: Any) -> None:
     """Not before it serves: found out by one that does. This process must not run one itself, since a fork has only
     one of its threads."""
     there, told = os.pipe()
@@ -233,7 +233,7 @@ def import_what_a_daemon_imports(daemon: Any) -> None:
                 shutil.rmtree(where)
                 os._exit(0)
 
-            run_one(daemon, Path(where), serves)
+            run_one(serving, Path(where), serves)
     os.close(told)
     with os.fdopen(there, encoding="utf-8") as names:
         for name in names.read().split():
@@ -242,7 +242,7 @@ def import_what_a_daemon_imports(daemon: Any) -> None:
     os.waitpid(pid, 0)
 
 
-def run_one(daemon: Any, where: Path, serves: "Callable[[], object]") -> None:
+def run_one(serving: Any, where: Path, serves: "Callable[[], object]") -> None:
     class Status:
         def started(self, path: Path) -> None:
             serves()
@@ -250,8 +250,8 @@ def run_one(daemon: Any, where: Path, serves: "Callable[[], object]") -> None:
     log = os.open(where / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    options = daemon.DaemonOptions(socket=where / "k.sock", state_dir=where / "state", seed=1, log_level="error")
-    os._exit(trio.run(partial(daemon.run_daemon, options, task_status=Status())))
+    options = serving.DaemonOptions(socket=where / "k.sock", state_dir=where / "state", seed=1, log_level="error")
+    os._exit(trio.run(partial(serving.run_daemon, options, task_status=Status())))
 
 
 if __name__ == "__main__":

@@ -19,10 +19,11 @@ from kschedd.actors.journal import JournalActor
 from kschedd.actors.queue import QueueActor
 from kschedd.config.faults import ConfigErrors
 from kschedd.controllers.nodetaints import NodeTaints
-from kschedd.daemon import BUG, DaemonOptions, UnreadableFile, read_options, run_daemon
 from kschedd.framework.registry import PluginLoadError
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import DaemonRunningError, RpcError
+from kschedd.serving import BUG, run_daemon
+from kschedd.startup.options import DaemonOptions, UnreadableFile, read_options
 from kschedd.store.journal_format import JournalError
 from kschedd.store.state_dir import StateDirError, lock_state_dir
 from tests.actors.clusters import deployment, node, pod

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 import trio
 
-from kschedd.daemon import DaemonOptions, run_daemon
 from kschedd.limits import BOUNDS, DaemonLimits, UnknownLimit, read_limits
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
+from kschedd.serving import run_daemon
+from kschedd.startup.options import DaemonOptions
 from kschedd.store.store import Store
 from tests.actors.clusters import node, pod
 

@@ -14,8 +14,9 @@ import trio
 
 from kschedd.access.addresses import Address
 from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
-from kschedd.daemon import DaemonOptions, run_daemon
 from kschedd.rpc.client import Client
+from kschedd.serving import run_daemon
+from kschedd.startup.options import DaemonOptions
 from kschedd.systemd import READY, ServiceManager
 
 PLUGIN = """

@@ -28,9 +28,10 @@ from kschedd.bench.questions import questions_to
 from kschedd.bench.series import Raw, Series
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
-from kschedd.daemon import SWITCH_S, cluster_actors
+from kschedd.daemon import cluster_actors
 from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SubQueue
+from kschedd.serving import SWITCH_S
 from kschedd.store.admission import Admission
 from kschedd.store.errors import AlreadyExists
 

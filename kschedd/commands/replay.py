@@ -143,7 +143,7 @@ def _under_another(options: argparse.Namespace) -> int:
 
 def _served(options: argparse.Namespace) -> int:
     from kschedd.commands import replay_attach
-    from kschedd.daemon import version
+    from kschedd.startup.options import version
 
     given = replay_attach.AttachOptions(options.recording, options.until, options.to, options.socket, version())
     if options.serve:

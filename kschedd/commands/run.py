@@ -378,12 +378,14 @@ def run(options: argparse.Namespace) -> int:
         return 0
     import trio
 
-    from kschedd import daemon
     from kschedd.access.addresses import read_address
     from kschedd.access.audit_log import AuditFile
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
+    from kschedd.daemon import MOVES_LOGGED
     from kschedd.limits import read_limits
+    from kschedd.serving import run_daemon
+    from kschedd.startup.options import DaemonOptions
     from kschedd.store.set_aside import read_ref
 
     level = "debug" if options.verbosity >= _DEBUG_FROM else options.log_level
@@ -397,14 +399,14 @@ def run(options: argparse.Namespace) -> int:
     if options.http is not None:
         cert, key, tokens, client_ca = files
         http = ListenSettings(read_address(options.http), cert, key, client_ca, tokens)
-    given = daemon.DaemonOptions(
+    given = DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
         config_file=options.config,
         plugin_files=tuple(options.plugin),
         state_dir=options.state,
         seed=options.seed,
         log_level=level,
-        verbosity=max(options.verbosity, daemon.MOVES_LOGGED if options.log_level == "debug" else 0),
+        verbosity=max(options.verbosity, MOVES_LOGGED if options.log_level == "debug" else 0),
         version=options.kube_version,
         feature_gates=gates_of(options),
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
@@ -433,4 +435,4 @@ def run(options: argparse.Namespace) -> int:
         enable_admission=options.enable_admission_plugins,
         disable_admission=options.disable_admission_plugins,
     )
-    return trio.run(daemon.run_daemon, given)
+    return trio.run(run_daemon, given)

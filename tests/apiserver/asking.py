@@ -17,9 +17,10 @@ from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.parts import Part
-from kschedd.daemon import cluster_actors, without_scheduler
+from kschedd.daemon import cluster_actors
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
+from kschedd.startup.options import without_scheduler
 from kschedd.store.admission import Admission
 from kschedd.store.service_addresses import SERVICE_RANGE
 

@@ -24,7 +24,8 @@ from kschedd.access.credentials import ListenSettings
 from kschedd.apiserver.serving import http_face
 from kschedd.config.load import default_config
 from kschedd.controllers.parts import PARTS, admission_without
-from kschedd.daemon import cluster_actors, without_scheduler
+from kschedd.daemon import cluster_actors
+from kschedd.startup.options import without_scheduler
 from kschedd.store.admission import Admission
 from tests.apiserver.recorded import FOLDER, load_check, read_family
 

@@ -22,9 +22,9 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Extender
-from kschedd.daemon import SWITCH_S
 from kschedd.extenders.extender import HTTPExtender
 from kschedd.garbage_collection import freeze_gc
+from kschedd.serving import SWITCH_S
 
 Raw = dict[str, Any]
 

@@ -45,7 +45,8 @@ DAEMON = """
 import sys, trio
 from functools import partial
 from pathlib import Path
-from kschedd.daemon import DaemonOptions, run_daemon
+from kschedd.serving import run_daemon
+from kschedd.startup.options import DaemonOptions
 
 class Status:
     def started(self, path):

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kschedd.apiserver.status import refusal_of
-from kschedd.daemon import DaemonOptions, admission_of, read_options
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.validating_admission import validating_plugin
+from kschedd.startup.options import DaemonOptions, admission_of, read_options
 from kschedd.store.admission import Admission, UnknownAdmissionPlugin
 from kschedd.store.errors import AdmissionPluginFailed, ApiError, Forbidden
 from kschedd.store.store import Store

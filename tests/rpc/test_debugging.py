@@ -10,7 +10,7 @@ import trio
 from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.daemon import DaemonOptions, cluster_actors, started_clock
+from kschedd.daemon import cluster_actors
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.listener import unix_listener
@@ -18,6 +18,8 @@ from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
+from kschedd.startup.clock import started_clock
+from kschedd.startup.options import DaemonOptions
 from kschedd.store.clock_mark import ClockMark
 from tests.actors.clusters import node, placed, pod, until
 from tests.rpc.documented import faults, shape_of

@@ -1,0 +1,47 @@
+"""The daemon's log: structured lines on standard error, by level."""
+
+import os
+import sys
+
+import structlog
+
+from kschedd.printing.safe import safe
+
+
+class _Stderr:
+    """The current `sys.stderr` at each write. Write errors are ignored: the daemon continues without a log reader."""
+
+    def write(self, text: str) -> None:
+        try:
+            sys.stderr.write(safe(text, colour=sys.stderr.isatty()))
+        except OSError:
+            self._give_up()
+
+    def flush(self) -> None:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
+
+
+def configure_log(level: str) -> None:
+    """Log structured lines of this level and above to standard error."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            # Not with the local variables of every frame, which takes seconds and thousands of lines.
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            ),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]
+        cache_logger_on_first_use=False,
+    )

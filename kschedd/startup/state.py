@@ -1,0 +1,107 @@
+"""The store that a daemon starts with: restored from its journal, filled with a dump, or new.
+
+What is lost, set aside or assumed on the way is logged. Raises JournalError for a journal that cannot be used.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import structlog
+
+from kschedd.actors.clock import Clock
+from kschedd.config.rules import Rules
+from kschedd.dumps.loading import LoadOptions, read_dump, take_dump, told
+from kschedd.garbage_collection import collection_paused
+from kschedd.object_faults import ObjectRef
+from kschedd.store.admission import Admission
+from kschedd.store.disk import Disk
+from kschedd.store.journal import Journal
+from kschedd.store.journal_salvage import open_journal
+from kschedd.store.store import Store
+from kschedd.values import run_steps
+
+log = structlog.get_logger("kschedd")
+
+
+def open_store(
+    file: Path | None,
+    clock: Clock,
+    seed: int,
+    drop_damaged: bool,
+    admission: Admission | None,
+    leave_out: Collection[ObjectRef],
+    begin: Callable[[Store], None] | None,
+    rules: Rules,
+    disk: Disk,
+) -> tuple[Journal | None, Store]:
+    """The journal, and the store restored from it, or a new store. Raises JournalError."""
+    if file is None:
+        store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
+        if begin is not None:
+            begin(store)
+        return None, store
+    opened = open_journal(
+        file,
+        now=clock.now,
+        seed=seed,
+        admission=admission,
+        drop_damaged=drop_damaged,
+        leave_out=leave_out,
+        disk=disk,
+        progress=_log_progress(),
+    )
+    for what in opened.lost:
+        log.warning("journal_damaged", what=what)
+    aside = () if opened.store is None else opened.store.set_aside
+    for each in aside:
+        log.error("object_set_aside", object=str(each.ref), why=each.why, copy=str(each.file))
+    for ref in sorted(frozenset(leave_out) - {each.ref for each in aside}, key=str):
+        log.warning("nothing_to_leave_out", object=str(ref), why="the journal has no such object")
+    if opened.store is not None:
+        if begin is not None:
+            log.warning("dump_not_read", why="the journal has a cluster already, which goes on")
+        opened.store.stand_for(rules)
+        return opened.journal, opened.store
+    store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
+    try:
+        if begin is not None:
+            begin(store)
+        opened.journal.append(store.written_after(0))
+    except BaseException:
+        opened.journal.close()
+        raise
+    return opened.journal, store
+
+
+def _log_progress() -> Callable[[int, int], None]:
+    """Say how far the journal has been read, once a second."""
+    said = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said
+        if time.monotonic() - said > 1:
+            said = time.monotonic()
+            log.info("journal", read=f"{done:,} of {total:,} objects and writes")
+
+    return tell
+
+
+def load_origin(options: LoadOptions, origin: Collection[str], store: Store) -> None:
+    """Fill a new store with a dump; what was assumed is logged."""
+    cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
+    log.info("dump", reading=", ".join(origin))
+    with collection_paused():
+        prepared = read_dump(origin, options, stdin=sys.stdin.buffer, now=store.now)
+        log.info("dump", read=f"{prepared.count:,} objects, which are taken in now")
+        taken = run_steps(take_dump(store, prepared))
+    for error in taken.errors:
+        log.error("dump", what=error)
+    for text in prepared.assumptions.texts():
+        log.warning("dump", assumed=text)
+    if prepared.count:
+        log.info("dump", loaded=told(prepared.objects) or "nothing", applied=taken.applied)
+    else:
+        log.warning("dump", what="there is no object of Kubernetes in what was given: the cluster is empty")
+    cursor.close()
