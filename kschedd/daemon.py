@@ -144,6 +144,7 @@ async def cluster_actors(
 
     if limits.changed:
         store.keep_history(limits["watch-history"])
+        store.keep_admitted(limits["admitted-pods"])
     driver.debugger.most_breakpoints = limits["breakpoints"]
     table = driver.machine.cluster.table
     table.most_labels, table.most_resources = limits["label-columns"], limits["resource-columns"]

@@ -56,6 +56,13 @@ BOUNDS: Final[Mapping[str, Bound]] = {
         Bound(
             "watch-history", 100_000, "changes of objects that watches can begin at", "older ones are gone", minimum=10
         ),
+        Bound(
+            "admitted-pods",
+            2048,
+            "kinds of pods, by spec and labels, whose admission is remembered",
+            "those not used lately are dropped, and admitted anew",
+            minimum=2,
+        ),
         Bound("event-series", 10_000, "events of the scheduler", "the least recently repeated one is dropped"),
         Bound("decisions", 20_000, "attempts that are told of", _DROPPED),
         Bound("queue-moves", 100_000, "moves of pods in the queue", _DROPPED),

@@ -40,6 +40,7 @@ SET = {
     "decisions": 3,
     "queue-moves": 3,
     "watch-history": 10,
+    "admitted-pods": 4,
     "clients": 20,
 }
 
@@ -84,6 +85,7 @@ async def test_every_bound_is_kept_to_and_told_with_its_use(tmp_path: Path) -> N
                 assert used["queue-moves"] == (3, 3)
                 assert used["event-series"][0] <= 3
                 assert used["decisions"][0] <= 3
+                assert used["admitted-pods"] == (1, 1), "they are of one kind"
                 assert found["unread"]["most"] > 0
                 assert found["http-connections"]["used"] is None, "there is no such part"
                 await client.call("daemon.stop", grace_s=0.2)

@@ -141,6 +141,7 @@ class DaemonMethods:
         used["decisions"] = await cluster.decisions.query(lambda record: 2 * (len(record.latest),))
         used["queue-moves"] = await cluster.queue.query(lambda owner: 2 * (len(owner.moves),))
         used["watch-history"] = await cluster.store.do(lambda store: store.history_used)
+        used["admitted-pods"] = await cluster.store.do(lambda store: store.admitted_used)
         used["breakpoints"] = await cluster.scheduler.query(
             lambda owner: (len(owner.debugger.breakpoints), owner.debugger.most_set)
         )

@@ -52,11 +52,12 @@ class ClusterReader(Protocol):
         """The resourceVersion of the last write."""
 
     max_object_bytes: int
+    """How large an object may be."""
 
     @property
     def history_used(self) -> tuple[int, int]: ...
-
-    """How large an object may be."""
+    @property
+    def admitted_used(self) -> tuple[int, int]: ...
 
     def shown_after(self, version: int) -> Sequence[WatchEvent]:
         """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""

@@ -3,7 +3,8 @@
 A cluster gets many pods with few distinct specs, and the result for a spec depends only on the spec, the pod's labels,
 the keys of its annotations, its ownerReferences and finalizers, and the cluster's classes. It is cached under the
 packed bytes of the pod's part of these, and the cache is cleared when a PriorityClass or RuntimeClass changes. The
-pod's name is checked each time.
+pod's name is checked each time. An outcome takes some 10 KB, with all that is worked out of its spec later; where each
+pod has labels or a spec of its own, there are as many as are kept.
 
 Two fields of a spec are validated separately and do not influence the rest in defaulting, validation or admission:
 nodeName and node affinity. They are what distinguishes the pods of a DaemonSet, or of a loaded cluster, from each
@@ -51,6 +52,7 @@ from kschedd.registry.validation import (
 )
 from kschedd.registry.validation_pod import APPARMOR, MIRROR, validate_new_pod, validate_pod_annotations
 from kschedd.store.admission import Admission
+from kschedd.store.admission_cache import AdmissionCache
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
 from kschedd.values import fast_frozen
@@ -60,7 +62,7 @@ _POD_STATUS: Final = type_named("PodStatus")
 _META: Final = type_named("meta.ObjectMeta")
 _NODE_AFFINITY: Final = type_named("NodeAffinity")
 _NOTHING: Mapping[str, Any] = {}
-_REMEMBERED: Final = 1 << 13
+MOST_ADMITTED: Final = 2048
 _BRANCHES: Final = 1 << 14  # of one spec: the nodes of a large cluster
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
@@ -125,7 +127,7 @@ class PodStrategy:
         self._admission = admission
         self._features = features  # the rules that hold
         self._classes = classes
-        self._remembered: dict[bytes, InternedPod] = {}
+        self.remembered: AdmissionCache[InternedPod] = AdmissionCache(MOST_ADMITTED)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
 
@@ -135,7 +137,7 @@ class PodStrategy:
 
     def forget(self) -> None:
         """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
-        self._remembered.clear()
+        self.remembered.clear()
 
     def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
         """Admit a new pod with this manifest. `meta` is its metadata with its final name and namespace.
@@ -157,12 +159,10 @@ class PodStrategy:
             scope = self._scopes[namespace] = self._admission.scope(namespace, self._classes)
         key = packed("Pod", name, (spec_without_node_affinity, meta.get("labels"), own, scope))
         try:
-            found = self._remembered.get(key)
+            found = self.remembered.get(key)
             if found is None:
                 found = self._admit(spec_without_node_affinity, meta, name)
-                if len(self._remembered) >= _REMEMBERED:
-                    self._remembered.clear()
-                self._remembered[key] = found
+                self.remembered.add(key, found)
             return found if node_affinity is None else self._with_node_affinity(found, node_affinity, name)
         except ApiError:
             if spec_without_node_affinity is not spec:

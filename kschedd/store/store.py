@@ -151,6 +151,16 @@ class Store:
         """How many changes are kept, and how many there were at most."""
         return self._log.used
 
+    def keep_admitted(self, most: int) -> None:
+        """Keep what admission made of at most so many kinds of pods."""
+        self._pod_strategy.remembered.most = most
+
+    @property
+    def admitted_used(self) -> tuple[int, int]:
+        """Of how many kinds of pods that is kept, and of how many it was at most."""
+        remembered = self._pod_strategy.remembered
+        return len(remembered), remembered.most_kept
+
     def seed_defaults(self) -> None:
         """Create what every cluster has, as far as it is not there."""
         self._seeding = True
@@ -731,6 +741,7 @@ class Store:
             service_range=self.service_range,
             rules=self.rules,
         )
+        twin.keep_admitted(self._pod_strategy.remembered.most)
         if since is not None:
             twin._random.setstate(self._random.getstate())
             twin._random_aside.setstate(self._random_aside.getstate())
