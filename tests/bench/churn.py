@@ -170,6 +170,7 @@ class Churn:
     client: Client
     path: str
     chance: random.Random
+    pods_a_round: int | None = None  # None: 6 to 17
     number: int = 0
     made: int = 0  # pods
     nodes: deque[int] = attrs.field(factory=deque)
@@ -195,7 +196,7 @@ class Churn:
 
     async def round(self) -> None:
         self.number += 1
-        await self._pods(self.chance.randrange(6, 18))
+        await self._pods(self.pods_a_round or self.chance.randrange(6, 18))
         if self.number % 3 == 0:
             await self._add_node()
             await self._delete("Node", f"n{self.nodes.popleft()}")

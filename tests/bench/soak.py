@@ -182,7 +182,7 @@ async def main(given: argparse.Namespace) -> int:
     every_s = duration_s / given.samples
     folder = Path(tempfile.mkdtemp(prefix="soak"))
     async with daemon(virtual, folder, given.census, given.more) as (pid, path, url), Client.connect(path) as client:
-        churn = Churn(client, str(path), random.Random(given.seed))
+        churn = Churn(client, str(path), random.Random(given.seed), given.pods)
         soak = Soak(pid, folder / "state", churn, given.census)
         await churn.begin()
         async with trio.open_nursery() as nursery:
@@ -211,6 +211,7 @@ if __name__ == "__main__":
     parser.add_argument("--share", type=float, default=0.1, help="of a core that the daemon takes, in real time")
     parser.add_argument("--step", type=float, default=60, help="seconds of virtual time after each round")
     parser.add_argument("--samples", type=int, default=60)
+    parser.add_argument("--pods", type=int, help="that a round makes, where not 6 to 17")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--census", type=Path)
     parser.add_argument("more", nargs="*", help="flags of `kschedd run`, after --")
