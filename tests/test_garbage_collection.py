@@ -1,10 +1,11 @@
 import gc
 import weakref
+from collections import deque
 from collections.abc import Iterator
 
 import pytest
 
-from kschedd.garbage_collection import collection_postponed
+from kschedd.garbage_collection import collection_postponed, tune_gc
 
 
 class Cyclic:
@@ -69,3 +70,24 @@ def test_who_has_no_collection_has_none_afterwards() -> None:
     with collection_postponed():
         pass
     assert not gc.isenabled()
+
+
+@pytest.fixture
+def in_small_portions() -> Iterator[None]:
+    """The collector as the daemon has it, but that it begins after 20 objects and not after 2,000."""
+    before = gc.get_threshold()
+    gc.freeze()  # what other tests left would count as old
+    gc.collect()
+    tune_gc()
+    gc.set_threshold(20, *gc.get_threshold()[1:])
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("in_small_portions")
+def test_cycles_that_were_in_use_for_a_while_are_freed() -> None:
+    in_use: deque[Cyclic] = deque(maxlen=1_000)
+    for _ in range(100_000):
+        in_use.append(Cyclic())
+    assert sum(type(each) is Cyclic for each in gc.get_objects()) < 50_000
