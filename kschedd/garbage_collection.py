@@ -15,6 +15,9 @@ from contextlib import contextmanager
 _lock = threading.Lock()
 _postponing = 0  # how many threads and tasks postpone at present; this and the next under `_lock`
 _was_on = True  # before the first of them
+_passed_over = 0  # objects made that the collector has forgotten to have counted, as joining its lists has it do
+_YOUNG, _MIDDLE, _OLD = 2_000, 2, 200
+_DUE = _YOUNG * (_MIDDLE + 1) * _OLD  # objects made beyond those freed, for a full collection
 
 
 def tune_gc() -> None:
@@ -25,7 +28,7 @@ def tune_gc() -> None:
     when some 1,200,000 objects more were made than freed, and Python sees to it that they are a quarter more than
     they were the last time.
     """
-    gc.set_threshold(2_000, 2, 200)
+    gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
 
 
 def freeze_gc() -> None:
@@ -64,7 +67,8 @@ def collection_postponed() -> Iterator[None]:
     For making large copies while others go on. It may be entered by several at a time. What `freeze_gc` has excluded
     is included again: the next full collection, should there be one, takes that much longer.
     """
-    global _postponing, _was_on
+    global _postponing, _was_on, _passed_over
+    due = False
     with _lock:
         if not _postponing:
             _was_on = gc.isenabled()
@@ -76,7 +80,13 @@ def collection_postponed() -> Iterator[None]:
         with _lock:
             _postponing -= 1
             if not _postponing:
+                young, middle, old = gc.get_count()
+                _passed_over += young + _YOUNG * (middle + (_MIDDLE + 1) * old)
+                if due := _passed_over >= _DUE:
+                    _passed_over = 0
                 gc.freeze()  # these two join lists of objects, which takes no time
                 gc.unfreeze()
                 if _was_on:
                     gc.enable()
+        if due and gc.isenabled():
+            gc.collect()

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kschedd import garbage_collection
 from kschedd.garbage_collection import collection_postponed, tune_gc
 
 
@@ -90,4 +91,14 @@ def test_cycles_that_were_in_use_for_a_while_are_freed() -> None:
     in_use: deque[Cyclic] = deque(maxlen=1_000)
     for _ in range(100_000):
         in_use.append(Cyclic())
+    assert sum(type(each) is Cyclic for each in gc.get_objects()) < 50_000
+
+
+def test_they_are_freed_too_where_copies_are_made_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage_collection, "_DUE", 20_000)
+    in_use: deque[Cyclic] = deque(maxlen=1_000)
+    for _ in range(100):
+        with collection_postponed():
+            for _ in range(1_000):
+                in_use.append(Cyclic())
     assert sum(type(each) is Cyclic for each in gc.get_objects()) < 50_000
