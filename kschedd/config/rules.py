@@ -136,6 +136,13 @@ class Rules:
         "scheduler", "1.36", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
     )
 
+    # -- preemption
+    victims_preempted_in_memory: bool = rule(
+        "DefaultPreemption",
+        "1.36",
+        "a victim at Permit, or whose binding is in PreBind, is not deleted: its binding fails, and it backs off",
+    )
+
     # -- queueing hints
     nominated_pods_wake: bool = rule(
         "queueing hints",

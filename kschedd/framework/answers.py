@@ -303,6 +303,7 @@ def plan(method: str, value: object, plugin: str, wrap: Callable[[Callable[..., 
         None if ready is None else wrap(ready),
         number(f"timeout_s in the Plan that {method} returned", value.timeout_s),
         status(f"{method}'s Plan.timed_out", value.timed_out, plugin),
+        status(f"{method}'s Plan.cancelled", value.cancelled, plugin),
     )
 
 

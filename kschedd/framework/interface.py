@@ -77,6 +77,7 @@ class PostFilterResult:
     victims: tuple[Any, ...] = ()  # most important first; includes pods already terminating
     writes: tuple[Any, ...] = ()  # writes it requires, in order
     rejected: tuple[Any, ...] = ()  # victims waiting at Permit: rejected ("preempted"), not deleted
+    cancelled: tuple[Any, ...] = ()  # victims in PreBind: their binding is cancelled, they are not deleted
     details: Any = None  # for `explain` and `verify`
 
 

@@ -44,7 +44,7 @@ class Preemption:
     candidates: tuple[Candidate, ...]
     ties: tuple[str, ...]
     cleared: tuple[Pod, ...]  # pods that lose their nomination to the node
-    deleted: tuple[Pod, ...]  # the victims that a delete call is made for, or that are rejected at Permit
+    deleted: tuple[Pod, ...]  # the victims that a delete call is made for, or that leave their binding cycle
 
 
 class PostFilterView(Protocol):

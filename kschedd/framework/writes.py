@@ -22,10 +22,12 @@ class Plan:
     """First the writes are done in order, then the plan waits for `ready`.
 
     `ready(cluster)` is called again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
-    ends the wait. After `timeout_s` the wait ends with `timed_out`.
+    ends the wait. After `timeout_s` the wait ends with `timed_out`; where the binding is cancelled meanwhile, with
+    `cancelled`.
     """
 
     writes: tuple[Write, ...] = ()
     ready: "Callable[[SchedulerCache], Status | None] | None" = None
     timeout_s: float = 0.0
     timed_out: Status | None = None
+    cancelled: Status | None = None

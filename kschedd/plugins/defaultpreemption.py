@@ -7,9 +7,12 @@ start. The pod is nominated to that node; the victims get a DisruptionTarget con
 
 writes are done, PreEnqueue holds the pod back. The plugin returns writes as data; the driver's caller executes them.
 
-Rules: terminating_victims_deleted.
+A victim that waits at Permit is rejected there instead of being deleted.
 
-Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go.
+Rules: terminating_victims_deleted, victims_preempted_in_memory.
+
+Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go;
+v1.36, scheduler/framework/preemption/executor.go.
 Errors: none of its own; a filter that fails on every candidate makes the result an Error.
 """
 
@@ -66,6 +69,7 @@ class DefaultPreemption:
     _gates: bool  # asynchronous preemption: evictions run while other pods are scheduled
     _evicting: Callable[[str], bool]
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
+    _cancels: Callable[[str], bool]  # whether the binding of the victim with this uid is cancelled
     _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
 
     @classmethod
@@ -77,6 +81,7 @@ class DefaultPreemption:
             handle.feature_gates.get("SchedulerAsyncPreemption", True),
             lambda uid: handle.evicting(uid),
             lambda: handle.waiting_pods(),
+            (lambda uid: handle.in_pre_bind(uid)) if handle.rules.victims_preempted_in_memory else lambda uid: False,
             lambda pod: pod if handle.current_pod is None else handle.current_pod(pod.key),
         )
 
@@ -113,16 +118,19 @@ class DefaultPreemption:
         evicted = tuple(victim for victim in best.victims if self._deletes(victim))
         cleared = cleared_nominations(pod, view.nominated_on(best.node_name)) if evicted else ()
         waiting = {uid for uid in (other.uid for other, _ in self._waiting())} if evicted else set()
+        rejected = tuple(victim for victim in evicted if victim.uid in waiting)
+        cancelled = tuple(victim for victim in evicted if victim.uid not in waiting and self._cancels(victim.uid))
         writes: list[Write] = [_no_nomination(other) for other in cleared]
         for victim in evicted:
-            if victim.uid not in waiting:
+            if victim not in rejected and victim not in cancelled:
                 writes += evict(victim, pod)
         return PostFilterResult(
             _SUCCESS,
             best.node_name,
             best.victims,
             tuple(writes),
-            tuple(victim for victim in evicted if victim.uid in waiting),
+            rejected,
+            cancelled,
             Preemption(tried.candidates, tried.ties, cleared, evicted),
         )
 

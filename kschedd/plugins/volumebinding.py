@@ -284,6 +284,7 @@ class VolumeBinding:
             ready=ready,
             timeout_s=float(self._bind_timeout_s),
             timed_out=error("binding volumes: context deadline exceeded"),
+            cancelled=error("binding volumes: context canceled"),
         )
 
     # --- queueing hints and remedies ---------------------------------------------------------------------------

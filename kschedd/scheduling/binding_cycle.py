@@ -125,6 +125,9 @@ class BindingProgress:
 
     pre_binds: int = 0  # PreBind plugins
     nominated: bool = False  # the pod was told where it is going, or did not have to be
+    has_work: bool = True  # PreBind may have, unless it was asked and has none
+    in_pre_bind: bool = False
+    cancelled: Status | None = None  # why it must not go on to Bind
 
 
 @attrs.define(eq=False)

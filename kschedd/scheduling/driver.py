@@ -134,6 +134,7 @@ class SchedulingDriver:
         self.attempts_allowed: int | None = None  # attempts left; None: unlimited
         self.permit_waits: dict[str, BindingCycle] = {}  # binding cycles waiting at Permit, by uid
         self.plan_waits: dict[str, BindingCycle] = {}  # binding cycles whose plan is written but not ready, by uid
+        self._cancelled: deque[str] = deque()  # uids of bindings in PreBind that are to fail
         self._popped: deque[QueuedPod] = deque()  # received from the queue, not attempted yet
         self._to_activate: list[Pod] = []
         self.observed_version = 0  # of the store: all writes up to it are in the cache
@@ -151,6 +152,7 @@ class SchedulingDriver:
         handle.nominated_pods = self.nominator.on_node
         handle.current_pod = current_pod or self.pending.pods.get
         handle.activate = self._to_activate.extend
+        handle.in_pre_bind = self._in_pre_bind
 
     @property
     def has_effects(self) -> bool:
@@ -492,6 +494,9 @@ class SchedulingDriver:
         effects.events.append(SchedulerEvent(now, WARNING, "FailedScheduling", pod.namespace, pod.name, failed.message))
         for victim in failed.victims:
             text = f"Preempted by pod {pod.uid} on node {victim.node_name}"
+            if victim.uid in failed.in_memory:
+                text += " (in kube-scheduler memory)."
+                self._cancel(victim.uid)
             effects.events.append(SchedulerEvent(now, NORMAL, "Preempted", victim.namespace, victim.name, text))
 
     def eviction_failed(self, pod: Pod) -> None:
@@ -532,7 +537,7 @@ class SchedulingDriver:
             self.machine.waiting.pods[uid] = assumed.waiting
         binding = self.machine.binding(assumed, progress)
         self.binding_cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress, began_s=now)
-        if deadline_s is None:
+        if deadline_s is None or progress.cancelled is not None:
             self._advance(cycle, None, now)
             return
         plan = _plan_again(cycle)
@@ -567,8 +572,20 @@ class SchedulingDriver:
         elif failure is None and plan.ready is not None:
             cycle.waits = PlanWait(plan, now + plan.timeout_s)
             self.plan_waits[uid] = cycle
+            if cycle.progress.cancelled is not None:
+                self._cancelled.append(uid)
         else:
             self._advance(cycle, failure, now)
+
+    def _in_pre_bind(self, uid: str) -> bool:
+        cycle = self.binding_cycles.get(uid)
+        return cycle is not None and cycle.progress.in_pre_bind
+
+    def _cancel(self, uid: str) -> None:
+        """Have the binding of a pod in PreBind fail. What it has asked for and not been told yet comes first."""
+        if self._in_pre_bind(uid):
+            self.binding_cycles[uid].progress.cancelled = error("context canceled")
+            self._cancelled.append(uid)
 
     def tick(self, now: float) -> None:
         """Reject the pods at Permit whose timeout has passed."""
@@ -592,11 +609,17 @@ class SchedulingDriver:
 
     @property
     def any_decided(self) -> bool:
-        """Whether a pod at Permit has been allowed or rejected, so its binding can continue."""
+        """Whether a pod at Permit has been allowed or rejected, or one in PreBind is to fail: its binding continues."""
+        if self._cancelled:
+            return True
         return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
 
     def resume_decided(self, now: float) -> None:
-        """Continue the bindings decided at Permit; one of them may decide others."""
+        """Continue the bindings decided at Permit; one of them may decide others. End those that were cancelled."""
+        while self._cancelled:
+            cancelled = self.plan_waits.get(self._cancelled.popleft())
+            if cancelled is not None:  # else it waits for a call or for writes, and sees then that it is to end
+                self.resume(cancelled, now)
         while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
             for cycle in decided:
                 self.resume(cycle, now)
@@ -627,7 +650,8 @@ class SchedulingDriver:
         """Continue a binding if its wait is over, successfully or not; returns whether it continued."""
         waits, answer = cycle.waits, None
         if isinstance(waits, PlanWait):
-            status = self._ready(waits, now)
+            cancelled = cycle.progress.cancelled
+            status = self._ready(waits, now) if cancelled is None else waits.plan.cancelled or cancelled
             if status is None:
                 return False
             answer = None if status.code == Code.SUCCESS else status

@@ -26,6 +26,7 @@ class FailedAttempt:
     nominated_node: str | None  # None leaves the nomination as it is, "" clears it
     writes: tuple[Write, ...] = ()  # of PostFilter: nominations cleared, victims evicted
     victims: tuple[Pod, ...] = ()  # evicted now; pods already terminating are not evicted again
+    in_memory: frozenset[str] = frozenset()  # uids of victims that are not deleted: their binding cycles fail
     evicts: bool = False  # whether the victims' deletion will wake the pod
 
 

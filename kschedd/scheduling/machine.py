@@ -346,10 +346,15 @@ class SchedulingMachine:
         if failed.status.code == Code.ERROR:
             return failed_by_error(entry, failed.message)
         evicts = False
+        spared: frozenset[str] = frozenset()
         if post is not None:
+            in_memory = self.handle.rules.victims_preempted_in_memory
+            end = self.waiting.preempt if in_memory else self.waiting.reject
             for victim in post.rejected:
-                self.waiting.reject(victim.uid, post.status.plugin or PREEMPTION, "preempted")
-            evicts = bool(post.victims and (post.writes or post.rejected))
+                end(victim.uid, post.status.plugin or PREEMPTION, "preempted")
+            evicts = bool(post.victims and (post.writes or post.rejected or post.cancelled))
+            if in_memory:
+                spared = frozenset(victim.uid for victim in (*post.rejected, *post.cancelled))
         return FailedAttempt(
             entry,
             "Unschedulable",
@@ -359,6 +364,7 @@ class SchedulingMachine:
             failed.nominated_node,
             () if post is None else stamped(post.writes, stamp(now)),
             () if post is None else _deleted(post),
+            spared,
             evicts,
         )
 
@@ -402,7 +408,7 @@ class SchedulingMachine:
             work = has_pre_bind_work(profile, state, pod, node_name)
             if isinstance(work, Status):
                 return work
-            progress.nominated = True
+            progress.nominated, progress.has_work = True, work
             if work or assumed.waiting is not None:
                 yield ExecutePlan(pod.uid, nomination(pod, node_name))  # where it is refused, the binding goes on
         if assumed.waiting is not None:
@@ -413,12 +419,18 @@ class SchedulingMachine:
         yield ReleaseInFlight()
         times = profile.times
         began = times.start()
+        progress.in_pre_bind = progress.has_work
         for plugin in profile.at(PRE_BIND)[progress.pre_binds :]:
-            said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
+            said = progress.cancelled
+            if said is None:
+                said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
                 times.ended("PreBind", began, said.code.label)
                 return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
             progress.pre_binds += 1
+        if progress.cancelled is not None:
+            return progress.cancelled
+        progress.in_pre_bind = False
         began = times.ended("PreBind", began)
         for extender in self.extenders:
             if not extender.binds or not extender.is_interested(pod):

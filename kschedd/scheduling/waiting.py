@@ -4,14 +4,14 @@ A pod proceeds once every plugin that returned Wait has allowed it; a rejection 
 fails it.
 Pure: the caller checks timeouts against its clock (`deadline`, `expire`) and reads answers with `verdict`.
 
-Source: Kubernetes v1.34, scheduler/framework/runtime/waiting_pods_map.go.
+Source: Kubernetes v1.34, scheduler/framework/runtime/waiting_pods_map.go; v1.36 (preempt).
 Units: seconds of the caller's clock.
 """
 
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.framework.status import Status, unschedulable
+from kschedd.framework.status import Status, error, unschedulable
 
 MOST_WAIT_S = 15 * 60.0
 
@@ -42,6 +42,11 @@ class WaitingPod:
     def reject(self, plugin: str, reason: str) -> None:
         if not self.decided:
             self.rejection = unschedulable(reason).by(plugin)
+
+    def preempt(self, plugin: str, reason: str) -> None:
+        """As `reject`, but the pod backs off instead of waiting for something to change."""
+        if not self.decided:
+            self.rejection = error(f"waiting on permit for pod: {reason}").by(plugin)
 
     def expire(self, now: float) -> None:
         """Reject the pod if a plugin's timeout has passed."""
@@ -82,6 +87,13 @@ class WaitingPods:
         if waiting is None:
             return False
         waiting.allow(plugin)
+        return True
+
+    def preempt(self, uid: str, plugin: str, reason: str) -> bool:
+        waiting = self.pods.get(uid)
+        if waiting is None:
+            return False
+        waiting.preempt(plugin, reason)
         return True
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
