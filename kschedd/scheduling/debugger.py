@@ -9,6 +9,9 @@ The driver asks `lets_begin` before each attempt; an attempt that may have to st
 at each stop point and, if that is to stop, yields the point to its caller, who goes on with it when `stop` is None
 again. Nothing else stops: events, bindings and questions are served as ever.
 
+The cycle of a PodGroup is one step: while it runs, pods are on nodes on trial, which nobody may see. It is stopped
+before (`enters_group`), by `next` or by a breakpoint that matches one of its pods, and after.
+
 One client holds the debugger at a time; others may look. When its connection ends, scheduling goes on and its
 breakpoints are disabled, unless it said `keep`.
 
@@ -131,6 +134,7 @@ class Debugger:
     _attempts_left: int = 0
     _why: str = ""  # why the run ends
     _last: tuple[int, str] = (0, "")  # the cycle and extension point of the last stop point
+    _entered: tuple[int, str] = (0, "")  # the number of attempts and the PodGroup of the last stop before its cycle
     _made: int = 0  # breakpoints
 
     # -- who decides ------------------------------------------------------------------------------------------
@@ -250,6 +254,30 @@ class Debugger:
         if self.stop is None and self._run is Run.ATTEMPTS and self._attempts_left <= 0:
             self._halt(SchedulingStop(self._why, now_s))
         return self.stop is None
+
+    def enters_group(self, group: str, pods: Mapping[Pod, int], now_s: float) -> bool:
+        """Whether the cycle of these pods of one PodGroup may begin; stops before it, once. The values: attempts."""
+        entering = (self.cycle, group)
+        if self._entered == entering:
+            return True
+        why, number = self._why if self._run in (Run.POINT, Run.PLUGIN) else "", None
+        for pod, attempt in pods.items():
+            at = StopPoint(self.cycle + 1, pod, attempt, "", "")
+            for each in list(self.breakpoints.values()):
+                if number is None and each.reached(at, now_s):
+                    why, number = f"breakpoint {each.number}", each.number
+                    if each.once:
+                        del self.breakpoints[each.number]
+        if not why:
+            return True
+        self._entered = entering
+        self._halt(SchedulingStop(why, now_s, None, number))
+        return False
+
+    def left_group(self, now_s: float) -> None:
+        """The cycle of a PodGroup has ended: whoever runs up to the next plugin stops behind it."""
+        if self._run in (Run.POINT, Run.PLUGIN):
+            self._halt(SchedulingStop(self._why, now_s))
 
     def began(self, pod: Pod) -> bool:
         """An attempt begins; returns whether it has to ask at each stop point."""

@@ -253,10 +253,21 @@ class SchedulingDriver:
 
     def next_popped(self, now: float = 0.0) -> QueuedPod | None:
         """The popped pod to attempt next; None if there is none, or no attempt is allowed."""
-        if self.debugger.engaged and not self.debugger.lets_begin(now):
+        if self.debugger.engaged and not self._lets_begin(now):
             return None
         self.machine.handle.now_s = now
         return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
+
+    def _lets_begin(self, now: float) -> bool:
+        """Whether the debugger lets the next attempt, or the next cycle of a PodGroup, begin."""
+        head = self.head
+        if not self.debugger.lets_begin(now):
+            return False
+        if head is None or self.attempts_allowed == 0 or not self.in_group(head):
+            return True
+        group = head.pod.pod_group
+        pods = {entry.pod: entry.attempts for entry in self._popped if entry.pod.pod_group == group}
+        return self.debugger.enters_group(group, pods, now)
 
     @property
     def popped_entries(self) -> tuple[QueuedPod, ...]:
@@ -314,6 +325,8 @@ class SchedulingDriver:
         if not entries:
             return
         self.attempting, self.stepper, self._result = True, None, None
+        if self.debugger.engaged:
+            self.debugger.began(entry.pod)
         fault = profile_fault(entries)
         tried = TriedGroup(error(fault), ())
         if not fault:
@@ -353,6 +366,7 @@ class SchedulingDriver:
         condition = None if group is None else group_condition(group, tried.status, stamp(now))
         if condition is not None:
             self._effects.writes.append(condition)
+        self.debugger.left_group(now)
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         """The result of an attempt that an exception aborted: an error for this pod, whichever code raised it."""
