@@ -12,6 +12,7 @@ from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, requir
 from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match, label_value, qualified_name
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_device_features import (
+    most_devices,
     validate_device_features,
     validate_extended_resource_name,
     validate_requested_capacity,
@@ -26,7 +27,6 @@ Faults = list[FieldError]
 _MOST_REQUESTS: Final = 32
 _MOST_SELECTORS: Final = 32
 _MOST_ALTERNATIVES: Final = 8
-_MOST_DEVICES: Final = 128
 _LONGEST_DOMAIN: Final = 63
 _LONGEST_ID: Final = 32
 _LONGEST_VALUE: Final = 64
@@ -261,8 +261,8 @@ def validate_slice(item: Raw, faults: Faults) -> None:
         faults.append(invalid("spec.pool.generation", pool["generation"], why))
     _validate_place(spec, faults)
     devices = spec.get("devices") or ()
-    if len(devices) > _MOST_DEVICES:
-        faults.append(too_many("spec.devices", len(devices), _MOST_DEVICES))
+    if len(devices) > (most := most_devices(devices)):
+        faults.append(too_many("spec.devices", len(devices), most))
     names: set[str] = set()
     for index, device in enumerate(devices):
         here = f"spec.devices[{index}]"
