@@ -17,7 +17,7 @@ Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -111,6 +111,9 @@ class DynamicResources:
     _handle: Handle
     _enabled: bool
     _rules: DeviceRules
+    _extended: bool  # extended resources may be devices
+    _owner_word: str  # what a pod is called in the reason for a claim of another one
+    _after_timeout: Callable[[str], Status]
     _most_steps: int
     _binding_timeout_s: float
     _manager: DRAManager
@@ -124,6 +127,9 @@ class DynamicResources:
             handle,
             gates.get("DynamicResourceAllocation", True),
             device_rules(handle.rules, gates),
+            handle.rules.extended_resources,
+            "Pod" if handle.rules.claim_owner_capitalised else "pod",
+            error if handle.rules.filter_timeout_is_error else unresolvable,
             max(1, int(given.filter_timeout_s * STEPS_PER_SECOND)) if limited else 0,
             _BINDING_TIMEOUT_S if given.binding_timeout_s is None else given.binding_timeout_s,
             handle.shared(DRAManager),
@@ -137,7 +143,7 @@ class DynamicResources:
             return True
         if signature.spec.raw.get("resourceClaims"):
             return False
-        return not self._handle.rules.extended_resources or not any(map(may_be_devices, signature.spec.requests))
+        return not self._extended or not any(map(may_be_devices, signature.spec.requests))
 
     # -- before a node is looked at ---------------------------------------------------------------------------
 
@@ -157,7 +163,7 @@ class DynamicResources:
         if not self._enabled:
             return SKIP
         extended = None
-        if self._handle.rules.extended_resources:
+        if self._extended:
             extended = extended_resource_claim(pod, self._manager.resolver, cluster.of_kind("ResourceClaim"))
         if extended is None and not pod.pod_spec.raw.get("resourceClaims"):
             return SKIP
@@ -203,8 +209,7 @@ class DynamicResources:
         return None
 
     def _user_claims(self, pod: Pod, cluster: SchedulerCache) -> list[Object]:
-        owner = "Pod" if self._handle.rules.claim_owner_capitalised else "pod"
-        return pod_claims(pod, cluster.of_kind("ResourceClaim"), owner_word=owner)
+        return pod_claims(pod, cluster.of_kind("ResourceClaim"), owner_word=self._owner_word)
 
     def _cannot_allocate(self, claim: Claim, cluster: SchedulerCache, *, of_user: bool) -> Status | None:
         """Why this claim cannot be allocated on any node; None if nodes have to be searched."""
@@ -290,9 +295,10 @@ class DynamicResources:
                     solution = attempt.allocator.allocate(node.node, claims)
             except AllocationError as fault:
                 return error(str(fault))
+            except AllocationTimeout as fault:
+                return self._after_timeout(str(fault))
             except NodeFailure as fault:
-                timed_out = isinstance(fault, AllocationTimeout) and self._handle.rules.filter_timeout_is_error
-                return (error if timed_out else unresolvable)(str(fault))
+                return unresolvable(str(fault))
             if solution is None:
                 return unresolvable(remedies_of.CANNOT_ALLOCATE)
             found = AllocationOnNode(claims, solution, extended)

@@ -1,5 +1,6 @@
 """Versions of Kubernetes: what each has, and that a rule can be turned on by itself."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -131,6 +132,26 @@ def test_no_code_asks_for_a_version_but_the_tables() -> None:
     folder = Path(kschedd.__file__).parent
     found = [path.name for path in folder.rglob("*.py") if asking.search(path.read_text(encoding="utf-8"))]
     assert found in ([], ["kube_versions.py"])
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(kschedd.__file__).parent / "plugins").glob("*.py")), ids=lambda path: path.stem
+)
+def test_a_plugin_names_the_rules_it_goes_by_and_chooses_by_them_once(path: Path) -> None:
+    """In its docstring, so that they are seen at a glance; not in the middle of an attempt."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    named = ast.get_docstring(module) or ""
+    for function in ast.walk(module):
+        if isinstance(function, ast.FunctionDef):
+            asked = {each.attr for each in ast.walk(function) if isinstance(each, ast.Attribute) and _of_rules(each)}
+            assert {rule for rule in asked if rule not in named} == set()
+            assert not asked or function.name == "from_args" or any(each.arg == "rules" for each in function.args.args)
+
+
+def _of_rules(read: ast.Attribute) -> bool:
+    """Whether this reads one of `handle.rules`, or of `rules`."""
+    of = read.value
+    return read.attr in RULES and (of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", "")) == "rules"
 
 
 def test_the_page_about_upgrades_has_every_rule() -> None:
