@@ -37,6 +37,7 @@ Bools = npt.NDArray[np.bool_]
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
+_FEWEST_IN_A_SLICE = 256  # rows
 _MOST_LABELS, _MOST_RESOURCES = 256, 128  # columns, if no other bounds are given
 _NOTHING: Mapping[int, int] = {}
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # always needed sooner or later, so these columns exist from the start
@@ -196,10 +197,16 @@ class NodeTable:
             self._ascends = bool((np.diff(self._order) > 0).all())
         return self._order
 
-    @property
-    def order_ascends(self) -> bool:
-        """Whether nodes are visited in the order of their rows, as where they were added zone by zone in turn."""
-        return self._order is not None and self._ascends
+    def places(self, rows: Rows) -> Rows | slice:
+        """The rows to read columns at: as a slice where they follow one another, several times faster in large
+        clusters, where thousands are looked up for a pod. What is read by it must be copied before it is changed."""
+        count, order = len(rows), self._order
+        # A part of the order, and not any rows, which may be in any order: an extender answers as it likes.
+        if count >= _FEWEST_IN_A_SLICE and order is not None and rows.base is order and self._ascends:
+            first = rows.item(0)
+            if rows.item(-1) - first == count - 1:
+                return slice(first, first + count)
+        return rows
 
     def label(self, key: str) -> LabelColumn:
         """The column of a label key, created on first use and kept up to date from then on."""

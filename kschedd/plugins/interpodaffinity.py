@@ -203,17 +203,18 @@ class InterPodAffinity:
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
+        at = table.places(rows)
         # Upstream checks in the order near, away, minded: written in reverse, so that the first failing check wins.
         for tally in filtering.minded.values():
             if tally.total:
-                codes[tally.counts[table.label(tally.key).ids[rows]] > 0] = MINDED
+                codes[tally.counts[table.label(tally.key).ids[at]] > 0] = MINDED
         for tally in filtering.away:
             if tally.total:
-                codes[tally.counts[table.label(tally.key).ids[rows]] > 0] = TOO_NEAR
+                codes[tally.counts[table.label(tally.key).ids[at]] > 0] = TOO_NEAR
         # With no matching pod in any domain, a pod that matches its own terms needs only the topology keys.
         first = filtering.speaks_of_itself and not any(tally.total for tally in filtering.candidates)
         for tally in filtering.candidates:
-            ids = table.label(tally.key).ids[rows]
+            ids = table.label(tally.key).ids[at]
             codes[ids < 0 if first else tally.counts[ids] <= 0] = NOT_NEAR
         return codes
 
@@ -251,8 +252,9 @@ class InterPodAffinity:
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         found: list[tuple[str, Ints, int]] = state.data[_SCORE]
         scores = np.zeros(len(rows), dtype=np.int64)
+        at = table.places(rows)
         for key, of_key in _by_key(found).items():
-            ids = table.label(key).ids[rows]
+            ids = table.label(key).ids[at]
             if len(of_key[0][0]) <= len(rows):
                 worth = of_key[0][0] * of_key[0][1]
                 for counts, weight in of_key[1:]:

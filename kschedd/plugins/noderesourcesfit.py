@@ -111,7 +111,8 @@ class NodeResourcesFit:
     # -- filter -----------------------------------------------------------------------------------------------
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        full = table.pod_count[rows] >= table.allowed_pods[rows]
+        at = table.places(rows)
+        full = table.pod_count[at] >= table.allowed_pods[at]
         codes = full * _TOO_MANY_PODS
         bit = 1 << _FIRST_RESOURCE
         wanted = self._wanted(pod, table)
@@ -119,8 +120,8 @@ class NodeResourcesFit:
             return self._filter_many(codes, wanted, table, rows)
         by_devices = self._by_devices()
         for number, amount, name in wanted:
-            allocatable = table.allocatable[number][rows]
-            lacks = amount > allocatable - table.requested[number][rows]
+            allocatable = table.allocatable[number][at]
+            lacks = amount > allocatable - table.requested[number][at]
             if name in by_devices:
                 lacks &= allocatable > 0
             if np.count_nonzero(lacks):

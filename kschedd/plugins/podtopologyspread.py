@@ -244,8 +244,9 @@ class PodTopologySpread:
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: _Filtering = state.data[_FILTER]
         codes: Ints | None = None
+        at = table.places(rows)
         for tally in filtering.tallies:
-            more = tally.codes(table.label(tally.ready.constraint.topology_key).ids[rows])
+            more = tally.codes(table.label(tally.ready.constraint.topology_key).ids[at])
             codes = more if codes is None else np.where(codes == 0, more, codes)
         assert codes is not None, "a pod without hard constraints is expected to skip the filter"
         return codes
@@ -260,7 +261,8 @@ class PodTopologySpread:
         if not readies:
             return SKIP
         table = cluster.table
-        numbers = [table.label(ready.constraint.topology_key).ids[rows] for ready in readies]
+        at = table.places(rows)
+        numbers = [table.label(ready.constraint.topology_key).ids[at] for ready in readies]
         lacking: Bools | None = None  # rows that lack one of the keys
         for ids in numbers:
             if ids.min() < 0:
@@ -270,11 +272,12 @@ class PodTopologySpread:
         scored = len(rows) if ignored is None else len(rows) - int(np.count_nonzero(ignored))
         total: Floats | None = None
         points: Floats
+        raw: Ints | None = None
         for ready, ids in zip(readies, numbers, strict=True):
             constraint = ready.constraint
             if constraint.topology_key == HOSTNAME_LABEL:
                 weight = math.log(scored + 2)
-                points = self._constraints.rows_counted(ready)[rows] * weight + float(constraint.max_skew - 1)
+                points = self._constraints.rows_counted(ready)[at] * weight + float(constraint.max_skew - 1)
                 if lacking is not None:
                     points[ids < 0] = 0.0
             else:
@@ -286,10 +289,14 @@ class PodTopologySpread:
                 weight = math.log(int(np.count_nonzero(seen)) + 2)
                 by_domain = counts * weight + float(constraint.max_skew - 1)
                 by_domain[-1] = 0.0
+                if len(readies) == 1 and len(by_domain) < len(ids):
+                    raw = _rounded(by_domain)[ids]  # of a few domains, instead of as many rows
+                    break
                 points = by_domain[ids]
             total = points if total is None else total + points
-        assert total is not None, "a pod without soft constraints is expected to skip the score"
-        raw = _rounded(total)
+        if raw is None:
+            assert total is not None, "a pod without soft constraints is expected to skip the score"
+            raw = _rounded(total)
         if ignored is not None:
             raw[ignored] = 0
         state.data[_SCORE] = _Scoring(rows, raw, ignored)

@@ -101,7 +101,7 @@ class TaintToleration:
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         judged = self._judge(pod.signature)
-        return None if judged.passes_all else judged.verdicts[table.taints[rows]]
+        return None if judged.passes_all else judged.verdicts[table.taints[table.places(rows)]]
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
         return unresolvable(self._reason(self._taints[code - 1]))

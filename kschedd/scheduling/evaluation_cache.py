@@ -44,7 +44,6 @@ from kschedd.scheduling.verdicts import PASSED, Places
 _MEMORY = 192 << 20  # bytes of columns of all entries together
 _BYTES_A_ROW = 64
 _MOST_AT_ONCE = 512  # further rows evaluated beside the requested ones
-_FEWEST_IN_A_SLICE = 256  # rows
 _FEWEST = 8  # entries kept, however large the cluster
 _MOST_SEEN = 4096
 UNKNOWN = -1  # instead of a filter index: no valid verdict
@@ -181,7 +180,7 @@ class EvaluationCache:
 
     def judge(self, found: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows) -> tuple[Places, Ints]:
         """As `NodeLocalPlugins.judge` of both kinds together, but cached rows are looked up."""
-        at = self._places(rows)
+        at = self.cluster.table.places(rows)
         failed = found.failed[at]
         use = self.use
         if count_nonzero(failed == PASSED) == len(rows):
@@ -197,17 +196,6 @@ class EvaluationCache:
             self._judge_fresh(found, state, pod, fresh)
             failed = found.failed[at]
         return failed.copy(), found.codes[at].copy()
-
-    def _places(self, rows: Rows) -> Rows | slice:
-        """The rows to index columns with: as a slice where they follow one another, several times faster in large
-        clusters, where thousands are looked up for a pod. What is read by it must be copied before it is changed."""
-        count, table = len(rows), self.cluster.table
-        # A part of the order, and not any rows, which may be in any order: an extender answers as it likes.
-        if count >= _FEWEST_IN_A_SLICE and rows.base is table.order and table.order_ascends:
-            first = rows.item(0)
-            if rows.item(-1) - first == count - 1:
-                return slice(first, first + count)
-        return rows
 
     def _judge_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> None:
         table, already_filtered_by = self.cluster.table, state.already_filtered_by
@@ -234,7 +222,7 @@ class EvaluationCache:
         """
         if found.skip_score is None or found.skip_score != state.skip_score:
             found.forget_scores(frozenset(state.skip_score))
-        at = self._places(rows)
+        at = self.cluster.table.places(rows)
         scored = found.scored[at]
         if count_nonzero(scored) != len(rows):
             fresh = self._with_others(rows[~scored], found.unscored)

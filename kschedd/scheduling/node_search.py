@@ -165,7 +165,7 @@ class NodeSearch:
             return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
         size = total if failed_search is not None else self.expected(wanted)
         rows = order[start : start + min(size, total)]
-        if len(rows) >= wanted > 1 and count_nonzero(cached.failed[rows] == PASSED) == len(rows):
+        if len(rows) >= wanted > 1 and count_nonzero(cached.failed[table.places(rows)] == PASSED) == len(rows):
             # Most pods of which there are many end here, too: there is room wherever they are looked for.
             self.visited(wanted, wanted)
             found = rows[:wanted]

@@ -154,3 +154,28 @@ def asking(name: str, resource: str) -> Pod:
     raw["metadata"]["uid"] = name
     raw["spec"]["containers"][0]["resources"] = {"requests": {resource: "1"}, "limits": {resource: "1"}}
     return Pod.from_raw(raw)
+
+
+def test_rows_that_follow_one_another_in_the_order_are_read_as_a_slice() -> None:
+    table = NodeTable()
+    for number in range(600):
+        table.put_node(made(f"n{number}"))
+    order = table.order
+    assert table.places(order[20:420]) == slice(20, 420)
+    few, picked, turned = order[20:40], order[20:420].copy(), order[420:20:-1]
+    assert table.places(few) is few
+    assert table.places(picked) is picked
+    assert table.places(turned) is turned
+
+
+def test_rows_around_one_that_is_gone_are_read_one_by_one() -> None:
+    table = NodeTable()
+    for number in range(600):
+        table.put_node(made(f"n{number}"))
+    before = table.order[:400]
+    table.remove_node("n300")
+    assert table.places(before) is before  # of an order that holds no more
+    over, after = table.order[:400], table.order[300:590]
+    assert table.places(over) is over
+    assert table.places(after) == slice(301, 591)
+    assert list(table.names[301:591]) == [table.names[row] for row in after.tolist()]
