@@ -87,7 +87,7 @@ class AtThisPoint:
 QueueOperation = EventsObserved | AttemptFailed | AssumedPodForgotten | Activate | Reconfigured | AtThisPoint
 
 
-@attrs.define(eq=False, slots=False)  # a recording takes it over: see `kschedd.recording.taking_over`
+@attrs.define(eq=False, slots=False)  # a recording takes it over: see `kschedd.recording.queue.take_over`
 class QueueOperations:
     """See the module. `queue` may be read by code that runs in its owner's task."""
 
