@@ -1,7 +1,7 @@
 """The daemon's wiring: its actors, the channels between them, their start-up and shutdown.
 
-`cluster_actors` wires the actors, top to bottom: a whole cluster in this process, without a socket, which
-`kschedd.serving` adds.
+`cluster_actors` is a whole cluster in this process, without a socket, which `kschedd.serving` adds; `_wire` opens the
+channels and starts the actors, top to bottom.
 
 Start-up: the store first, since all other actors watch it. Shutdown: the store closes the watches; the scheduling actor
 finishes the placements it has decided and closes its channels; each other actor ends when its senders have closed; when
@@ -9,14 +9,13 @@ the last writer has ended, the store ends, then the journal. An exception in an 
 actors, is logged with its traceback, and leaves the journal as of the last acknowledged write.
 """
 
-import math
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
-from pathlib import Path
 from typing import Any
 
+import attrs
 import structlog
 import trio
 
@@ -31,8 +30,8 @@ from kschedd.actors.decisions import Message as DecisionsMessage
 from kschedd.actors.events import EventRecord, EventsActor
 from kschedd.actors.events import Message as EventsMessage
 from kschedd.actors.extenders import ExtenderClients
-from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
-from kschedd.actors.journal import COMPACT_AFTER, Commit, JournalActor, Outcome
+from kschedd.actors.filter_workers import FilterWorkers
+from kschedd.actors.journal import Commit, JournalActor, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.permit import Expired
 from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
@@ -51,7 +50,6 @@ from kschedd.framework.guard import PLUGIN_LIMIT_S
 from kschedd.framework.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
 from kschedd.limits import DaemonLimits
-from kschedd.object_faults import ObjectRef
 from kschedd.recording.driver import RecordedDriver
 from kschedd.recording.plugins import RecordedRegistry
 from kschedd.recording.recorder import RunRecorder
@@ -59,12 +57,9 @@ from kschedd.recording.wiring import RecordOptions, as_driver, header_of
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.metrics import SchedulingMetrics
-from kschedd.scheduling.scheduler import Choose
-from kschedd.startup.state import open_store
-from kschedd.store.admission import Admission
-from kschedd.store.disk import REAL_DISK, Disk
-from kschedd.store.service_addresses import SERVICE_RANGE
-from kschedd.store.store import MAX_OBJECT_BYTES, Store
+from kschedd.startup.state import StateOptions, open_store
+from kschedd.store.journal import Journal
+from kschedd.store.store import Store
 from kschedd.telemetry.exporter import TelemetryExporter
 
 log = structlog.get_logger("kschedd")
@@ -74,81 +69,104 @@ WAITING_BINDINGS = 1000  # limit on binding cycles that wait for other objects a
 PLUGIN_CALLS = 64  # limit on binding cycles whose out-of-tree plugins run at the same time, a thread each
 
 
+@attrs.frozen(kw_only=True)
+class _Parts:
+    """What the actors own and share, before any of them runs. `kept`: the journal, where there is one."""
+
+    config: Config
+    clock: Clock
+    seed: int
+    store: Store
+    kept: Journal | None
+    state: StateOptions
+    driver: SchedulingDriver
+    registry: RecordedRegistry
+    recording: RunRecording
+    controllers: Sequence[Controller]
+    plugin_limit_s: float
+    verbosity: int
+    limits: DaemonLimits
+    telemetry: TelemetryExporter | None
+    started_s: float
+
+    def mark_time(self) -> None:
+        if not self.clock.follows_machine:
+            self.state.mark_time(self.clock.now())
+
+
 @asynccontextmanager
 async def cluster_actors(
     config: Config | None = None,
     *,
     controllers: Sequence[Controller] = (),
-    journal: Path | None = None,
+    state: StateOptions | None = None,
     registry: Registry | None = None,
     seed: int = 0,
-    choose: Choose | None = None,
     clock: Clock | None = None,
     plugin_limit_s: float = PLUGIN_LIMIT_S,
-    drop_damaged: bool = False,
-    admission: Admission | None = None,
     store: Store | None = None,
     driver: SchedulingDriver | None = None,
-    leave_out: Collection[ObjectRef] = (),
-    max_object_bytes: int = MAX_OBJECT_BYTES,
-    service_range: str = SERVICE_RANGE,
-    begin: Callable[[Store], None] | None = None,
-    mark_time: Callable[[float], None] = lambda now_s: None,
     verbosity: int = 0,
-    disk: Disk = REAL_DISK,
     record: RecordOptions | None = None,
-    compact_after: int = COMPACT_AFTER,
     limits: DaemonLimits | None = None,
     telemetry: TelemetryExporter | None = None,
 ) -> AsyncIterator[LiveCluster]:
-    """Run a cluster while the context is open. With a journal (a file) it starts from the journal's state.
+    """Run a cluster while the context is open. With a journal it starts from the journal's state.
 
-    `mark_time` is told of the clock's time, where it is not the machine's, when it was moved and before each write.
-    `store` and `driver`, if given, are used instead of ones built from the other parameters. `begin` fills a new store,
-    if the journal has no cluster yet. `verbosity` is kube-scheduler's: from MOVES_LOGGED and SCORES_LOGGED on these are
-    logged. Raises JournalError (for a damaged journal only unless `drop_damaged`), PluginLoadError, RecordingError.
+    `store` and `driver`, if given, are used instead of ones built from the other parameters. `verbosity` is
+    kube-scheduler's: from MOVES_LOGGED and SCORES_LOGGED on these are logged. Raises JournalError (for a damaged
+    journal only unless `state.drop_damaged`), PluginLoadError, RecordingError.
     """
-    limits = limits or DaemonLimits()
-    config = config or default_config()
-    clock = clock or Clock.started()
-    plain = registry or Registry()
-    processes = WorkerProcesses(start_limit_s=plain.start_limit_s)
+    config, limits = config or default_config(), limits or DaemonLimits()
+    clock, state = clock or Clock.started(), state or StateOptions()
+    started_s = clock.now()
+    registry = registry or Registry()
+    processes = WorkerProcesses(start_limit_s=registry.start_limit_s)
+    guarded = _guarded(registry, plugin_limit_s, processes)
     record = record or RecordOptions()
     recorder = None if record.file is None else RunRecorder(record.file)
-    registry = guarded = RecordedRegistry(
-        plain.added,
-        limit_s=plugin_limit_s,
-        start_limit_s=plain.start_limit_s,
-        sources=plain.sources,
-        on_fault=_log_plugin_fault,
-        run_async=run_async,
-        processes=processes,
-    )
-    metrics = SchedulingMetrics(time.perf_counter, seed)
-    started_s = clock.now()
-    recording = RunRecording(record, recorder)
-    if recorder is not None:
-        guarded.recorder = recorder
-        with as_driver():
-            machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose, metrics=metrics)
-        driver = RecordedDriver(machine, recorder)
-        recorder.begin(header_of(record, config, registry, seed, started_s))
-    driver = driver or SchedulingDriver(
-        SchedulingMachine(config, registry=registry, seed=seed, choose=choose, metrics=metrics)
-    )
+    driver = driver or _driver(config, guarded, seed, record, recorder, started_s)
     kept = None
     if store is None:
-        kept, store = open_store(journal, clock, seed, drop_damaged, admission, leave_out, begin, config.rules, disk)
-        store.max_object_bytes = max_object_bytes
-        store.service_range = service_range
+        kept, store = open_store(state, clock, seed, config.rules)
+    _bound(store, driver, limits)
+    parts = _Parts(
+        config=config,
+        clock=clock,
+        seed=seed,
+        store=store,
+        kept=kept,
+        state=state,
+        driver=driver,
+        registry=guarded,
+        recording=RunRecording(record, recorder),
+        controllers=controllers,
+        plugin_limit_s=plugin_limit_s,
+        verbosity=verbosity,
+        limits=limits,
+        telemetry=telemetry,
+        started_s=started_s,
+    )
+    failure: BaseException | None = None
+    with closing(processes), closing(parts.recording):
+        async with trio.open_nursery() as actors:
+            live = _wire(parts, actors)
+            try:
+                yield live
+            except BaseException as raised:
+                if isinstance(raised, trio.Cancelled | GeneratorExit):
+                    raise
+                failure = raised  # raised again outside, so that the nursery does not wrap it in a group
+            await live.end()
+    parts.mark_time()
+    if failure is not None:
+        raise failure
 
-    if limits.changed:
-        store.keep_history(limits["watch-history"])
-        store.keep_admitted(limits["admitted-pods"])
-    driver.debugger.most_breakpoints = limits["breakpoints"]
-    table = driver.machine.cluster.table
-    table.most_labels, table.most_resources = limits["label-columns"], limits["resource-columns"]
 
+def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
+    """Open the channels, and start the actors that talk over them."""
+    store, kept, driver, clock = parts.store, parts.kept, parts.driver, parts.clock
+    recording, limits = parts.recording, parts.limits
     # To the journal: one batch waits while one is written; beyond that the disk slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
     # From the journal to the store, which always receives without delay.
@@ -170,32 +188,15 @@ async def cluster_actors(
     to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
     # To the binding actor: a few slices of placements; when the store is slower than that, scheduling waits.
     to_binding, binding_in = trio.open_memory_channel[BindingBatch](8)
-    # To the filter workers: each takes one shard; unbuffered, so no shard waits in the channel.
-    to_workers, workers_in = trio.open_memory_channel[Job](0)
     # To the event and decision records, which only append.
     to_events, events_in = trio.open_memory_channel[EventsMessage](16)
     to_decisions, decisions_in = trio.open_memory_channel[DecisionsMessage](16)
 
     stops, courtesy = Bulletin(), Courtesy()
-
-    def mark() -> None:
-        if not clock.follows_machine:
-            mark_time(clock.now())
-
     # Taken only where out-of-tree plugins are called.
     lock = SchedulerLock()
 
-    # No limit on threads: each worker awaits its thread, so the number of workers bounds them; a hung thread must not
-    # use up a slot.
-    threads, at_once = trio.CapacityLimiter(math.inf), trio.CapacityLimiter(config.parallelism)
-    actors: trio.Nursery
-
-    def start_worker() -> None:
-        worker = FilterWorker(workers_in.clone(), plugin_limit_s, threads, lock, at_once)
-        actors.start_soon(worker.run, name=f"filter worker {workers.started}")
-
-    workers = FilterWorkers(to_workers, at_once, start_worker)
-
+    workers = FilterWorkers(parts.config.parallelism, parts.plugin_limit_s, lock, actors)
     store_client = StoreClient.of(to_store)
     on_write = recording.own  # of the cluster's own controllers, and the scheduler
     store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
@@ -215,9 +216,9 @@ async def cluster_actors(
         clock,
         PluginThreads(trio.CapacityLimiter(PLUGIN_CALLS), lock),
         stops,
-        log_scores=verbosity >= SCORES_LOGGED,
+        log_scores=parts.verbosity >= SCORES_LOGGED,
         must_wait=lambda: recording.behind,
-        telemetry=telemetry,
+        telemetry=parts.telemetry,
         courtesy=courtesy,
     )
     queue_actor = QueueActor(
@@ -227,7 +228,7 @@ async def cluster_actors(
         bell,
         clock,
         lock,
-        log_moves=verbosity >= MOVES_LOGGED,
+        log_moves=parts.verbosity >= MOVES_LOGGED,
         moves_kept=limits["queue-moves"],
         courtesy=courtesy,
     )
@@ -235,7 +236,9 @@ async def cluster_actors(
     binding_actor = BindingActor(
         binding_in, store_client.clone(on_write), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
     )
-    controller_actors = [ControllerActor(controller, store_client.clone(on_write), clock) for controller in controllers]
+    controller_actors = [
+        ControllerActor(controller, store_client.clone(on_write), clock) for controller in parts.controllers
+    ]
 
     scheduler: ActorRef[SchedulingDriver] = ActorRef("scheduler", to_driver, bell)
     live = LiveCluster(
@@ -245,15 +248,15 @@ async def cluster_actors(
         ActorRef("events", to_events),
         ActorRef("decisions", to_decisions),
         clock,
-        seed,
-        journal,
+        parts.seed,
+        parts.state.journal,
         uuid.uuid4().hex if kept is None else kept.epoch,
-        started_s,
+        parts.started_s,
         TimeControl(
             clock,
             lambda: scheduler.query(lambda owner: owner.working),
             lambda: scheduler.query(lambda owner: owner.debugger.stops),
-            mark,
+            parts.mark_time,
         ),
         stops,
         recording,
@@ -262,34 +265,63 @@ async def cluster_actors(
         binding_actor.metrics,
         courtesy,
     )
-    recording.actors = RecordedActors(live.scheduler, live.queue, store_client, guarded, seed, clock.now)
-    failure: BaseException | None = None
-    with closing(processes), closing(recording):
-        async with trio.open_nursery() as actors:
-            if kept is not None:
-                journal_actor = JournalActor(kept, journal_in, to_kept, compact_after, mark)
-                actors.start_soon(journal_actor.run, name="journal")
-            actors.start_soon(store_actor.run, name="store")
-            actors.start_soon(
-                EventsActor(EventRecord(limits["event-series"], uuid.uuid4().hex), events_in).run, name="events"
-            )
-            actors.start_soon(DecisionsActor(DecisionRecord(limits["decisions"]), decisions_in).run, name="decisions")
-            actors.start_soon(binding_actor.run, name="binding")
-            actors.start_soon(queue_actor.run, name="queue")
-            actors.start_soon(scheduling_actor.run, name="scheduling")
-            for actor in controller_actors:
-                actors.start_soon(actor.run, name=actor.name)
-            try:
-                yield live
-            except BaseException as raised:
-                if isinstance(raised, trio.Cancelled | GeneratorExit):
-                    raise
-                failure = raised  # raised again outside, so that the nursery does not wrap it in a group
-            await live.end()
-    mark()
-    workers_in.close()
-    if failure is not None:
-        raise failure
+    recording.actors = RecordedActors(live.scheduler, live.queue, store_client, parts.registry, parts.seed, clock.now)
+    if kept is not None:
+        journal_actor = JournalActor(kept, journal_in, to_kept, parts.state.compact_after, parts.mark_time)
+        actors.start_soon(journal_actor.run, name="journal")
+    actors.start_soon(store_actor.run, name="store")
+    events, decisions = EventRecord(limits["event-series"], uuid.uuid4().hex), DecisionRecord(limits["decisions"])
+    actors.start_soon(EventsActor(events, events_in).run, name="events")
+    actors.start_soon(DecisionsActor(decisions, decisions_in).run, name="decisions")
+    actors.start_soon(binding_actor.run, name="binding")
+    actors.start_soon(queue_actor.run, name="queue")
+    actors.start_soon(scheduling_actor.run, name="scheduling")
+    for actor in controller_actors:
+        actors.start_soon(actor.run, name=actor.name)
+    return live
+
+
+def _guarded(plain: Registry, limit_s: float, processes: WorkerProcesses) -> RecordedRegistry:
+    """A registry whose plugins can be recorded, and whose faults stay theirs."""
+    return RecordedRegistry(
+        plain.added,
+        limit_s=limit_s,
+        start_limit_s=plain.start_limit_s,
+        sources=plain.sources,
+        on_fault=_log_plugin_fault,
+        run_async=run_async,
+        processes=processes,
+    )
+
+
+def _driver(
+    config: Config,
+    registry: RecordedRegistry,
+    seed: int,
+    record: RecordOptions,
+    recorder: RunRecorder | None,
+    started_s: float,
+) -> SchedulingDriver:
+    """The driver, which notes its calls if there is a recorder. Raises PluginLoadError, RecordingError."""
+    metrics = SchedulingMetrics(time.perf_counter, seed)
+    if recorder is None:
+        return SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, metrics=metrics))
+    registry.recorder = recorder
+    with as_driver():
+        machine = SchedulingMachine(config, registry=registry, seed=seed, metrics=metrics)
+    driver = RecordedDriver(machine, recorder)
+    recorder.begin(header_of(record, config, registry, seed, started_s))
+    return driver
+
+
+def _bound(store: Store, driver: SchedulingDriver, limits: DaemonLimits) -> None:
+    """Set what the pure parts keep to the daemon's bounds."""
+    if limits.changed:
+        store.keep_history(limits["watch-history"])
+        store.keep_admitted(limits["admitted-pods"])
+    driver.debugger.most_breakpoints = limits["breakpoints"]
+    table = driver.machine.cluster.table
+    table.most_labels, table.most_resources = limits["label-columns"], limits["resource-columns"]
 
 
 def _log_plugin_fault(fault: PluginError) -> None:

@@ -9,16 +9,19 @@ import os
 import random
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import AsyncExitStack, closing
 from functools import partial
 from pathlib import Path
 
+import attrs
 import structlog
 import trio
 
+from kschedd.access.audit_log import AuditLog
 from kschedd.access.listening import raise_file_limit
 from kschedd.actors.cluster import LiveCluster
-from kschedd.apiserver.serving import http_face
+from kschedd.apiserver.serving import HttpFace, http_face
 from kschedd.apiserver.version import ServedVersion
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
@@ -29,13 +32,14 @@ from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import freeze_gc, tune_gc
 from kschedd.recording.wiring import RecordOptions
-from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import Limits
 from kschedd.rpc.pushing import push_metrics
 from kschedd.rpc.reloading import Reloading
+from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.sending import Total
 from kschedd.rpc.server import Places, Server
 from kschedd.rpc.session import SessionLimits, Shared
@@ -46,11 +50,12 @@ from kschedd.startup.clock import started_clock
 from kschedd.startup.doors import audit_log, remote_door, tell_of
 from kschedd.startup.log import configure_log
 from kschedd.startup.options import DaemonOptions, admission_of, read_config, read_options, version
-from kschedd.startup.state import load_origin
+from kschedd.startup.state import StateOptions, load_origin, nowhere
 from kschedd.store.admission import Admission
 from kschedd.store.clock_mark import ClockMark
 from kschedd.store.state_dir import lock_state_dir
 from kschedd.systemd import READY, STOPPING, ServiceManager
+from kschedd.telemetry.exporter import TelemetryExporter
 from kschedd.telemetry.otlp import exporting
 
 log = structlog.get_logger("kschedd")
@@ -84,6 +89,25 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
     return 0
 
 
+@attrs.define(eq=False)
+class _Orders:
+    """What the process was told by signals, also before it serves: to `stop`, at once if `clients` is cancelled, or to
+    `reload` its files."""
+
+    stop: trio.Event = attrs.field(factory=trio.Event)
+    reload: trio.Event = attrs.field(factory=trio.Event)
+    clients: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+
+    def told(self, number: signal.Signals, count: int) -> None:
+        log.info("signal", name=number.name)
+        self.stop.set()
+        if count > 1:
+            self.clients.cancel()
+
+    def read_again(self) -> None:
+        self.reload.set()
+
+
 async def _serve(
     options: DaemonOptions,
     config: Config,
@@ -92,27 +116,10 @@ async def _serve(
     state: Path | None,
     task_status: trio.TaskStatus[Path],
 ) -> None:
-    path, limits = (options.socket or default_socket_path()).absolute(), options.limits
-    seed = random.SystemRandom().getrandbits(32) if options.seed is None else options.seed
-    signals: list[signal.Signals] = []
-    daemon: DaemonState | None = None
-    serving: trio.Nursery | None = None
-    reload = trio.Event()
-    manager = ServiceManager.of(os.environ, os.getpid())
-
-    def told(number: signal.Signals, count: int) -> None:
-        log.info("signal", name=number.name)
-        signals.append(number)
-        if daemon is not None:
-            daemon.stop.set()
-        if count > 1 and serving is not None:
-            serving.cancel_scope.cancel()  # a second signal disconnects the clients
-
+    """Open all that the daemon has, in an order in which whatever is refused is refused before anything is begun."""
+    path, limits, orders = (options.socket or default_socket_path()).absolute(), options.limits, _Orders()
     async with AsyncExitStack() as opened:
-        opened.enter_context(
-            heeded(told, lambda: reload.set())
-        )  # first, so that signals are handled until the journal is closed
-        # Refused before anything else is begun.
+        opened.enter_context(heeded(orders.told, orders.read_again))  # until the journal is closed
         http = None if options.http is None else options.http.load()
         remote = None if options.listen is None else await remote_door(options.listen.load(), limits, opened)
         raise_file_limit()
@@ -120,24 +127,16 @@ async def _serve(
         telemetry = None
         if options.otlp_endpoint:
             telemetry = opened.enter_context(exporting(options.otlp_endpoint, version()))
-        taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
         mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
         cluster = await opened.enter_async_context(
             cluster_actors(
                 config,
                 controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
-                journal=None if state is None else state / "journal.db",
+                state=_state_options(options, config, admission, state, mark),
                 registry=registry,
-                seed=seed,
-                plugin_limit_s=options.plugin_limit_s,
-                drop_damaged=options.drop_damaged,
-                admission=admission,
-                leave_out=options.leave_out,
-                max_object_bytes=options.max_object_bytes,
-                service_range=options.service_range,
-                begin=partial(load_origin, taking, options.origin) if options.origin else None,
+                seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
                 clock=started_clock(options, mark),
-                mark_time=_nowhere if mark is None else mark.write,
+                plugin_limit_s=options.plugin_limit_s,
                 verbosity=options.verbosity,
                 record=RecordOptions(options.record_file, options.controller_options, options.without, version()),
                 limits=limits,
@@ -147,54 +146,22 @@ async def _serve(
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         face = None
         if http is not None:
-            limit = options.max_request_body_bytes
-            served = ServedVersion.of(config)
             face = await opened.enter_async_context(
                 http_face(
                     http,
                     cluster,
                     version(),
-                    limit,
+                    options.max_request_body_bytes,
                     options.service_range,
                     options.without,
-                    served,
+                    ServedVersion.of(config),
                     audit,
                     limits["http-connections"],
                 )
             )
-        daemon = DaemonState(version(), str(path), cluster.clock.now(), options.max_request_body_bytes)
-        identity = {
-            "server": "kschedd",
-            "version": daemon.version,
-            "pid": os.getpid(),
-            "epoch": cluster.epoch,
-            "max_request_body_bytes": options.max_request_body_bytes,
-            **({} if face is None else {"http": face.url}),
-        }
-        daemon.limits = limits
-        terms = SessionLimits(
-            limits["requests"],
-            limits["streams"],
-            limits["unread"],
-            limits["unread-time"],
-            Limits.of_requests(options.max_request_body_bytes),
-        )
-        places = Places(
-            limits["clients"],
-            limits["clients-in-reserve"],
-            limits["clients-of-one-process"],
-            remote=limits["clients-on-tcp"],
-        )
-        shared = Shared(
-            audit=audit,
-            total=Total(limits["unread-of-all"]),
-            unfinished=Unfinished(limits["unfinished-of-all"]),
-            courtesy=cluster.courtesy,
-        )
-        methods = method_table(daemon_methods(cluster, daemon))
-        server = Server(methods, identity=identity, terms=terms, places=places, shared=shared)
-        daemon.clients = server.describe_clients
-        daemon.usage |= server.usage()
+        most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
+        daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
+        server = _server(cluster, daemon, audit, face)
         parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
         reloading = Reloading(
@@ -204,54 +171,133 @@ async def _serve(
             [door for door in (http, None if remote is None else remote.credentials) if door is not None],
             log,
         )
+        running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry)
+        await running.run(listener, partial(task_status.started, path))
 
-        async def reloads() -> None:
-            nonlocal reload
-            while True:
-                await reload.wait()
-                reload = trio.Event()
-                manager.tell_reloading()
-                whole = await reloading.run()
-                manager.tell(READY, f"STATUS={'read again' if whole else 'some files could not be used: see the log'}")
 
-        async with trio.open_nursery() as nursery:
-            serving = nursery
-            if signals:
-                daemon.stop.set()  # signals that arrived during start-up
-            await nursery.start(server.serve, [listener], remote)
-            if remote is not None:
-                tell_of(remote)
-            if face is not None:
-                await nursery.start(face.run)
-                log.info("http", url=face.url)
-            log.info("started", socket=str(path), seed=seed, journal=str(cluster.journal) if state else None)
-            freeze_gc()
-            nursery.start_soon(manager.watchdog, partial(_alive, cluster))
-            manager.tell(READY, f"STATUS=at {path}")
-            task_status.started(path)
-            nursery.start_soon(reloads)
-            if telemetry is not None:
-                nursery.start_soon(push_metrics, cluster, telemetry)
-            await daemon.stop.wait()
-            log.info("stopping", grace_s=daemon.grace_s)
-            manager.tell(STOPPING)
-            end_within(daemon.grace_s + ORDERLY_S)
-            server.shut_down(daemon.grace_s)
-            if face is not None:
-                face.shut_down(daemon.grace_s)
-            while server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
-                await trio.sleep(0.01)
-            nursery.cancel_scope.cancel()
+def _state_options(
+    options: DaemonOptions, config: Config, admission: Admission, state: Path | None, mark: ClockMark | None
+) -> StateOptions:
+    taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
+    return StateOptions(
+        journal=None if state is None else state / "journal.db",
+        drop_damaged=options.drop_damaged,
+        leave_out=options.leave_out,
+        mark_time=nowhere if mark is None else mark.write,
+        begin=partial(load_origin, taking, options.origin) if options.origin else None,
+        admission=admission,
+        max_object_bytes=options.max_object_bytes,
+        service_range=options.service_range,
+    )
+
+
+def _server(cluster: LiveCluster, daemon: DaemonState, audit: AuditLog | None, face: HttpFace | None) -> Server:
+    """The socket's server, with all methods; `daemon` learns who its clients are."""
+    limits = daemon.limits
+    identity = {
+        "server": "kschedd",
+        "version": daemon.version,
+        "pid": daemon.pid,
+        "epoch": cluster.epoch,
+        "max_request_body_bytes": daemon.max_request_body_bytes,
+        **({} if face is None else {"http": face.url}),
+    }
+    terms = SessionLimits(
+        limits["requests"],
+        limits["streams"],
+        limits["unread"],
+        limits["unread-time"],
+        Limits.of_requests(daemon.max_request_body_bytes),
+    )
+    places = Places(
+        limits["clients"],
+        limits["clients-in-reserve"],
+        limits["clients-of-one-process"],
+        remote=limits["clients-on-tcp"],
+    )
+    shared = Shared(
+        audit=audit,
+        total=Total(limits["unread-of-all"]),
+        unfinished=Unfinished(limits["unfinished-of-all"]),
+        courtesy=cluster.courtesy,
+    )
+    methods = method_table(daemon_methods(cluster, daemon))
+    server = Server(methods, identity=identity, terms=terms, places=places, shared=shared)
+    daemon.clients = server.describe_clients
+    daemon.usage |= server.usage()
+    return server
+
+
+@attrs.frozen(eq=False)
+class _Running:
+    """The daemon once all is open: it serves until it is told to stop, and then as long as its clients are given."""
+
+    _orders: _Orders
+    _cluster: LiveCluster
+    _daemon: DaemonState
+    _server: Server
+    _remote: RemoteDoor | None
+    _face: HttpFace | None
+    _reloading: Reloading
+    _telemetry: TelemetryExporter | None
+    _manager: ServiceManager = attrs.field(factory=lambda: ServiceManager.of(os.environ, os.getpid()))
+
+    async def run(self, listener: EagerListener, started: Callable[[], None]) -> None:
+        with self._orders.clients:
+            async with trio.open_nursery() as nursery:
+                await self._open(nursery, listener)
+                nursery.start_soon(self._manager.watchdog, partial(_alive, self._cluster))
+                self._manager.tell(READY, f"STATUS=at {self._daemon.socket}")
+                started()
+                nursery.start_soon(self._reloads)
+                if self._telemetry is not None:
+                    nursery.start_soon(push_metrics, self._cluster, self._telemetry)
+                await self._orders.stop.wait()
+                await self._shut_down()
+                nursery.cancel_scope.cancel()
+
+    async def _open(self, nursery: trio.Nursery, listener: EagerListener) -> None:
+        await nursery.start(self._server.serve, [listener], self._remote)
+        if self._remote is not None:
+            tell_of(self._remote)
+        if self._face is not None:
+            await nursery.start(self._face.run)
+            log.info("http", url=self._face.url)
+        journal = self._cluster.journal
+        log.info(
+            "started",
+            socket=self._daemon.socket,
+            seed=self._cluster.seed,
+            journal=None if journal is None else str(journal),
+        )
+        freeze_gc()
+
+    async def _reloads(self) -> None:
+        while True:
+            await self._orders.reload.wait()
+            self._orders.reload = trio.Event()
+            self._manager.tell_reloading()
+            whole = await self._reloading.run()
+            self._manager.tell(
+                READY, f"STATUS={'read again' if whole else 'some files could not be used: see the log'}"
+            )
+
+    async def _shut_down(self) -> None:
+        grace_s = self._daemon.grace_s
+        log.info("stopping", grace_s=grace_s)
+        self._manager.tell(STOPPING)
+        end_within(grace_s + ORDERLY_S)
+        self._server.shut_down(grace_s)
+        if self._face is not None:
+            self._face.shut_down(grace_s)
+        while self._server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
+            await trio.sleep(0.01)
 
 
 async def _alive(cluster: LiveCluster) -> None:
     """Returns once those have answered on whom all else depends."""
     await cluster.store.do(lambda store: store.version)
     await cluster.scheduler.query(lambda owner: owner.working)
-
-
-def _nowhere(now_s: float) -> None:
-    """Without a state directory there is nothing to go on from."""
 
 
 def _only(error: BaseException) -> BaseException:

@@ -22,7 +22,9 @@ from typing import Any
 import attrs
 import trio
 
+from kschedd.config.model import Config
 from kschedd.garbage_collection import freeze_gc
+from kschedd.startup.state import StateOptions
 from kschedd.store.disk import RealDisk
 
 #: What a daemon does when it ends itself: in the middle of what, and before or after it.
@@ -193,7 +195,12 @@ def serve_forks(where: Path) -> None:
     """
     from kschedd import serving
 
-    serving.cluster_actors.__wrapped__.__kwdefaults__["compact_after"] = _WRITES  # type: ignore[attr-defined]
+    actors = serving.cluster_actors
+
+    def compacting_often(config: Config, *, state: StateOptions, **rest: Any) -> Any:
+        return actors(config, state=attrs.evolve(state, compact_after=_WRITES), **rest)
+
+    serving.cluster_actors = compacting_often
     read = serving.read_options(serving.DaemonOptions(socket=Path(), seed=1))
     serving.read_options = lambda options: read
     import_what_a_daemon_imports(serving)

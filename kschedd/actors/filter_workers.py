@@ -9,6 +9,7 @@ In-tree plugins never run here: numpy on a few thousand rows takes less time tha
 Python gains nothing by threads that share one interpreter lock.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -79,14 +80,18 @@ class FilterWorker:
             job.reply.give(answer)
 
 
-@attrs.define(eq=False)
 class FilterWorkers:
-    """The pool of filter workers, as the scheduling actor uses it. `start` starts one more."""
+    """The pool of filter workers, as the scheduling actor uses it. They run in `nursery`."""
 
-    _send: "trio.MemorySendChannel[Job]"
-    _at_once: trio.CapacityLimiter
-    start: Callable[[], None]
-    started: int = 0
+    def __init__(self, at_once: int, limit_s: float, lock: SchedulerLock, nursery: trio.Nursery) -> None:
+        # Each takes one shard; unbuffered, so no shard waits in the channel.
+        self._send, self._inbox = trio.open_memory_channel[Job](0)
+        self._at_once = trio.CapacityLimiter(at_once)
+        # No limit on threads: each worker awaits its thread, so the number of workers bounds them; a hung thread must
+        # not use up a slot.
+        self._threads = trio.CapacityLimiter(math.inf)
+        self._limit_s, self._lock, self._nursery = limit_s, lock, nursery
+        self.started = 0
 
     async def run(self, shards: Sequence[Shard], parallelism: int) -> list[Any]:
         """The results of all shards, in order, `parallelism` at once. Raises PluginTimeout if one exceeds the limit."""
@@ -94,13 +99,18 @@ class FilterWorkers:
             parallelism = min(parallelism, shards[0].at_once or parallelism)
         self._at_once.total_tokens = parallelism
         while self.started < min(parallelism, len(shards)):
-            self.start()
-            self.started += 1
+            self._start()
         together = Together()
         jobs = [Job(shard, Reply(), together) for shard in shards]
         for job in jobs:
             await self._send.send(job)
         return [await job.reply.value() for job in jobs]
 
+    def _start(self) -> None:
+        worker = FilterWorker(self._inbox.clone(), self._limit_s, self._threads, self._lock, self._at_once)
+        self._nursery.start_soon(worker.run, name=f"filter worker {self.started}")
+        self.started += 1
+
     def close(self) -> None:
         self._send.close()
+        self._inbox.close()

@@ -32,6 +32,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SubQueue
 from kschedd.serving import SWITCH_S
+from kschedd.startup.state import StateOptions
 from kschedd.store.admission import Admission
 from kschedd.store.errors import AlreadyExists
 
@@ -66,7 +67,7 @@ async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptio
         folder = tempfile.TemporaryDirectory(prefix="kschedd-bench-") if load.journal else nullcontext()
         state = opened.enter_context(folder)
         journal = None if state is None else Path(state) / "journal.db"
-        actors = cluster_actors(config, seed=seed, admission=admission, journal=journal)
+        actors = cluster_actors(config, seed=seed, state=StateOptions(admission=admission, journal=journal))
         cluster = await opened.enter_async_context(actors)
         for what, series in (
             ("namespaces", workload.namespaces),

@@ -8,48 +8,74 @@ import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+import attrs
 import structlog
 
 from kschedd.actors.clock import Clock
+from kschedd.actors.journal import COMPACT_AFTER
 from kschedd.config.rules import Rules
 from kschedd.dumps.loading import LoadOptions, read_dump, take_dump, told
 from kschedd.garbage_collection import collection_paused
 from kschedd.object_faults import ObjectRef
 from kschedd.store.admission import Admission
-from kschedd.store.disk import Disk
+from kschedd.store.disk import REAL_DISK, Disk
 from kschedd.store.journal import Journal
 from kschedd.store.journal_salvage import open_journal
-from kschedd.store.store import Store
+from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.store import MAX_OBJECT_BYTES, Store
 from kschedd.values import run_steps
 
 log = structlog.get_logger("kschedd")
 
 
-def open_store(
-    file: Path | None,
-    clock: Clock,
-    seed: int,
-    drop_damaged: bool,
-    admission: Admission | None,
-    leave_out: Collection[ObjectRef],
-    begin: Callable[[Store], None] | None,
-    rules: Rules,
-    disk: Disk,
-) -> tuple[Journal | None, Store]:
+def nowhere(now_s: float) -> None:
+    """Without a state directory there is nothing to go on from."""
+
+
+@attrs.frozen(kw_only=True)
+class StateOptions:
+    """Where a cluster's objects come from and are kept, and what they may be. Without a `journal` (a file) they are not
+    kept.
+
+    `begin` fills a new store, if the journal has no cluster yet. `mark_time` is told of the clock's time, where it is
+    not the machine's, when it was moved and before each write. The journal is compacted after `compact_after` writes.
+    """
+
+    journal: Path | None = None
+    drop_damaged: bool = False
+    leave_out: Collection[ObjectRef] = ()
+    compact_after: int = COMPACT_AFTER
+    disk: Disk = REAL_DISK
+    mark_time: Callable[[float], None] = nowhere
+    begin: Callable[[Store], None] | None = None
+    admission: Admission | None = None
+    max_object_bytes: int = MAX_OBJECT_BYTES
+    service_range: str = SERVICE_RANGE
+
+
+def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
     """The journal, and the store restored from it, or a new store. Raises JournalError."""
-    if file is None:
+    kept, store = _open(options, clock, seed, rules)
+    store.max_object_bytes = options.max_object_bytes
+    store.service_range = options.service_range
+    return kept, store
+
+
+def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
+    begin, admission = options.begin, options.admission
+    if options.journal is None:
         store = Store(now=clock.now, seed=seed, admission=admission, rules=rules)
         if begin is not None:
             begin(store)
         return None, store
     opened = open_journal(
-        file,
+        options.journal,
         now=clock.now,
         seed=seed,
         admission=admission,
-        drop_damaged=drop_damaged,
-        leave_out=leave_out,
-        disk=disk,
+        drop_damaged=options.drop_damaged,
+        leave_out=options.leave_out,
+        disk=options.disk,
         progress=_log_progress(),
     )
     for what in opened.lost:
@@ -57,7 +83,7 @@ def open_store(
     aside = () if opened.store is None else opened.store.set_aside
     for each in aside:
         log.error("object_set_aside", object=str(each.ref), why=each.why, copy=str(each.file))
-    for ref in sorted(frozenset(leave_out) - {each.ref for each in aside}, key=str):
+    for ref in sorted(frozenset(options.leave_out) - {each.ref for each in aside}, key=str):
         log.warning("nothing_to_leave_out", object=str(ref), why="the journal has no such object")
     if opened.store is not None:
         if begin is not None:

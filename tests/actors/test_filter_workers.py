@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from kschedd.actors.filter_workers import FilterWorker, FilterWorkers, Job
+from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.framework.exclusion import SchedulerLock
 
 
@@ -30,15 +30,8 @@ class Counted:
 
 
 async def test_parallelism_is_raised_and_lowered() -> None:
-    send, receive = trio.open_memory_channel[Job](0)
-    at_once = trio.CapacityLimiter(1)
     async with trio.open_nursery() as nursery:
-
-        def start() -> None:
-            worker = FilterWorker(receive.clone(), 30, trio.CapacityLimiter(8), SchedulerLock(), at_once)
-            nursery.start_soon(worker.run)
-
-        workers = FilterWorkers(send, at_once, start)
+        workers = FilterWorkers(1, 30, SchedulerLock(), nursery)
 
         async def most_of(shards: int, parallelism: int, together: int) -> int:
             counted = Counted(together)
@@ -57,27 +50,19 @@ async def test_parallelism_is_raised_and_lowered() -> None:
         assert await most_of(2, 16, 2) == 2
         assert workers.started == 3  # no more than there are shards
         workers.close()
-    receive.close()
 
 
 async def test_once_a_shard_has_failed_those_that_have_not_begun_are_not_done() -> None:
-    send, receive = trio.open_memory_channel[Job](0)
-    at_once, done = trio.CapacityLimiter(1), []
+    done: list[int] = []
 
     def fails() -> None:
         raise ValueError("boom")
 
     async with trio.open_nursery() as nursery:
-
-        def start() -> None:
-            worker = FilterWorker(receive.clone(), 30, trio.CapacityLimiter(8), SchedulerLock(), at_once)
-            nursery.start_soon(worker.run)
-
-        workers = FilterWorkers(send, at_once, start)
+        workers = FilterWorkers(1, 30, SchedulerLock(), nursery)
         with pytest.raises(ValueError, match="boom"):
             await workers.run([lambda: done.append(1), fails, lambda: done.append(3)], 1)
         assert done == [1]
         await workers.run([lambda: done.append(4)], 1)
         assert done == [1, 4]
         workers.close()
-    receive.close()

@@ -18,6 +18,7 @@ from kschedd.actors.journal import Kept as KeptUpTo
 from kschedd.actors.store import Message, StoreActor, StoreClient, Watch
 from kschedd.daemon import cluster_actors
 from kschedd.object_faults import FaultLedger
+from kschedd.startup.state import StateOptions
 from kschedd.store.errors import ApiError
 from kschedd.store.journal import Journal, JournalError
 from kschedd.store.log import WatchEvent
@@ -40,18 +41,18 @@ def kept(file: Path, copy: Path) -> Store:
 async def test_an_answered_write_is_on_disk(tmp_path: Path) -> None:
     file, copy = tmp_path / "journal.db", tmp_path / "copy"
     copy.mkdir()
-    async with cluster_actors(journal=file) as cluster:
+    async with cluster_actors(state=StateOptions(journal=file)) as cluster:
         created = await cluster.store.create(node())
         assert kept(file, copy).get("Node", "", "n1").raw == created.raw
 
 
 async def test_a_cluster_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
     file = tmp_path / "journal.db"
-    async with cluster_actors(journal=file) as cluster:
+    async with cluster_actors(state=StateOptions(journal=file)) as cluster:
         await cluster.store.create_many([node(), pod("a")])
         await placed(cluster, "a")
         version = await cluster.store.do(lambda store: store.version)
-    async with cluster_actors(journal=file) as cluster:
+    async with cluster_actors(state=StateOptions(journal=file)) as cluster:
         assert await placed(cluster, "a") == {"a": "n1"}
         assert await cluster.store.do(lambda store: store.version) == version
         await cluster.store.create(pod("b"))

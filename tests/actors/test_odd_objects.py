@@ -18,6 +18,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
+from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 from tests.actors.odd_objects import OddObjects
 
@@ -52,7 +53,9 @@ async def test_odd_objects_end_nothing(tmp_path: Path, first: int) -> None:
         restarts += 1
         journal = tmp_path / "journal.db"
         clock = Clock.started(now)
-        async with cluster_actors(journal=journal, controllers=embedded_controllers(), clock=clock) as cluster:
+        async with cluster_actors(
+            state=StateOptions(journal=journal), controllers=embedded_controllers(), clock=clock
+        ) as cluster:
             await come_to_rest(cluster)
             for _ in range(A_BATCH // 10):
                 await cluster.store.do(batch(source, 10))

@@ -21,6 +21,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 from kschedd.startup.options import without_scheduler
+from kschedd.startup.state import StateOptions
 from kschedd.store.admission import Admission
 from kschedd.store.service_addresses import SERVICE_RANGE
 
@@ -176,7 +177,9 @@ async def asking(
     """An empty cluster with a face, without a scheduler and controllers unless they are asked for."""
     config = default_config(version=version)
     config = config if scheduler else without_scheduler(config)
-    actors = cluster_actors(config, controllers=controllers, service_range=service_range, admission=admission)
+    actors = cluster_actors(
+        config, controllers=controllers, state=StateOptions(service_range=service_range, admission=admission)
+    )
     async with actors as cluster, trio.open_nursery() as nursery:
         services = FaceServices(cluster, ServedVersion.of(config), kubelets="kubelets" not in without)
         face = ApiFace(services, access or Access(), "test", service_range)

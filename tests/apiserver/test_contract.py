@@ -26,6 +26,7 @@ from kschedd.config.load import default_config
 from kschedd.controllers.parts import PARTS, admission_without
 from kschedd.daemon import cluster_actors
 from kschedd.startup.options import without_scheduler
+from kschedd.startup.state import StateOptions
 from kschedd.store.admission import Admission
 from tests.apiserver.recorded import FOLDER, load_check, read_family
 
@@ -50,8 +51,7 @@ async def ours(folder: Path) -> AsyncIterator[Target]:
     actors = cluster_actors(
         without_scheduler(default_config()),
         controllers=(),
-        service_range=_RANGE,
-        admission=Admission(admission_without(PARTS)),
+        state=StateOptions(service_range=_RANGE, admission=Admission(admission_without(PARTS))),
     )
     settings = ListenSettings(Address("127.0.0.1", 0))
     async with (

@@ -15,6 +15,7 @@ from pathlib import Path
 import trio
 
 from kschedd.daemon import cluster_actors
+from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 
 _OBJECTS = 20_000
@@ -37,7 +38,7 @@ def megabytes(folder: Path) -> str:
 
 
 async def measure(folder: Path, events: int, seconds: float) -> None:
-    async with cluster_actors(journal=folder / "journal.db", seed=1) as cluster:
+    async with cluster_actors(state=StateOptions(journal=folder / "journal.db"), seed=1) as cluster:
         started = time.perf_counter()
         for first in range(0, events, _BATCH):
             await cluster.store.do(partial(write, range(first, first + _BATCH)))

@@ -36,6 +36,7 @@ from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.session import SessionLimits
 from kschedd.rpc.table import method_table
+from kschedd.startup.state import StateOptions
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.journal import Journal
 from kschedd.store.journal_format import JournalDamaged, JournalError
@@ -234,12 +235,14 @@ class Simulation:
                 async with cluster_actors(
                     _CONFIG,
                     controllers=embedded_controllers() if self._plan.with_controllers else (),
-                    journal=JOURNAL,
+                    state=StateOptions(
+                        journal=JOURNAL,
+                        drop_damaged=drop_damaged,
+                        compact_after=self._plan.compact_after,
+                        disk=self.disk,
+                    ),
                     seed=self.seed,
                     clock=Clock.started(_EPOCH_S + self._chance.randrange(-1000, 1000)),  # the machine's was set
-                    disk=self.disk,
-                    drop_damaged=drop_damaged,
-                    compact_after=self._plan.compact_after,
                 ) as cluster:
                     await self._serve(cluster, last, drop_damaged)
             except* Exception as raised:

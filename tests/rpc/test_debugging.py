@@ -20,6 +20,7 @@ from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
 from kschedd.startup.clock import started_clock
 from kschedd.startup.options import DaemonOptions
+from kschedd.startup.state import StateOptions
 from kschedd.store.clock_mark import ClockMark
 from tests.actors.clusters import node, placed, pod, until
 from tests.rpc.documented import faults, shape_of
@@ -142,7 +143,7 @@ async def test_a_debugger_that_goes_away_leaves_the_daemon_running_unless_it_sai
 
 async def test_a_daemon_that_is_stopped_ends_in_order(tmp_path: Path) -> None:
     journal = tmp_path / "journal.db"
-    async with cluster_actors(seed=7, journal=journal, clock=Clock.started(START)) as cluster:
+    async with cluster_actors(seed=7, state=StateOptions(journal=journal), clock=Clock.started(START)) as cluster:
         await cluster.store.create(node("n1"))
 
         def stop(driver: Any) -> None:
@@ -153,7 +154,7 @@ async def test_a_daemon_that_is_stopped_ends_in_order(tmp_path: Path) -> None:
         await cluster.store.create(pod("web"))
         with trio.fail_after(60):
             await cluster.stops.wait_stopped(number)
-    async with cluster_actors(seed=7, journal=journal, clock=Clock.started(START)) as cluster:
+    async with cluster_actors(seed=7, state=StateOptions(journal=journal), clock=Clock.started(START)) as cluster:
         await placed(cluster, "web")
 
 
@@ -251,7 +252,7 @@ async def test_after_a_restart_virtual_time_goes_on_from_where_it_was(tmp_path: 
         clock = started_clock(options, mark)
         assert clock.now() == began
         async with cluster_actors(
-            seed=7, journal=tmp_path / "journal.db", clock=clock, mark_time=mark.write
+            seed=7, state=StateOptions(journal=tmp_path / "journal.db", mark_time=mark.write), clock=clock
         ) as cluster:
             await cluster.time.advance(moved_to, trio.lowlevel.checkpoint)
         mark.close()

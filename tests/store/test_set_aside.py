@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from kschedd.api.objects import Object
 from kschedd.daemon import cluster_actors
 from kschedd.object_faults import ObjectRef
+from kschedd.startup.state import StateOptions
 from kschedd.store.indexes import Indexes
 from kschedd.store.journal import Journal
 from kschedd.store.set_aside import LEFT_OUT, LeaveOutError, read_ref
@@ -110,12 +111,12 @@ def test_an_object_that_no_index_takes_is_set_aside(tmp_path: Path, monkeypatch:
 
 async def test_a_cluster_starts_without_what_it_is_told_to_leave_out(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    async with cluster_actors(journal=path) as cluster:
+    async with cluster_actors(state=StateOptions(journal=path)) as cluster:
         for raw in (*GOOD, workload("Deployment")):
             await cluster.store.create(raw)
     leave_out = [ObjectRef("Deployment", "default", "web"), ObjectRef("Node", "", "none-such")]
     with capture_logs() as logs:
-        async with cluster_actors(journal=path, leave_out=leave_out) as cluster:
+        async with cluster_actors(state=StateOptions(journal=path, leave_out=leave_out)) as cluster:
             assert await cluster.store.find("Deployment", "default", "web") is None
             assert await cluster.store.find("Pod", "default", "web") is not None
             (fault,) = await cluster.faults()
@@ -128,7 +129,7 @@ async def test_a_cluster_starts_without_what_it_is_told_to_leave_out(tmp_path: P
         ("object_set_aside", "Deployment/default/web"),
         ("nothing_to_leave_out", "Node/none-such"),
     ]
-    async with cluster_actors(journal=path) as cluster:
+    async with cluster_actors(state=StateOptions(journal=path)) as cluster:
         assert await cluster.store.find("Deployment", "default", "web") is not None
         assert await cluster.store.find("ConfigMap", "default", "more") is not None
 

@@ -57,6 +57,7 @@ from kschedd.errors import KscheddError
 from kschedd.garbage_collection import freeze_gc
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.startup.state import StateOptions
 from kschedd.store.admission import Admission
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import AlreadyExists, ApiError
@@ -100,7 +101,9 @@ async def run_workload(
     # Where upstream runs these, ServiceAccount, TaintNodesByCondition and Priority are off.
     admission = Admission({"Priority": False})
     controllers: list[Controller] = [VolumeController(), ResourceClaims()]
-    async with cluster_actors(config, seed=seed, admission=admission, controllers=controllers) as cluster:
+    async with cluster_actors(
+        config, seed=seed, state=StateOptions(admission=admission), controllers=controllers
+    ) as cluster:
         tracker = PodTracker(time.perf_counter)
         watch = await cluster.store.watch({"Pod"})
         failure: KscheddError | None = None
