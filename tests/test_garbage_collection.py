@@ -75,7 +75,7 @@ def test_who_has_no_collection_has_none_afterwards() -> None:
 
 @pytest.fixture
 def in_small_portions() -> Iterator[None]:
-    """The collector as the daemon has it, but that it begins after 20 objects and not after 2,000."""
+    """The collector as the daemon has it, but that it begins after 20 objects."""
     before = gc.get_threshold()
     gc.freeze()  # what other tests left would count as old
     gc.collect()
