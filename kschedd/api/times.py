@@ -61,7 +61,7 @@ def _day(days: int) -> str:
 
 def stamp(now: float) -> str:
     """`now` (seconds since the epoch) as metav1.Time prints it; the fraction is truncated."""
-    return _stamp(int(min(max(now, _FIRST), LAST_S)))
+    return _stamp(int(now if _FIRST <= now <= LAST_S else min(max(now, _FIRST), LAST_S)))
 
 
 def duration_s(whole_seconds: int) -> float:
