@@ -31,7 +31,7 @@ def with_devices(
 ) -> Fractions:
     """The utilization with devices counted for the resources that device plugins of a node do not provide."""
     classes = manager.resolver.classes()
-    if not any(name in classes for name in names):
+    if not classes or not any(name in classes for name in names):
         return fractions
     columns = []
     totals: _Totals | None = None

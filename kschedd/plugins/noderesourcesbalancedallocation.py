@@ -52,9 +52,9 @@ class NodeResourcesBalancedAllocation:
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
         """How many devices there are behind the resources that are scored."""
-        if self._devices is None or not any(name in self._devices.resolver.classes() for name in self.resources):
+        if self._devices is None or not (classes := self._devices.resolver.classes()):
             return 0
-        return self._devices.stamp
+        return self._devices.stamp if any(name in classes for name in self.resources) else 0
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: Any, rows: Rows) -> Status | None:
         return SKIP if self._best_effort(pod) else None
@@ -91,9 +91,13 @@ def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
 
 def before_and_after(fractions: Fractions, asked: Sequence[int]) -> Ints:
     """How much more even each node is with the pod than without: 50 to 100, and 75 if it is as even as before."""
-    before = [(place, used - asked[place], capacity) for place, used, capacity in fractions.columns]
-    gained = after(fractions, asked) - after(attrs.evolve(fractions, columns=before), asked)
-    more = _HALF + gained
+    rows = fractions.rows
+    both = [
+        (place, np.concatenate((used, used - asked[place])), np.concatenate((capacity, capacity)))
+        for place, used, capacity in fractions.columns
+    ]
+    even = after(Fractions(2 * rows, both, fractions.wraps), asked)
+    more = _HALF + even[:rows] - even[rows:]
     return _HALF + ((more + (more < 0)) >> 1)  # half of it, rounded towards zero
 
 

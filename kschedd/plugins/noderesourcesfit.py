@@ -105,8 +105,9 @@ class NodeResourcesFit:
         if self._devices is None:
             return 0
         classes = self._devices.resolver.classes()
-        scored = any(resource.name in classes for resource in self.strategy.resources)
-        return self._devices.stamp if scored else cluster.versions.latest("DeviceClass")
+        if classes and any(resource.name in classes for resource in self.strategy.resources):
+            return self._devices.stamp
+        return cluster.versions.latest("DeviceClass")
 
     # -- filter -----------------------------------------------------------------------------------------------
 
