@@ -103,7 +103,11 @@ _NEW_IN_1_36: Final[Gates] = {
     "NominatedNodeNameForExpectation": FeatureGate(
         True, "BETA", "the node is written to a pod's status before it is bound, where that may take a while"
     ),
-    "OpportunisticBatching": FeatureGate(True, "BETA", _NOTHING),
+    "OpportunisticBatching": FeatureGate(
+        True,
+        "BETA",
+        "a pod like the one before it is tried on the next best node first, in profiles that can sign pods",
+    ),
     "TaintTolerationComparisonOperators": FeatureGate(False, "ALPHA", _NOTHING),
     "TopologyAwareWorkloadScheduling": FeatureGate(False, "ALPHA", _NOTHING, needs=("GenericWorkload",)),
     "VolumeAttributesClass": FeatureGate(

@@ -125,6 +125,14 @@ class Rules:
         gate="DRADeviceBindingConditions",
     )
 
+    # -- searches
+    opportunistic_batching: bool = rule(
+        "scheduler",
+        "1.35",
+        "a pod like the one before it, whose node is full now, is tried on the next best node first",
+        gate="OpportunisticBatching",
+    )
+
     # -- nominations
     nominated_before_binding: bool = rule(
         "scheduler",

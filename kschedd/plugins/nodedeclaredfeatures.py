@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSpec
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -36,7 +36,11 @@ HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
 
 def needed(pod: Pod) -> frozenset[str]:
     """The features that a node has to have for the pod."""
-    spec = pod.pod_spec.raw
+    return needed_by(pod.pod_spec)
+
+
+def needed_by(pod_spec: PodSpec) -> frozenset[str]:
+    spec = pod_spec.raw
     found = set()
     if spec.get("hostNetwork") and spec.get("hostUsers") is False:
         found.add(HOST_NETWORK)

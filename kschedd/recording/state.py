@@ -53,6 +53,7 @@ class DriverPart:
     bound: int
     version: int  # of the store: every write up to it has been observed
     config: Config
+    batches: Mapping[str, Any]
 
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverPart | None":
@@ -70,6 +71,7 @@ class DriverPart:
             driver.pods_bound,
             driver.observed,
             machine.config,
+            machine.batches.saved(),
         )
 
     def notes(self, objects: Sequence[Object], now_s: float) -> Iterator[Note]:
@@ -92,6 +94,7 @@ class DriverPart:
             "images": {name: image.size for name, image in self.cluster.table.images.items()},
             "passed_over": sorted(self.pending.passed_over),
             "nominations": nominations,
+            "batches": self.batches,
         }
         yield NoteKind.DRIVER_STATE, pack(state)
 
@@ -132,6 +135,8 @@ def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> Non
     if isinstance(machine.choose, AtRandom) and state["random"] is not None:
         machine.choose.random.setstate(state["random"])
     machine.start.index = state["start"]
+    if "batches" in state:  # not in recordings of earlier versions
+        machine.batches.restore(state["batches"])
     driver.pods_bound, driver.observed_version, driver.observed = state["bound"], version, version
     for name, size in state["images"].items():
         image = machine.cluster.table.images.get(name)

@@ -292,6 +292,7 @@ class SchedulingDriver:
         """Start an attempt with the pod's current version; None if the pod is skipped, and then no longer in flight."""
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
+        cycle = self.machine.batches.next_cycle()
         if not self._begins(entry):
             return None
         pod = entry.pod
@@ -303,7 +304,7 @@ class SchedulingDriver:
         if debugger.engaged and debugger.began(pod):
             self.stepper = Stepper(debugger, pod, entry.attempts, self.machine.cluster.table, debugger.cycle)
             self._choices_before = self.machine.choices()
-        return self.machine.begin(pod, self.nominator.nominated, self.stepper)
+        return self.machine.begin(pod, self.nominator.nominated, self.stepper, cycle=cycle)
 
     # -- pod groups -------------------------------------------------------------------------------------------
 
@@ -319,6 +320,7 @@ class SchedulingDriver:
         group = entry.pod.pod_group
         entries = [entry, *(other for other in self._popped if other.pod.pod_group == group)]
         self._popped = deque(other for other in self._popped if other.pod.pod_group != group)
+        self.machine.batches.next_cycle()
         entries = [one for one in order_of_members(entries) if self._begins(one)]
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1

@@ -59,6 +59,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
 from kschedd.scheduling import plugin_metrics as points
+from kschedd.scheduling.batch import Batches
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     AwaitPermit,
@@ -124,6 +125,7 @@ class SchedulingMachine:
         self.waiting = WaitingPods()
         self.handle = handle or Handle(self.cluster, config.feature_gates, seed, config.rules)
         self.groups = self.handle.shared(PodGroups)
+        self.batches = self.handle.shared(Batches)
         self.handle.allow = self.waiting.allow
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
@@ -138,6 +140,8 @@ class SchedulingMachine:
     def reconfigure(self, config: Config) -> None:
         """Use this configuration from the next attempt on. If it raises PluginLoadError, nothing has changed."""
         handle = self.handle
+        if self.schedulers:
+            self.batches.forget()
         before = handle.feature_gates, handle.rules
         handle.feature_gates, handle.rules = config.feature_gates, config.rules
         extenders = extenders_of(config.extenders)
@@ -164,7 +168,9 @@ class SchedulingMachine:
             None if self.metrics is None else self.metrics.plugins_of(profile.scheduler_name),
         )
         framework.times = self.times(framework.name)
-        return Scheduler(framework, self.cluster, self.choose, self.start, self._remember, extenders)
+        return Scheduler(
+            framework, self.cluster, self.choose, self.start, self._remember, extenders, batches=self.batches
+        )
 
     def times(self, profile: str) -> PointTimes | NoTimes:
         """What times the extension points of this profile."""
@@ -247,8 +253,11 @@ class SchedulingMachine:
         """Whether the pod is not to be scheduled: it is being deleted, or already assumed on a node."""
         return bool(pod.deletion_timestamp) or self.cluster.is_assumed(pod)
 
-    def begin(self, pod: Pod, nominated: Nominated, stepper: Stepper | None = None) -> Attempt:
-        return self.schedulers[pod.scheduler_name].attempt(pod, nominated, stepper=stepper)
+    def begin(self, pod: Pod, nominated: Nominated, stepper: Stepper | None = None, *, cycle: int = 0) -> Attempt:
+        """`cycle`: the number of the scheduling cycle; 0 where the attempt is of none."""
+        scheduler = self.schedulers[pod.scheduler_name]
+        batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle else None
+        return scheduler.attempt(pod, nominated, stepper=stepper, batching=batching)
 
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float

@@ -109,7 +109,7 @@ def try_group(
     try:
         for entry in entries:
             try:
-                result = yield from machine.begin(entry.pod, nominator.nominated)
+                result = yield from machine.begin(entry.pod, nominator.nominated, cycle=machine.batches.cycle)
             except Exception as fault:  # a plugin's, or the pod's
                 result = broken(entry, fault)
             member = trial.place(entry, result)

@@ -38,6 +38,7 @@ from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
 from kschedd.framework.writes import Write
 from kschedd.scheduling import plugin_metrics as points
+from kschedd.scheduling.batch import Batches, Batching
 from kschedd.scheduling.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
@@ -46,10 +47,11 @@ from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.metrics import SUCCESS
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
-from kschedd.scheduling.nominated_pods import Nominated, NominatedByRow, NominatedPods
+from kschedd.scheduling.nominated_pods import NO_NOMINATED, Nominated, NominatedByRow, NominatedPods
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.repetition import Repetition
+from kschedd.scheduling.signing import signer_of
 from kschedd.scheduling.stepped_search import stepped_search
 from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
 from kschedd.scheduling.verdicts import Diagnosis, Verdicts
@@ -133,6 +135,7 @@ class Scheduler:
     start: "StartNode"
     remember: bool = True
     extenders: tuple[HTTPExtender, ...] = ()
+    batches: Batches | None = None
     cache: EvaluationCache | None = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     search: NodeSearch = attrs.field(init=False)
@@ -145,6 +148,7 @@ class Scheduler:
     # Whether pods that differ only in their pinned node get the same answers.
     _ignoring_node: bool = attrs.field(init=False)
     _post_filters: list[PostFilterPlugin] = attrs.field(init=False)
+    _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None: no pod can have a batch signature
 
     def __attrs_post_init__(self) -> None:
         self.cache = EvaluationCache(self.profile, self.cluster) if self.remember else None
@@ -163,24 +167,33 @@ class Scheduler:
         ]
         self._ignoring_node = all(name in self.profile.in_tree for name, _ in self._idle)
         self._post_filters = self.profile.at(POST_FILTER)
+        batched = self.batches is not None and self.profile.rules.opportunistic_batching
+        self._sign = signer_of(self.profile) if batched else None
 
     def attempt(
-        self, pod: Pod, nominated: Nominated, *, every_node: bool = False, stepper: Stepper | None = None
+        self,
+        pod: Pod,
+        nominated: Nominated,
+        *,
+        every_node: bool = False,
+        stepper: Stepper | None = None,
+        batching: Batching | None = None,
     ) -> Attempt:
         """Find a node, or explain why there is none and what PostFilter did.
 
         `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does. With a
-        `stepper` it may be stopped at each plugin.
+        `stepper` it may be stopped at each plugin. `batching`: see `batched`.
         """
         try:
             if stepper is None:
                 sampled = self.profile.plugin_metrics.sampling.scores
-                if self.repetition is not None and not nominated and not every_node and not sampled:
+                whole = every_node or sampled or batching is not None
+                if self.repetition is not None and not nominated and not whole:
                     repeated = self._repeated(pod, self.repetition)
                     if repeated is not None:
                         return repeated
-                return (yield from self._attempt(pod, nominated, every_node, None))
-            return (yield from self._stepped(pod, nominated, stepper))
+                return (yield from self._attempt(pod, nominated, every_node, None, batching))
+            return (yield from self._stepped(pod, nominated, stepper, batching))
         except AttemptDropped:
             return FitError(pod, dropped_status(), Diagnosis(self.cluster.table.node_count), CycleState())
         except PluginError as fault:
@@ -200,7 +213,9 @@ class Scheduler:
             return self._only_node(made.state, pod, found)
         return self._one_of(made.best, made.state, pod, found, made.totals, made.score)
 
-    def _attempt(self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None) -> Attempt:
+    def _attempt(
+        self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None, batching: Batching | None
+    ) -> Attempt:
         table = self.cluster.table
         state = CycleState()
         if stepper is not None:
@@ -222,8 +237,11 @@ class Scheduler:
             return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
         cached = None if self.cache is None or stepper is not None else self.cache.of(pod, state)
         try:
+            if batching is not None:
+                yield from self._hint(batching, state, pod)
+            wished = pod.nominated_node_name or ("" if batching is None else batching.hint)
             found = yield from self._find(
-                state, pod, pre_filter_result, diagnosis, counting, every_node, cached, stepper
+                state, pod, pre_filter_result, diagnosis, counting, every_node, cached, stepper, wished
             )
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
@@ -237,16 +255,37 @@ class Scheduler:
             view = FailedAttemptView(self, found.verdicts, counting, cached)
             return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
         result = yield from self._select(state, pod, found, diagnosis, cached, stepper)
+        if batching is not None and isinstance(result, ScheduleResult):
+            batching.store(result.node_name, result.feasible, result.totals, table.names)
         if self.repetition is not None and cached is not None and not every_node and isinstance(result, ScheduleResult):
             if pre_filter_result is not None or len(result.feasible) > 1:
                 self.repetition.learn(pod, state, pre_filter_result)
         return result
 
+    # -- batching ---------------------------------------------------------------------------------------------
+
+    def batched(self, pod: Pod, cycle: int, now_s: float) -> Batching | None:
+        """What an attempt in this scheduling cycle knows of the one before; None where no pod can be signed."""
+        if self._sign is None:
+            return None
+        assert self.batches is not None, "otherwise nothing is signed"
+        return Batching(self.batches.of(self.profile.name), cycle, self._sign(pod), now_s)
+
+    def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
+        """Take the next best node of the cycle before, if the one it chose is full for this pod."""
+        row = self.cluster.table.row_of.get(batching.full_node)
+        if row is None:
+            return
+        rows = np.array([row], dtype=np.int64)
+        there = yield from self.search.run(state, pod, rows, 0, 1, NO_NOMINATED, None)
+        if there.error is None and not len(there.rows):
+            batching.take_hint(self.choose)
+
     # -- step by step -----------------------------------------------------------------------------------------
 
-    def _stepped(self, pod: Pod, nominated: Nominated, stepper: Stepper) -> Attempt:
+    def _stepped(self, pod: Pod, nominated: Nominated, stepper: Stepper, batching: Batching | None) -> Attempt:
         """An attempt, and what somebody makes of its outcome who is stopped at it."""
-        result = yield from self._attempt(pod, nominated, False, stepper)
+        result = yield from self._attempt(pod, nominated, False, stepper, batching)
         while True:
             result = self._by_hand(result, stepper)
             known = stepper.changed
@@ -380,10 +419,11 @@ class Scheduler:
         every_node: bool,
         cached: CachedEvaluation | None,
         stepper: Stepper | None,
+        wished: str,
     ) -> Work[Found]:
+        """`wished`: the node that is tried first, by a nomination or a hint; "" for none."""
         table = self.cluster.table
         nominee: Found | None = None
-        wished = pod.nominated_node_name
         if wished and wished in table.row_of:
             row = np.array([table.row_of[wished]], dtype=np.int64)
             # An entry shared by pods pinned to different nodes is valid only on the nodes PreFilter narrowed to.
