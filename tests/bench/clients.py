@@ -15,6 +15,7 @@ second of the daemon's, since the clients share the machine with it.
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -57,7 +58,7 @@ def node(number: int) -> dict[str, Any]:
 # --- the polite half ----------------------------------------------------------------------------------------------
 
 
-async def polite(path: str, number: int, seconds: float, took_s: list[float], refused: list[str]) -> None:
+async def polite(path: str, number: int, seconds: float, took_s: dict[str, list[float]], refused: list[str]) -> None:
     chance = random.Random(number)
     await trio.sleep(chance.random())
     name = f"polite-{number}"
@@ -77,7 +78,7 @@ async def polite(path: str, number: int, seconds: float, took_s: list[float], re
                 method, params = calls[request % len(calls)]
                 began = time.perf_counter()
                 await client.call(method, **params)
-                took_s.append(time.perf_counter() - began)
+                took_s.setdefault(method, []).append(time.perf_counter() - began)
     except (RpcError, ConnectionLostError) as error:
         refused.append(str(error)[:200])
 
@@ -150,7 +151,7 @@ async def rude(path: str, number: int, seconds: float) -> None:
 
 async def clients(path: str, numbers: range, seconds: float) -> None:
     """Every second one is polite. Ends with the polite ones; says what they saw."""
-    took_s: list[float] = []
+    took_s: dict[str, list[float]] = {}
     refused: list[str] = []
     async with trio.open_nursery() as everybody:
         async with trio.open_nursery() as well_behaved:
@@ -160,7 +161,7 @@ async def clients(path: str, numbers: range, seconds: float) -> None:
                 else:
                     everybody.start_soon(rude, path, number // 2, seconds)
         everybody.cancel_scope.cancel()
-    print(json.dumps({"took_s": took_s, "refused": refused}))
+    print(json.dumps({"took_s": took_s, "refused": refused, "cpu_s": time.process_time()}))
 
 
 class Feeder:
@@ -188,6 +189,10 @@ class Feeder:
         return count / (time.perf_counter() - began), count / (self.cpu_s() - used)
 
 
+def percentiles(took: list[float]) -> str:
+    return ", ".join(f"p{q * 100:g} {took[int(q * (len(took) - 1))]:.1f}" for q in (0.5, 0.9, 0.99, 0.999, 1))
+
+
 def main(count: int, seconds: float, flags: list[str]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="clients"))
     path = str(folder / "k.sock")
@@ -211,9 +216,16 @@ def main(count: int, seconds: float, flags: list[str]) -> None:
             with (folder / f"part-{n}").open("wb") as out:
                 parts.append(subprocess.Popen([*program, str(n * share), str((n + 1) * share)], stdout=out))
         time.sleep(2)  # until they are there
+        began = time.monotonic()
         beside = feeder.run(lambda: any(part.poll() is None for part in parts))
+        took_s = time.monotonic() - began
         seen = [json.loads((folder / f"part-{n}").read_text()) for n in range(_PARTS)]
-        took = sorted(1000 * each for part in seen for each in part["took_s"])
+        by_method: dict[str, list[float]] = {}
+        for part in seen:
+            for method, each in part["took_s"].items():
+                by_method.setdefault(method, []).extend(1000 * took_s for took_s in each)
+        took = sorted(itertools.chain.from_iterable(by_method.values()))
+        used_by_clients = sum(part["cpu_s"] for part in seen)
         refused = [why for part in seen for why in part["refused"]]
         with BlockingClient(path) as client:
             used = {each["name"]: (each["most"], each["limit"]) for each in client.call("daemon.limits")}
@@ -224,9 +236,12 @@ def main(count: int, seconds: float, flags: list[str]) -> None:
         daemon.wait()
     print(f"{count} clients, {count // 2} of them rude; load {os.getloadavg()[0]:.1f}")
     print(f"{len(took):,} answers to the polite half, {len(refused)} of whom were refused {set(refused) or ''}")
-    print("ms: " + ", ".join(f"p{q * 100:g} {took[int(q * (len(took) - 1))]:.1f}" for q in (0.5, 0.9, 0.99, 0.999, 1)))
+    print(f"ms: {percentiles(took)}")
+    for method, each in by_method.items():
+        print(f"    {method:18} {percentiles(sorted(each))}")
     print(f"pods/s alone {alone[0]:.0f} ({alone[1]:.0f} a CPU second), beside them {beside[0]:.0f} ({beside[1]:.0f})")
     print(f"{beside[0] / alone[0]:.0%} of the speed on the wall, {beside[1] / alone[1]:.0%} by CPU")
+    print(f"the clients themselves took {used_by_clients:.1f} s of CPU in {took_s:.0f} s")
     print(f"memory {memory[0]} MiB at most, {memory[1]} MiB in the end; {used}")
     print(f"log: {(folder / 'log').read_text()[-1500:] or 'empty'}")
 
