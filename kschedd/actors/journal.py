@@ -9,7 +9,7 @@ milliseconds on this disk; only a journal of twice its limit is compacted in ful
 Ends: when the store closes its channel; the file is closed then.
 Fails: a write failure is reported as `NotKept` and covers all pending commits; commits from before the failure (an
 older `term`) are dropped, since the store rolls them back. Writes are then retried with increasing delays until one
-succeeds: `Writable`.
+succeeds: `Writable`. If they fail for another reason than before, that is reported, too.
 """
 
 import math
@@ -36,6 +36,7 @@ _EVENTS = 100  # moved per slice, at most; of objects all over the snapshot each
 _LEAST = 5  # so many are moved however long it takes
 _PAGES = 100  # database pages freed per slice
 _REST = 3  # pause between two slices, in durations of the last slice
+_HEAD_S = 1.0  # after so long without a write the record of the last one is flushed
 _FIRST_RETRY_S = 0.25
 _LONGEST_RETRY_S = 10.0
 
@@ -55,7 +56,9 @@ class Kept:
 
 @attrs.frozen(eq=False)
 class NotKept:
-    """No event after the last `Kept` is or will be on disk; `term` is the term of the commits accepted next."""
+    """No event after the last `Kept` is or will be on disk; `term` is the term of the commits accepted next.
+
+    Sent again, with the same term, when the reason is another one."""
 
     failure: JournalError
     term: int
@@ -76,7 +79,10 @@ class DurableLog(Protocol):
     def version(self) -> int: ...
     @property
     def tail(self) -> int: ...
+    @property
+    def head_flushed(self) -> bool: ...
     def append(self, events: Sequence[WatchEvent], /) -> None: ...
+    def flush_head(self) -> None: ...
     def repair(self) -> None: ...
     def compact_some(self, events: int, /) -> bool: ...
     def shrink_some(self, pages: int, /) -> bool: ...
@@ -118,10 +124,12 @@ class JournalActor:
                 self._journal.close()
 
     async def _next(self) -> Sequence[Commit]:
-        """The waiting commits; empty when a compaction slice is due. Raises trio.EndOfChannel."""
-        if not (self._compacting or self._shrinking):
-            return await batch_from(self._inbox, _MOST)
-        with trio.move_on_at(self._slice_at):
+        """The waiting commits; empty when a compaction slice or the flush of the head is due. Raises
+        trio.EndOfChannel."""
+        due_at = math.inf if self._journal.head_flushed else trio.current_time() + _HEAD_S
+        if self._compacting or self._shrinking:
+            due_at = min(due_at, self._slice_at)
+        with trio.move_on_at(due_at):
             return await batch_from(self._inbox, _MOST)
         return ()
 
@@ -136,6 +144,8 @@ class JournalActor:
                 self._compacting = True
             if (self._compacting or self._shrinking) and trio.current_time() >= self._slice_at:
                 await self._compact()
+            elif not events and not self._journal.head_flushed:
+                await self._run(self._journal.flush_head)
         except JournalError as failure:
             await self._recover(failure)
 
@@ -170,7 +180,11 @@ class JournalActor:
             try:
                 await self._run(self._journal.repair)
                 break
-            except JournalError:
+            except JournalError as still:
                 pause = min(2 * pause, _LONGEST_RETRY_S)
+                if str(still) != str(failure):
+                    failure = still
+                    log.error("read_only", why=str(failure))
+                    await self._outbox.send(NotKept(failure, self._term))
         log.warning("writable_again")
         await self._outbox.send(Writable())

@@ -176,6 +176,15 @@ class Journal:
             raise
         self._version, self._chain, self._tail = version, linked, self._tail + len(rows)
 
+    @property
+    def head_flushed(self) -> bool:
+        """Whether a loss of power would leave the record of the last write."""
+        return self._head.flushed
+
+    def flush_head(self) -> None:
+        with self._checked():
+            self._head.sync()
+
     def repair(self) -> None:
         """After a failed append: check that the files exist and are writable, and remove events after `version`."""
         with self._checked():

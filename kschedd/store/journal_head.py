@@ -6,8 +6,9 @@ before its head, or has another chain at that version, has lost writes.
 
 The record is written after the commit and before the write is acknowledged, alternately into one of two slots, each
 with a checksum, so that one of them is always intact. `write` puts it into the page cache, which survives `kill -9`;
-`sync` flushes it to disk at most once a second, at no measurable cost. A power cut may therefore set the head back by
-a second, but the head is never ahead of the journal, which is on disk first.
+`sync` flushes it to disk at most once a second, at no measurable cost, and soon after the last write where no further
+one comes. A power cut may therefore set the head back by a second, but the head is never ahead of the journal, which is
+on disk first.
 
 Owns the file's descriptor, until `close`. Raises: JournalError.
 """
@@ -70,6 +71,7 @@ class HeadFile:
         self._disk = disk
         self._number = 0
         self._synced_at = time.monotonic()
+        self.flushed = True  # what was recorded last
         try:
             self._file = disk.open(path)
             disk.make_private(path)
@@ -88,6 +90,7 @@ class HeadFile:
             if written != len(slot):
                 raise JournalError(str(self._path), f"cannot be written: {written} of {len(slot)} bytes were taken")
             self._number += 1
+            self.flushed = False
             if time.monotonic() - self._synced_at > _SYNC_EVERY_S:
                 self.sync()
         except OSError as error:
@@ -99,6 +102,7 @@ class HeadFile:
         except OSError as error:
             raise self._failure(error) from error
         self._synced_at = time.monotonic()
+        self.flushed = True
 
     def probe(self) -> None:
         """Raises JournalError if free space is short; checked by writing `_PROBE_BYTES` to a temporary file."""

@@ -70,6 +70,7 @@ class FakeLog:
     room_up_to: int = 1_000_000  # versions
     may_go_on: threading.Event = attrs.field(factory=threading.Event)
     repairs: int = 0
+    head_flushed: bool = True
     closed: bool = False
 
     def __attrs_post_init__(self) -> None:
@@ -83,6 +84,11 @@ class FakeLog:
         assert events[0].version == self.version + 1
         self.version = events[-1].version
         self.tail += len(events)
+        self.head_flushed = False
+
+    def flush_head(self) -> None:
+        self._work()
+        self.head_flushed = True
 
     def repair(self) -> None:
         self.repairs += 1
@@ -254,6 +260,54 @@ async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None
     assert gaps[:7] == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0]
     assert set(gaps[7:]) == {10.0}
     assert log.version == 0
+
+
+async def test_a_reason_that_changes_while_nothing_can_be_written_is_told(autojump_clock: MockClock) -> None:
+    owned = Store(now=lambda: 0.0)
+    log = FakeLog(version=owned.version, failing="database or disk is full")
+
+    async def at_once(work: Callable[[], Any]) -> Any:
+        return work()
+
+    to_journal, journal_in = trio.open_memory_channel[Commit](1)
+    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
+    to_store, store_in = trio.open_memory_channel[Message](4)
+    client = StoreClient.of(to_store)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JournalActor(log, journal_in, to_kept, run=at_once).run)
+        nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
+        with pytest.raises(JournalError, match="disk is full"):
+            await client.create(node("n1"))
+        log.failing = "disk I/O error"
+        await trio.sleep(60)
+        assert str(await client.condition()) == "journal.db: disk I/O error"
+        with pytest.raises(JournalError, match="disk I/O error"):
+            await client.create(node("n1"))
+        assert [found.name for found in await client.list("Node")] == []
+        log.failing = ""
+        await client.until_writable()
+        assert await client.condition() is None
+        assert (await client.create(node("n1"))).name == "n1"
+        client.close()
+
+
+async def test_the_record_of_the_last_write_is_flushed_when_no_further_one_comes(autojump_clock: MockClock) -> None:
+    log = FakeLog()
+
+    async def at_once(work: Callable[[], Any]) -> Any:
+        return work()
+
+    to_journal, journal_in = trio.open_memory_channel[Commit](1)
+    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
+    store = Store(now=lambda: 0.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JournalActor(log, journal_in, to_kept, run=at_once).run)
+        await to_journal.send(Commit(store.written_after(0), 0))
+        assert await kept_in.receive() == KeptUpTo(store.version)
+        assert not log.head_flushed
+        await trio.sleep(2)
+        assert log.head_flushed
+        to_journal.close()
 
 
 async def test_what_was_refused_because_of_a_write_that_was_not_kept_is_not_done_then() -> None:
