@@ -5,6 +5,7 @@ and prints its whole history.
 """
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -30,7 +31,9 @@ def outcome(seed: int) -> str:
 
 
 def outcomes(seeds: range) -> list[tuple[int, str]]:
-    return [(seed, outcome(seed)) for seed in seeds]
+    found = [(seed, outcome(seed)) for seed in seeds]
+    gc.collect()  # of what many daemons leave, each with forks, the process would become large
+    return found
 
 
 def run(seeds: range, jobs: int) -> Iterator[tuple[int, str]]:

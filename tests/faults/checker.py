@@ -30,7 +30,8 @@ def violations(history: History) -> list[str]:
     earlier: list[Operation] = []
     for number, era in enumerate(history.eras):
         streams = [each for each in history.streams if each.era == number]
-        order = _Order(era, streams, _seen_to(era, streams) if number < history.era else (math.inf, math.inf))
+        cut = number < history.era or history.broken_off
+        order = _Order(era, streams, _seen_to(era, streams) if cut else (math.inf, math.inf))
         operations = [each for each in history.operations if each.era == number]
         found += order.faults
         found += order.gaps()

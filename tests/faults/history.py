@@ -65,7 +65,9 @@ class Stream:
 
 FIRST: Final = "first"
 RESUMED: Final = "resumed"  # the events in between are no longer kept: some versions nobody has seen
-REWOUND: Final = "rewound"  # the disk has lied: it goes on from a state that it had before
+REWOUND: Final = (
+    "rewound"  # the disk has lied, or the log's end was damaged: it goes on from a state that it had before
+)
 SALVAGED: Final = "salvaged"  # words have told what was lost
 
 
@@ -86,6 +88,7 @@ class History:
     starts: list[int] = attrs.field(factory=list)  # when a daemon began to serve
     faults: list[str] = attrs.field(factory=list)  # what no answer may be, in words
     notes: list[str] = attrs.field(factory=list)  # what was done to the daemon, for the reader
+    broken_off: bool = False  # nobody could see the last changes: nothing is left of the journal
     _at: int = 0
 
     @property

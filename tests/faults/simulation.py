@@ -153,6 +153,9 @@ class Simulation:
     _found: list[str] = attrs.field(factory=list)
     _power_lost: bool = False  # since the last life that came to serve
     _ever_lost: bool = False
+    _log_flipped: bool = (
+        False  # a bit of the write-ahead log, while that may hold what the head's file does not know of
+    )
     _ended: bool = False  # nothing can be recovered from the disk
 
     def __attrs_post_init__(self) -> None:
@@ -212,7 +215,7 @@ class Simulation:
                 if not self._plan.flips and not (self._plan.lies and self._ever_lost):
                     self._found.append(f"refused without a cause: {refusal}")
                 if drop_damaged or self._world.ending or not isinstance(refusal, JournalDamaged):
-                    self._ended = True
+                    self._ended = self.history.broken_off = True
                     self._world.ending = True
                     return
                 drop_damaged = True
@@ -249,7 +252,7 @@ class Simulation:
                 error = _only(raised)
                 if not isinstance(error, JournalError | Stuck) and not self.disk.dead:
                     self._found.append(f"a bug has ended the daemon: {error!r}")
-                    self._ended = self._world.ending = True
+                    self._ended = self._world.ending = self.history.broken_off = True
                 failure = error
             process.cancel_scope.cancel()
         if self._ended or (self.disk.dead and not isinstance(failure, JournalError)):
@@ -318,7 +321,7 @@ class Simulation:
                 elif fault == "short":
                     disk.short_writes = 0.5
                 elif fault == "flip":
-                    disk.flip_bit()
+                    self._flip("disk: flipped")
                 await trio.sleep(0.2 * chance.random())
             finally:
                 disk.error, disk.capacity, disk.short_writes = 0, None, 0.0
@@ -330,7 +333,12 @@ class Simulation:
         self.history.note(f"the next one; power lost: {lost}")
         self.disk.restart(power_lost=lost)
         if self._plan.flips and self._chance.random() < 0.5:
-            self.history.note(f"flipped: {self.disk.flip_bit()}")
+            self._flip("flipped")
+
+    def _flip(self, told: str) -> None:
+        where = self.disk.flip_bit()
+        self._log_flipped = self._log_flipped or "-wal" in where
+        self.history.note(f"{told}: {where}")
 
     async def _begin_era(self, cluster: LiveCluster, dropped: bool) -> None:
         """Look at what the store begins with: of versions that nobody has seen the checker has to know."""
@@ -344,7 +352,8 @@ class Simulation:
         kind = ""
         if dropped:
             kind = SALVAGED
-        elif self._plan.lies and self._power_lost:
+        elif self._power_lost and (self._plan.lies or self._log_flipped):
+            # The loss of power may have set the head back: a damaged end of the log looks like a write cut off.
             kind = REWOUND
         elif version < known:
             kind = RESUMED
@@ -356,7 +365,7 @@ class Simulation:
                 kind = RESUMED
             else:
                 watch.close()
-        self._power_lost = False
+        self._power_lost = self._log_flipped = False
         if kind:
             self.history.eras.append(Era(kind, version, state))
             self.history.note(f"{kind} at version {version}")
