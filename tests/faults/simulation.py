@@ -212,13 +212,17 @@ class Simulation:
                 if self.disk.dead:
                     return  # killed while it opened the journal
                 self.history.note(f"refused: {refusal}")
-                if not self._plan.flips and not (self._plan.lies and self._ever_lost):
+                if not self._may_be_damaged:
                     self._found.append(f"refused without a cause: {refusal}")
                 if drop_damaged or self._world.ending or not isinstance(refusal, JournalDamaged):
                     self._ended = self.history.broken_off = True
                     self._world.ending = True
                     return
                 drop_damaged = True
+
+    @property
+    def _may_be_damaged(self) -> bool:
+        return self._plan.flips or (self._plan.lies and self._ever_lost)
 
     async def _process(self, last: bool, drop_damaged: bool) -> None:
         async with trio.open_nursery() as process:
@@ -280,7 +284,7 @@ class Simulation:
                 await trio.sleep(0.05 + 0.25 * self._chance.random())
                 beside.cancel_scope.cancel()
             if last:
-                await self._come_to_rest()
+                await self._come_to_rest(cluster)
             elif self._chance.random() < 0.5:
                 self.disk.kill_after = self._chance.randrange(1, 12)
                 await trio.sleep(5)
@@ -372,12 +376,18 @@ class Simulation:
 
     # --- the end -------------------------------------------------------------------------------------------------
 
-    async def _come_to_rest(self) -> None:
+    async def _come_to_rest(self, cluster: LiveCluster) -> None:
         """The disk is well: there must be writes, and a place for each pod; then everybody has seen everything."""
         with trio.move_on_after(_PATIENCE_S) as writing:
             await self._until(self._makes_nodes)
         if writing.cancelled_caught:
-            raise Stuck("the disk is well, and nothing can be written")
+            why = str(await cluster.store.condition())
+            if "malformed" not in why or not self._may_be_damaged:
+                raise Stuck(f"the disk is well, and nothing can be written: {why}")
+            # What it reads it serves; what would be written where the file is damaged it refuses, in words.
+            self.history.note(f"read-only for good: {why}")
+            self._ended = self._world.ending = self.history.broken_off = True
+            return
         self._world.ending = True
         with trio.move_on_after(_PATIENCE_S) as placing:
             while self._world.working:  # noqa: ASYNC110 - time is virtual
