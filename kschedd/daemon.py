@@ -318,7 +318,7 @@ def _bound(store: Store, driver: SchedulingDriver, limits: DaemonLimits) -> None
     """Set what the pure parts keep to the daemon's bounds."""
     if limits.changed:
         store.keep_history(limits["watch-history"])
-        store.keep_admitted(limits["admitted-pods"])
+        store.keep_admitted(limits["admitted-pods"], limits["admitted-node-affinities"])
     driver.debugger.most_breakpoints = limits["breakpoints"]
     table = driver.machine.cluster.table
     table.most_labels, table.most_resources = limits["label-columns"], limits["resource-columns"]

@@ -1,5 +1,9 @@
 """Base class of all errors caused by input or environment, never by a bug."""
 
+from typing import TypeVar
+
+E = TypeVar("E", bound=BaseException)
+
 
 class KscheddError(Exception):
     """An error caused by input or environment; never raised for a bug.
@@ -9,3 +13,9 @@ class KscheddError(Exception):
 
     def __str__(self) -> str:
         return self.why if hasattr(self, "why") else super().__str__()
+
+
+def without_traceback(error: E) -> E:
+    """The error as a value. Whoever keeps one that it has caught does so in a frame that the error's traceback refers
+    to, and such a cycle is freed by a garbage collection only."""
+    return error.with_traceback(None)

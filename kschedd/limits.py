@@ -63,6 +63,13 @@ BOUNDS: Final[Mapping[str, Bound]] = {
             "those not used lately are dropped, and admitted anew",
             minimum=2,
         ),
+        Bound(
+            "admitted-node-affinities",
+            8192,
+            "node affinities of these, as each pod of a DaemonSet has one",
+            "those not used lately are dropped, and admitted anew",
+            minimum=2,
+        ),
         Bound("event-series", 10_000, "events of the scheduler", "the least recently repeated one is dropped"),
         Bound("decisions", 20_000, "attempts that are told of", _DROPPED),
         Bound("queue-moves", 100_000, "moves of pods in the queue", _DROPPED),

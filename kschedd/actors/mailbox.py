@@ -60,9 +60,14 @@ class Reply(Generic[T]):
         self.publish()
 
     async def value(self) -> T:
+        """To be awaited once."""
         await self._event.wait()
-        if self._failure is not None:
-            raise self._failure
+        if (failure := self._failure) is not None:
+            self._failure = None  # its traceback refers to frames that refer to this
+            try:
+                raise failure
+            finally:
+                del failure
         return self._value
 
 

@@ -31,6 +31,7 @@ from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
+from kschedd.errors import without_traceback
 from kschedd.store.cluster_api import ClusterWriter, listed, perform, perform_each
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
@@ -434,7 +435,7 @@ class StoreClient:
                 try:
                     made.append(store.create(raw, restore=restore))
                 except ApiError as refusal:
-                    made.append(refusal)
+                    made.append(without_traceback(refusal))
             return made
 
         return await self.do(create_all)

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kschedd.api.kinds import kind_of
 from kschedd.controllers.controller import Controller
+from kschedd.errors import without_traceback
 from kschedd.object_faults import ObjectRef
 from kschedd.store.cluster_api import ClusterWriter, perform
 from kschedd.store.errors import ApiError
@@ -70,7 +71,7 @@ def _perform_all(
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
                 controller.faults.note(subject(write), partial(_again, write), endless, now, "write")
                 continue
-            refused = partial(controller.on_refused, write, error, store)
+            refused = partial(controller.on_refused, write, without_traceback(error), store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
             done += _perform_all(controller, answers, store, now, rounds - 1)
         except Exception as fault:  # recorded as the object's fault

@@ -9,6 +9,7 @@ since the last `take_nominated`.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError).
 """
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -98,7 +99,13 @@ class QueueOperations:
     _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor being requeued right now
 
     def __attrs_post_init__(self) -> None:
-        self.handlers = EventHandlers(self.queue, lambda name: name in self.scheduler_names)
+        own = weakref.ref(self)  # which has the handlers: they must not have it
+
+        def responsible(name: str) -> bool:
+            operations = own()
+            return operations is not None and name in operations.scheduler_names
+
+        self.handlers = EventHandlers(self.queue, responsible)
         self.queue.on_nominated = self.nominated.append
 
     def evicting(self, uid: str) -> bool:

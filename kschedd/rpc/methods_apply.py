@@ -16,6 +16,7 @@ from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
+from kschedd.errors import without_traceback
 from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc.aside import weight
 from kschedd.rpc.workers import GivenUp
@@ -182,7 +183,7 @@ def apply_all(
                 raw, warnings = known_fields(raw, terms.validation, store.features)
                 obj, action = store.apply(raw, as_client=True, manager=terms.manager)
         except ApiError as refusal:
-            outcome.refused.append((one, refusal))
+            outcome.refused.append((one, without_traceback(refusal)))
             continue
         made = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action}
         made["resource"] = store.kind_of(obj.raw).resource

@@ -142,6 +142,7 @@ class DaemonMethods:
         used["queue-moves"] = await cluster.queue.query(lambda owner: 2 * (len(owner.moves),))
         used["watch-history"] = await cluster.store.do(lambda store: store.history_used)
         used["admitted-pods"] = await cluster.store.do(lambda store: store.admitted_used)
+        used["admitted-node-affinities"] = await cluster.store.do(lambda store: store.node_affinities_used)
         used["breakpoints"] = await cluster.scheduler.query(
             lambda owner: (len(owner.debugger.breakpoints), owner.debugger.most_set)
         )

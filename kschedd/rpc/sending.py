@@ -91,6 +91,7 @@ class Outbox:
         self._messages.clear()
         self.close()
         self._leave_total()
+        self._on_overflow = _nothing  # which refers to the session, and the session to this
 
     def make_room(self) -> None:
         """Drop the messages that are not being sent yet, to free memory for other clients."""
@@ -146,6 +147,9 @@ class Outbox:
         self._count(-done)
         if not self.full:
             self._room.unpark_all()
+
+
+def _nothing() -> None: ...
 
 
 async def _send_all(stream: trio.abc.SendStream, parts: list[bytes], stall_s: float) -> None:

@@ -165,7 +165,7 @@ class VirtualCluster:
             registry=registry,
             controllers=self._controllers,
             on_decision=on_decision,
-            on_effects=self._take,
+            on_effects=partial(_keep, self._events, self._decisions),
             on_result=on_result,
             recorder=both(moves.append, metrics.moved),
             resumed=resumed,
@@ -176,7 +176,8 @@ class VirtualCluster:
         self.queue = AtHand(QueueAtHand(self.engine.queue, moves, metrics))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
-        self.clock = ClockAtHand(lambda: self.engine.now, self.engine.next_moment)
+        engine = self.engine  # and not the cluster, which has the clock
+        self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
         self.time, self.stops = TimeAtHand(), Bulletin()
         self.journal: Path | None = None
         self.epoch = "virtual"
@@ -206,11 +207,12 @@ class VirtualCluster:
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question(self._controllers, self.engine.store)
 
-    def _take(self, effects: Effects) -> None:
-        for record in effects.records:
-            self._decisions.add(record)
-        for event in effects.events:
-            self._events.add(event)
+
+def _keep(events: EventRecord, decisions: DecisionRecord, effects: Effects) -> None:
+    for record in effects.records:
+        decisions.add(record)
+    for event in effects.events:
+        events.add(event)
 
 
 class VirtualDaemon:

@@ -30,7 +30,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
-from kschedd.errors import KscheddError
+from kschedd.errors import KscheddError, without_traceback
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
@@ -58,6 +58,8 @@ class ClusterReader(Protocol):
     def history_used(self) -> tuple[int, int]: ...
     @property
     def admitted_used(self) -> tuple[int, int]: ...
+    @property
+    def node_affinities_used(self) -> tuple[int, int]: ...
 
     def shown_after(self, version: int) -> Sequence[WatchEvent]:
         """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
@@ -374,7 +376,7 @@ def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object
         try:
             answers.append(perform(cluster, write))
         except ApiError as refusal:
-            answers.append(refusal)
+            answers.append(without_traceback(refusal))
     return answers
 
 

@@ -63,7 +63,7 @@ _META: Final = type_named("meta.ObjectMeta")
 _NODE_AFFINITY: Final = type_named("NodeAffinity")
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 2048
-_BRANCHES: Final = 1 << 14  # of one spec: the nodes of a large cluster
+MOST_NODE_AFFINITIES: Final = 8192  # of all specs: each DaemonSet has as many as there are nodes
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
 _LONG: Final = 1 << 16  # total characters; pods with annotations of this size or more are not cached
@@ -92,7 +92,6 @@ class InternedPod:
     warnings: Sequence[str] = ()  # of admission
     stated_spec: Raw | None = None  # before admission, where it says in an annotation that it changed the spec
     unpinned: "InternedPod | None" = None  # the same without node affinity
-    branches: dict[bytes, "InternedPod"] = attrs.field(factory=dict, init=False)  # by their packed node affinity
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
     def status_at(self, at: str) -> Mapping[str, Any]:
@@ -127,7 +126,10 @@ class PodStrategy:
         self._admission = admission
         self._features = features  # the rules that hold
         self._classes = classes
-        self.remembered: AdmissionCache[InternedPod] = AdmissionCache(MOST_ADMITTED)
+        self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
+        # By what has no node affinity (the id: it is kept with them) and their packed node affinity. They are not kept
+        # with it, since the two would refer to each other.
+        self.with_node_affinity: AdmissionCache[tuple[int, bytes], InternedPod] = AdmissionCache(MOST_NODE_AFFINITIES)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
 
@@ -138,6 +140,7 @@ class PodStrategy:
     def forget(self) -> None:
         """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
         self.remembered.clear()
+        self.with_node_affinity.clear()
 
     def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
         """Admit a new pod with this manifest. `meta` is its metadata with its final name and namespace.
@@ -171,10 +174,12 @@ class PodStrategy:
                 )  # raises with the faults of the whole spec, not only of `spec_without_node_affinity`
             raise
 
-    @staticmethod
-    def _with_node_affinity(spec_without_node_affinity: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
-        key = packed("Pod", name, node_affinity)
-        found = spec_without_node_affinity.branches.get(key)
+    def _with_node_affinity(
+        self, spec_without_node_affinity: InternedPod, node_affinity: Raw, name: str
+    ) -> InternedPod:
+        text = packed("Pod", name, node_affinity)
+        key = id(spec_without_node_affinity), text
+        found = self.with_node_affinity.get(key)
         if found is None:
             clean: Raw | None = _valid_if_pinned(node_affinity)
             if clean is None:
@@ -182,7 +187,7 @@ class PodStrategy:
                 if faults:
                     raise Invalid("Pod", name, tuple(faults))
                 clean = encoded(decoded, _NODE_AFFINITY)
-            size = spec_without_node_affinity.size + len(key)
+            size = spec_without_node_affinity.size + len(text)
             found = InternedPod(
                 intern_with_node_affinity(spec_without_node_affinity.spec, clean),
                 spec_without_node_affinity.labels,
@@ -194,9 +199,7 @@ class PodStrategy:
                 spec_without_node_affinity.stated_spec,
                 spec_without_node_affinity,
             )
-            if len(spec_without_node_affinity.branches) >= _BRANCHES:
-                spec_without_node_affinity.branches.clear()
-            spec_without_node_affinity.branches[key] = found
+            self.with_node_affinity.add(key, found)
         return found
 
     def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> InternedPod:

@@ -32,6 +32,7 @@ from kschedd.config.kube_versions import DEFAULT
 from kschedd.config.rules import Rules
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
 from kschedd.devices.checks import admin_faults, selector_faults
+from kschedd.errors import without_traceback
 from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.service_addresses import stack_faults, validate_addresses
@@ -82,7 +83,16 @@ from kschedd.store.managing import (
 )
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patching import PatchType, patched
-from kschedd.store.pod_strategy import SHARED_META, PodStrategy, accepted, checked_status, new_pod, packed, rebuild_pod
+from kschedd.store.pod_strategy import (
+    MOST_NODE_AFFINITIES,
+    SHARED_META,
+    PodStrategy,
+    accepted,
+    checked_status,
+    new_pod,
+    packed,
+    rebuild_pod,
+)
 from kschedd.store.service_addresses import SERVICE_RANGE, allocate
 from kschedd.store.set_aside import SetAside
 from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES, UNDELETABLE
@@ -151,14 +161,21 @@ class Store:
         """How many changes are kept, and how many there were at most."""
         return self._log.used
 
-    def keep_admitted(self, most: int) -> None:
-        """Keep what admission made of at most so many kinds of pods."""
+    def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
+        """Keep what admission made of at most so many kinds of pods, and of so many node affinities of theirs."""
         self._pod_strategy.remembered.most = most
+        self._pod_strategy.with_node_affinity.most = node_affinities
 
     @property
     def admitted_used(self) -> tuple[int, int]:
         """Of how many kinds of pods that is kept, and of how many it was at most."""
         remembered = self._pod_strategy.remembered
+        return len(remembered), remembered.most_kept
+
+    @property
+    def node_affinities_used(self) -> tuple[int, int]:
+        """The same of their node affinities."""
+        remembered = self._pod_strategy.with_node_affinity
         return len(remembered), remembered.most_kept
 
     def seed_defaults(self) -> None:
@@ -678,7 +695,7 @@ class Store:
             try:
                 answers.append(self.bind(namespace, name, node_name))
             except ApiError as refusal:
-                answers.append(refusal)
+                answers.append(without_traceback(refusal))
         return answers
 
     def replay(self, events: Iterable[tuple[EventType, Object]]) -> None:
@@ -741,7 +758,7 @@ class Store:
             service_range=self.service_range,
             rules=self.rules,
         )
-        twin.keep_admitted(self._pod_strategy.remembered.most)
+        twin.keep_admitted(self._pod_strategy.remembered.most, self._pod_strategy.with_node_affinity.most)
         if since is not None:
             twin._random.setstate(self._random.getstate())
             twin._random_aside.setstate(self._random_aside.getstate())
