@@ -32,7 +32,7 @@ from kschedd.actors.events import Message as EventsMessage
 from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorkers
 from kschedd.actors.journal import Commit, JournalActor, Outcome
-from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
+from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, rung_from_threads
 from kschedd.actors.permit import Expired
 from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
@@ -232,7 +232,9 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         moves_kept=limits["queue-moves"],
         courtesy=courtesy,
     )
-    driver.machine.handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
+    handle = driver.machine.handle
+    handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
+    handle.lock, handle.changed = lock, rung_from_threads(bell)
     binding_actor = BindingActor(
         binding_in, store_client.clone(on_write), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
     )

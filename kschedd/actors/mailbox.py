@@ -7,6 +7,7 @@ steps of its own work, so that other tasks can read the state without sharing it
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, ClassVar, Generic, TypeVar
 
 import attrs
@@ -99,6 +100,17 @@ class Doorbell:
         except trio.EndOfChannel:
             return False
         return True
+
+
+def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
+    """Rings it from any thread; does nothing once this Trio run is over."""
+    token = trio.lowlevel.current_trio_token()
+
+    def ring() -> None:
+        with suppress(trio.RunFinishedError):
+            token.run_sync_soon(bell.ring, idempotent=True)
+
+    return ring
 
 
 @attrs.frozen(eq=False)

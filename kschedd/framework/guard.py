@@ -126,10 +126,18 @@ def waited_for() -> Iterator[None]:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """As `waited_for`, for what a plugin may call from any thread."""
+def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
+    """As `waited_for`, for what a plugin may call from any thread, its own and abandoned calls included.
+
+    `scheduler`: the lock that such a thread takes; None where one thread does everything.
+    """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
-    with nullcontext() if call is None or call.scheduler is None else call.scheduler.taken():
+    if call is not None and call.scheduler is None:
+        with call.lock:  # it is not given up meanwhile, so its caller holds the lock for it
+            if not call.given_up:
+                yield
+                return
+    with nullcontext() if scheduler is None else scheduler.taken():
         yield
 
 

@@ -4,6 +4,9 @@ A plugin instance lives as long as its name, its arguments, the feature gates an
 cluster that does not depend on the arguments, such as assumptions for pods being bound, must outlive it:
 it is kept in an object (`shared`) common to all instances in all profiles.
 
+An out-of-tree plugin may call it from threads of its own: its view (`views.HandleView`) takes `lock` for that, and
+tells the scheduler (`changed`) that a pod may go on.
+
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Handle).
 """
 
@@ -16,6 +19,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.kube_versions import DEFAULT
 from kschedd.config.rules import Rules
+from kschedd.framework.exclusion import SchedulerLock
 
 S = TypeVar("S")
 
@@ -41,6 +45,8 @@ class Handle:
     evicting: Callable[[str], bool] = lambda uid: False  # whether PostFilter's writes for this pod are in progress
     current_pod: Callable[[str], Pod | None] | None = None  # key -> stored pod, if newer than the watch
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
+    lock: SchedulerLock | None = None  # None: one thread does everything
+    changed: Callable[[], None] = lambda: None  # have the scheduler look at what was allowed, rejected or activated
     now_s: float = 0.0  # the time that the scheduler was told last, in seconds since the epoch
     _shared: dict[Callable[[SchedulerCache], Any], Any] = attrs.field(factory=dict, init=False)
 

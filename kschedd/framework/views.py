@@ -9,6 +9,7 @@ allowed only within a call that the scheduler makes, and while nobody else chang
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -436,7 +437,10 @@ class StateView(_View):
 
 
 class HandleView(_View):
-    """A `Handle`; arguments are checked here, since some methods change the scheduler's state."""
+    """A `Handle`; arguments are checked here, since some methods change the scheduler's state.
+
+    `allow`, `reject`, `activate`, `waiting_pods` and `nominated_pods` may be called from any thread, at any time.
+    """
 
     __slots__ = ("_handle", "feature_gates", "seed")
 
@@ -450,20 +454,29 @@ class HandleView(_View):
         return ClusterView(self._handle.cluster)
 
     def nominated_pods(self, node_name: str) -> Sequence[Pod]:
-        return _pods(self._handle.nominated_pods(_text("nominated_pods", node_name)))
+        node_name = _text("nominated_pods", node_name)
+        with alone(self._handle.lock):
+            return _pods(self._handle.nominated_pods(node_name))
 
     def allow(self, uid: str, plugin: str) -> bool:
         uid, plugin = _text("allow", uid), _text("allow", plugin)
-        with alone():
+        with self._changing():
             return self._handle.allow(uid, plugin)
 
     def reject(self, uid: str, plugin: str, reason: str) -> bool:
         uid, plugin, reason = _text("reject", uid), _text("reject", plugin), _text("reject", reason)
-        with alone():
+        with self._changing():
             return self._handle.reject(uid, plugin, reason)
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        with alone(self._handle.lock):
+            yield
+        self._handle.changed()
+
     def waiting_pods(self) -> Sequence[tuple[Pod, str]]:
-        return [(read_only(pod), node_name) for pod, node_name in self._handle.waiting_pods()]
+        with alone(self._handle.lock):
+            return [(read_only(pod), node_name) for pod, node_name in self._handle.waiting_pods()]
 
     def evicting(self, uid: str) -> bool:
         return self._handle.evicting(_text("evicting", uid))
@@ -480,7 +493,7 @@ class HandleView(_View):
         for pod in given:
             if not isinstance(pod, ReadOnlyPod):
                 raise TypeError(f"activate: {shown(pod)} is no pod that the plugin was given")
-        with alone():
+        with self._changing():
             self._handle.activate(given)
 
 

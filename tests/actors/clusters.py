@@ -107,7 +107,7 @@ async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T)
     loop cannot see that they are still to come; so a rest need not be the last one.
     """
     said = await asking.query(question)
-    with trio.move_on_after(10):
+    with trio.move_on_after(60):
         while said != expected:
             await trio.testing.wait_all_tasks_blocked(0.001)
             said = await asking.query(question)
