@@ -175,9 +175,6 @@ def _replay(options: argparse.Namespace) -> int:
             diverged = str(fault)
         told = _told(options.recording, replay, diverged, time.perf_counter() - began)
     print(exact(json.dumps(told, ensure_ascii=False, indent=2)) if options.output == "json" else safe(_text(told)))
-    for what in player.by_hand:
-        text = f"warning: an attempt was changed by hand when it was recorded ({what}), which a replay cannot do again"
-        print(safe(text), file=sys.stderr)
     return DIVERGED if diverged else 0
 
 

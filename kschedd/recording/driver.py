@@ -8,6 +8,8 @@ attempts, which a replay is held against.
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import attrs
+
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.model import Config
@@ -30,6 +32,7 @@ from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.stepper import Intervention
 from kschedd.scheduling.work import Work
 from kschedd.store.log import WatchEvent
 
@@ -103,6 +106,10 @@ class RecordedDriver(SchedulingDriver):
         attempt: Attempt | None = self._call((NoteKind.BEGIN, self._began_s, entry.uid), super().begin, entry)
         return None if attempt is None else self._noted(attempt)
 
+    def step_by_step(self, entry: QueuedPod) -> Attempt:
+        self._recorder.note((NoteKind.STEPPED,))
+        return super().step_by_step(entry)
+
     def group_cycle(self, entry: QueuedPod, clock: Callable[[], float]) -> Work[None]:
         self._recorder.note((NoteKind.GROUP_CYCLE, self._began_s, entry.uid))
 
@@ -160,10 +167,10 @@ class RecordedDriver(SchedulingDriver):
                 leave(before)
             answers = yield asked
 
-    def by_hand(self, what: str) -> None:
-        """The attempt that is stopped is changed by somebody."""
-        self._recorder.note((NoteKind.BY_HAND, what))
-        super().by_hand(what)
+    def intervene(self, change: Intervention) -> None:
+        assert self.stepper is not None, "an attempt is stopped"
+        self._recorder.note((NoteKind.INTERVENED, self.stepper.points, *attrs.astuple(change)))
+        super().intervene(change)
 
     def eviction_failed(self, pod: Pod) -> None:
         self._call((NoteKind.EVICTION_FAILED, pod.uid), super().eviction_failed, pod)

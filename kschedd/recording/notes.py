@@ -44,8 +44,10 @@ class NoteKind(IntEnum):
     ACTIVATE = 22  # uids
     MADE = 23  # an out-of-tree plugin: name, its description packed
     CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins made for it are of no use
-    BY_HAND = 25  # what an attempt that was stopped was changed by; it cannot be replayed
+    # 25 was a change by hand, in words
     GROUP_CYCLE = 26  # now, uid of the first of the popped pods of a PodGroup; SEND follows, and no COMPLETE
+    STEPPED = 27  # the attempt that has just begun is run plugin by plugin
+    INTERVENED = 28  # number of the attempt's stop point, verb, node, plugin, score: what somebody changed of it there
     # of the queue; times in nanoseconds
     DONE = 32  # now
     APPLY = 33  # now, events of the operation that this part has (-1: the whole operation)

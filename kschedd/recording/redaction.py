@@ -91,7 +91,7 @@ class _Rewriter:
             NoteKind.CHANGE_CONFIG: (self.config, None, text),
             NoteKind.RECONFIGURE: (self.config,),
             NoteKind.REJECT: (None, None, text),
-            NoteKind.BY_HAND: (text,),
+            NoteKind.INTERVENED: (None, None, text),
             NoteKind.MOVE_ACTIVE: (None, lambda keys: [text(key) for key in keys]),
             NoteKind.FORCE: (text,),
             NoteKind.ANSWER: (None, None, None, value),

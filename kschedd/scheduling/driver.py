@@ -104,7 +104,7 @@ from kschedd.scheduling.pod_group_cycle import (
 )
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
-from kschedd.scheduling.stepper import Stepper
+from kschedd.scheduling.stepper import Intervention, Stepper
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.scheduling.work import Work
 from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
@@ -302,9 +302,15 @@ class SchedulingDriver:
         self.stepper = self._result = None
         debugger = self.debugger
         if debugger.engaged and debugger.began(pod):
-            self.stepper = Stepper(debugger, pod, entry.attempts, self.machine.cluster.table, debugger.cycle)
-            self._choices_before = self.machine.choices()
-        return self.machine.begin(pod, self.nominator.nominated, self.stepper, cycle=cycle)
+            return self.step_by_step(entry)
+        return self.machine.begin(pod, self.nominator.nominated, cycle=cycle)
+
+    def step_by_step(self, entry: QueuedPod) -> Attempt:
+        """The attempt that has just begun, to be run plugin by plugin."""
+        debugger, machine = self.debugger, self.machine
+        self.stepper = Stepper(debugger, entry.pod, entry.attempts, machine.cluster.table, debugger.cycle)
+        self._choices_before = machine.choices()
+        return machine.begin(entry.pod, self.nominator.nominated, self.stepper, cycle=machine.batches.cycle)
 
     # -- pod groups -------------------------------------------------------------------------------------------
 
@@ -395,8 +401,10 @@ class SchedulingDriver:
         """The pod of an attempt that runs step by step, such as one that is stopped; "" if none does."""
         return self.stepper.pod.key if self.attempting and self.stepper is not None else ""
 
-    def by_hand(self, what: str) -> None:
-        """Somebody is about to change what the stopped attempt comes to."""
+    def intervene(self, change: Intervention) -> None:
+        """Somebody changes what the stopped attempt comes to."""
+        assert self.stepper is not None, "an attempt is stopped"
+        self.stepper.intervene(change)
 
     def choices(self) -> Choices:
         """How the next attempt would choose; of an attempt that runs step by step, how it would if it began again."""

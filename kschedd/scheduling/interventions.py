@@ -17,7 +17,7 @@ from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.debugger import NotStopped
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.nominated_pods import NominatedPods
-from kschedd.scheduling.stepper import Stepper
+from kschedd.scheduling.stepper import Intervention, Stepper
 from kschedd.scheduling.work import drive
 
 _CHOSEN = ("reserve", "permit", "preBind", "bind", "postBind")
@@ -61,8 +61,7 @@ def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -
     reasons = why_not(driver, stepper, _row(stepper, node))
     if reasons and not even_if_unfit:
         raise DoesNotFit(stepper.pod.key, node, reasons)
-    driver.by_hand(f"force {node}")
-    stepper.forced = node
+    driver.intervene(Intervention("force", node))
     return reasons
 
 
@@ -70,10 +69,7 @@ def veto(driver: SchedulingDriver, node: str) -> None:
     """Have the attempt choose any node but this one."""
     stepper = _undecided(driver)
     _row(stepper, node)
-    driver.by_hand(f"veto {node}")
-    stepper.vetoed.add(node)
-    if stepper.forced == node:
-        stepper.forced = ""
+    driver.intervene(Intervention("veto", node))
 
 
 def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
@@ -90,8 +86,7 @@ def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
     left = stepper.nodes_left()
     if left is not None and row not in left:
         raise CannotReplace(f"{node} is not among the nodes that are left")
-    driver.by_hand(f"score {plugin} {node} {value}")
-    stepper.replaced[plugin, node] = value
+    driver.intervene(Intervention("score", node, plugin, value))
 
 
 def drop(driver: SchedulingDriver) -> None:
@@ -99,8 +94,7 @@ def drop(driver: SchedulingDriver) -> None:
     stepper, at = _stepper(driver)
     if at.point in ("preBind", "bind", "postBind"):
         raise NotStopped(f"pod {stepper.pod.key} is being bound: the attempt is over")
-    driver.by_hand("drop")
-    stepper.dropped = True
+    driver.intervene(Intervention("drop"))
 
 
 def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:

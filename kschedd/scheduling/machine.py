@@ -344,7 +344,7 @@ class SchedulingMachine:
         times.ended("Permit", began, Code.WAIT.label if waits else Code.SUCCESS.label)
         waiting = None
         if waits:
-            now = now if stepper is None else stepper.debugger.now_s
+            now = now if stepper is None else max(now, stepper.debugger.now_s)
             pending = {plugin: now + wait for plugin, wait in waits.items()}
             waiting = self.waiting.pods[assumed.uid] = WaitingPod(assumed, node_name, pending, waits)
         return AssumedPod(entry, assumed, result, waiting)

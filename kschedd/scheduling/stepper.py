@@ -5,8 +5,9 @@ is taken from the evaluation cache. What it comes to is the same. The attempt te
 called (`before`), after one has rejected something (`rejected`), and of its outcome; the stepper yields a StopPoint
 where the debugger says so, and whoever drives the attempt goes on with it when the debugger is no longer stopped.
 
-While it is stopped, somebody may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the attempt. That
-takes effect when the attempt goes on.
+While it is stopped, somebody may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the attempt: each
+an `Intervention`, which takes effect when the attempt goes on. Those of an attempt that is replayed are `planned`: made
+at the stop points at which they were made.
 
 Owned by the driver, for one attempt and its binding cycle. Pure. Errors: AttemptDropped, within the attempt.
 """
@@ -34,6 +35,16 @@ DROPPED: Final = "the attempt was given up by hand"
 
 class AttemptDropped(Exception):
     """The attempt is given up, on somebody's request."""
+
+
+@attrs.frozen
+class Intervention:
+    """What somebody changes of an attempt that is stopped. `verb`: force, veto, score or drop."""
+
+    verb: str
+    node: str = ""
+    plugin: str = ""
+    score: int = 0
 
 
 @attrs.define(eq=False)
@@ -66,7 +77,25 @@ class Stepper:
     vetoed: set[str] = attrs.field(factory=set)
     replaced: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (plugin, node) -> normalized score
     dropped: bool = False
+    points: int = 0  # stop points that were reached, stopped or not
+    planned: Mapping[int, Sequence[Intervention]] = attrs.field(factory=dict)  # by the number of their stop point
     _search: tuple[FilterPass, dict[int, Status], tuple[EnabledFilter, ...]] | None = None  # of the search that runs
+
+    def intervene(self, change: Intervention) -> None:
+        """Have this changed when the attempt goes on."""
+        match change.verb:
+            case "force":
+                self.forced = change.node
+            case "veto":
+                self.vetoed.add(change.node)
+                if self.forced == change.node:
+                    self.forced = ""
+            case "score":
+                self.replaced[change.plugin, change.node] = change.score
+            case "drop":
+                self.dropped = True
+            case _:
+                raise ValueError(f"{change.verb!r} is no intervention")
 
     # -- stop points ------------------------------------------------------------------------------------------
 
@@ -92,10 +121,13 @@ class Stepper:
         return StopPoint(self.cycle, self.pod, self.attempt, point, plugin, outcome, node, None, self.table)
 
     def _at(self, at: StopPoint) -> Work[None]:
+        self.points += 1
         if self.debugger.arrives(at):
             yield at
-            if self.dropped:
-                raise AttemptDropped
+        for change in self.planned.get(self.points, ()):
+            self.intervene(change)
+        if self.dropped:
+            raise AttemptDropped
 
     # -- filtering --------------------------------------------------------------------------------------------
 
@@ -107,8 +139,12 @@ class Stepper:
 
     def filtered(self, name: str, before: Rows, after: Rows) -> Work[None]:
         """A filter has left these rows."""
-        if len(after) != len(before) and self.debugger.watches_outcomes:
+        if len(after) == len(before):
+            return
+        if self.debugger.watches_outcomes or self.points + 1 in self.planned:
             yield from self.rejected("filter", name, np.setdiff1d(before, after))
+        else:
+            self.points += 1  # numbered alike whatever is watched for
 
     def verdicts_so_far(self) -> Verdicts | None:
         """What the filters have said up to now; None if none was called yet."""

@@ -36,12 +36,14 @@ from kschedd.recording.recorder import EVENT_TYPES
 from kschedd.recording.state import restore_driver, restore_queue
 from kschedd.recording.values import PodRef, unpack
 from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.records import OUTCOME, AttemptRecord
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.stepper import Intervention
 from kschedd.scheduling.work import Work
 from kschedd.simulate.replay.plugins import ReplayedPlugin, ReplayedRegistry
 from kschedd.store.journal_reading import read_object
@@ -99,7 +101,6 @@ class Player:
         self.started: int | None = None  # the version up to which the cluster stood at the start
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.pods: dict[str, Pod] = {}  # by uid
-        self.by_hand: list[str] = []  # what cannot be replayed
         self.ended = False
         self._told: list[Callable[[Effects], None]] = []
         self._told_records: list[Callable[[AttemptRecord], None]] = []
@@ -136,6 +137,8 @@ class Player:
             NoteKind.NOMINATED: self._take_nominated,
             NoteKind.BEGIN: self._begin,
             NoteKind.GROUP_CYCLE: self._group_cycle,
+            NoteKind.STEPPED: self._step_by_step,
+            NoteKind.INTERVENED: lambda *change: None,  # made at its stop point (`_planned`)
             NoteKind.SEND: self._send,
             NoteKind.BROKEN: self._broken,
             NoteKind.COMPLETE: self._complete,
@@ -155,7 +158,6 @@ class Player:
             NoteKind.REJECT: lambda uid, plugin, reason: self.driver.reject(uid, plugin, reason),
             NoteKind.ACTIVATE: lambda uids: self.driver.machine.handle.activate([self._pod(uid) for uid in uids]),
             NoteKind.MADE: lambda name, packed: self._made.append((name, unpack(packed))),
-            NoteKind.BY_HAND: self.by_hand.append,
             NoteKind.DONE: self._done,
             NoteKind.APPLY: self._apply,
             NoteKind.POP: self._pop,
@@ -421,6 +423,43 @@ class Player:
         finally:
             debugger.engaged = engaged
 
+    def _step_by_step(self) -> None:
+        attempt = self._attempt
+        if attempt is None or attempt.work is None:
+            raise self._diverged("an attempt went step by step, and there is none")
+        attempt.work = self.driver.step_by_step(attempt.entry)
+        stepper = self.driver.stepper
+        assert stepper is not None, "it has one now"
+        stepper.planned = self._planned()
+        if not self.within:
+            stepper.debugger = Debugger(dict)  # which stops nowhere
+
+    def _planned(self) -> dict[int, list[Intervention]]:
+        """What was changed by hand of the attempt that begins, by the number of the stop point.
+
+        What else went on while it was stopped there did not concern it: its cluster stood still. So it need not be
+        stopped, and the changes are looked up ahead of their notes.
+        """
+        found: dict[int, list[Intervention]] = {}
+        for note in self._notes_ahead():
+            if note[0] == NoteKind.COMPLETE:
+                break
+            if note[0] == NoteKind.INTERVENED:
+                _, point, *change = note
+                found.setdefault(point, []).append(Intervention(*change))
+        return found
+
+    def _notes_ahead(self) -> Iterator[Note]:
+        place = 0
+        while True:
+            if place == len(self._ahead):
+                note = next(self._notes, None)
+                if note is None:
+                    return
+                self._ahead.append(note)
+            yield self._ahead[place]
+            place += 1
+
     def _next_popped(self, now: float, uid: str) -> QueuedPod:
         entry = self.driver.next_popped(self._moved(now))
         if entry is None or entry.uid != uid:
@@ -471,7 +510,7 @@ class Player:
             self.driver.complete_attempt(*done)
             return
         self._stopped = self.driver.completing(*done), lambda outcome: None
-        self.driver.debugger.now_s = self.now_s
+        self.driver.debugger.now_s = now  # from which waits at Permit count
         self._begin_stopped()
 
     def _begin_stopped(self) -> None:
