@@ -10,6 +10,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.mailbox import ActorRef
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.framework.interface import plugin_info
@@ -48,7 +49,7 @@ def deployment(name: str = "web", replicas: int = 3, cpu: str = "100m") -> Raw:
     }
 
 
-def with_plugins(*classes: type[Any], **settings: Any) -> tuple[Config, Registry]:
+def with_plugins(*classes: type[Any], version: KubernetesVersion = DEFAULT, **settings: Any) -> tuple[Config, Registry]:
     """The default profile with these plugins besides, and the registry that has them."""
     registry = Registry({cls.name: cls for cls in classes})
     catalogue = {**IN_TREE, **{cls.name: plugin_info(cls) for cls in classes}}
@@ -59,7 +60,7 @@ def with_plugins(*classes: type[Any], **settings: Any) -> tuple[Config, Registry
         "profiles": [{"schedulerName": "default-scheduler", "plugins": enabled}],
         **settings,
     }
-    return config_from_raw(raw, catalogue=catalogue), registry
+    return config_from_raw(raw, catalogue=catalogue, version=version), registry
 
 
 async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> Any:

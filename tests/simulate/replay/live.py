@@ -11,6 +11,7 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
+from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
@@ -23,6 +24,7 @@ from kschedd.recording.wiring import RecordOptions
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.decisions import line
 from kschedd.simulate.engine import EPOCH, LoggedAttempt
+from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 from tests.actors.clusters import deployment, node, pod, until, with_plugins
 
@@ -78,8 +80,8 @@ class Fickle(Moody):
         return unschedulable("not after all") if self._mood.random() < 0.1 else None
 
 
-def moody() -> tuple[Config, Registry]:
-    config, registry = with_plugins(Fickle)
+def moody(version: KubernetesVersion = DEFAULT) -> tuple[Config, Registry]:
+    config, registry = with_plugins(Fickle, version=version)
     # What it rejects is soon tried again, with nothing to wake it.
     return attrs.evolve(config, unschedulable_flush_s=1), registry
 
@@ -100,6 +102,7 @@ async def busy_run(
     registry: Registry | None = None,
     pods: int = 40,
     late: bool = False,
+    journal: Path | None = None,
 ) -> str:
     """Nodes that come and go, pods that preempt, a deployment, one that fits nowhere at first; its decisions.
 
@@ -113,6 +116,7 @@ async def busy_run(
         controllers=embedded_controllers(),
         seed=seed,
         clock=Clock.started(EPOCH, SPEED),
+        state=StateOptions(journal=journal),
         record=None if late else RecordOptions(file),
     ) as cluster:
         for number in range(6):
