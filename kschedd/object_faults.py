@@ -19,9 +19,6 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
-import structlog
-
-log = structlog.get_logger("kschedd.objects")
 
 R = TypeVar("R")
 W = TypeVar("W")
@@ -128,13 +125,13 @@ class FaultLedger(Generic[R]):
         self._count += 1
         heapq.heappush(self._heap, (fault.retry_s, self._count, key))
         if not known:
-            log.error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
+            _log().error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
 
     def strike_off(self, ref: ObjectRef, step: str = "") -> None:
         """The object is well, or gone."""
         if self.by_object.pop((ref, step), None) is not None:
             self._retries.pop((ref, step), None)
-            log.info("object_recovered", component=self.component, object=str(ref))
+            _log().info("object_recovered", component=self.component, object=str(ref))
 
     @property
     def next_retry(self) -> float | None:
@@ -159,6 +156,13 @@ class FaultLedger(Generic[R]):
     def faults(self) -> list[ObjectFault]:
         """All that is wrong now, in the order in which it was noted."""
         return [attrs.evolve(fault) for fault in self.by_object.values()]
+
+
+def _log() -> Any:
+    """The log, imported by the first fault: importing it takes a sixth of the start of a program that logs nothing."""
+    import structlog
+
+    return structlog.get_logger("kschedd.objects")
 
 
 def fault_text(raised: BaseException) -> str:
