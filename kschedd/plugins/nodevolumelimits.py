@@ -77,6 +77,17 @@ class _Present:
     pods: Sequence[Pod]  # those with volumes
     by_pods: Attached
     per_driver: Mapping[str, int]  # including volumes attached for no pod on the node
+    identities: frozenset[int]  # of `pods`
+
+    def has_room(self, pods: Sequence[Pod], new: Attached, at_most: Mapping[str, int]) -> bool:
+        """Whether all of `new` can be attached beside what these of its pods use, at least. False: that has to be
+        counted, since volumes in common count once."""
+        per_driver = Counter([driver for driver, _ in new])
+        for driver, count in per_driver.items():
+            limit = at_most.get(driver)
+            if limit is not None and self.per_driver.get(driver, 0) + count > limit:
+                return False
+        return self.identities.issuperset([id(pod) for pod in pods if pod.signature.spec.volumes])
 
 
 @attrs.define(eq=False)
@@ -118,6 +129,12 @@ class NodeVolumeLimits:
         at_most = self._limits_of(csi_node)
         if not at_most:
             return None
+        table = self._cluster.table
+        if node.table is not table and (row := table.row_of.get(node.name)) is not None:
+            # Most nodes of a dry run of preemption: their pods are some of those that are there.
+            present = self._present_on(NodeInfo(table, row), csi_node, wanted.objects_at)
+            if isinstance(present, _Present) and present.has_room(node.pods, new, at_most):
+                return None
         present = self._present_on(node, csi_node, wanted.objects_at)
         if isinstance(present, Status):
             return present
@@ -169,7 +186,7 @@ class NodeVolumeLimits:
             return by_pods
         attached = self._attachments_on(node.name, objects_at)
         per_driver = Counter(driver for driver, _ in by_pods | attached) if by_pods or attached else _NO_DRIVERS
-        found = _Present(csi_node, versions.now, pods, by_pods, per_driver)
+        found = _Present(csi_node, versions.now, pods, by_pods, per_driver, frozenset(map(id, pods)))
         if own:
             self._present[node.row] = found
         return found

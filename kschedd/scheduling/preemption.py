@@ -57,6 +57,8 @@ def importance(pod: Pod) -> tuple[int, int]:
 
 def earliest_start(victims: Sequence[Pod]) -> int:
     """When the first of the victims with the highest priority started."""
+    if len(victims) == 1:
+        return started(victims[0])
     highest = max(victim.priority for victim in victims)
     return min(started(victim) for victim in victims if victim.priority == highest)
 
@@ -128,15 +130,18 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
         rows = open_[lesser.many[open_] > turn]
         places = lesser.first[rows] + turn
         stays[places] = stage.reprieve(rows, order[places])
-    evicted = [order[first:end][~stays[first:end]].tolist() for first, end in _spans(lesser)]
+    evicted = order[~stays].tolist()
+    ends = lesser.rows[~stays].searchsorted(np.arange(count), side="right").tolist()
     pods, tried = lesser.batch.pods, []
-    for row in range(count):
-        status = verdicts.status(row)
-        if status is not None:
+    rejected = (verdicts.failed != PASSED).tolist()
+    for row, end in enumerate(ends):
+        if rejected[row]:
+            status = verdicts.status(row)
+            assert status is not None, "what some filter rejected has its status"
             tried.append(DryRunResult(status))
             continue
         split = splits.get(row, _UNSPLIT)
-        victims = [pods[place] for place in evicted[row]]
+        victims = [pods[place] for place in evicted[ends[row - 1] if row else 0 : end]]
         name = stage.table.names[row]
         if not victims:
             tried.append(DryRunResult(error(f'expected at least one victim pod on node "{name}"'), split.covering))

@@ -8,6 +8,7 @@ Errors: StorageError where upstream returns an error.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
@@ -29,6 +30,7 @@ from kschedd.storage.migration import InTree, in_tree, migrated_plugins, transla
 from kschedd.storage.provisioning import Capacity, CapacityOutcome, Provisioning, provisioning, waits_for_consumer
 from kschedd.storage.volumes import StorageError, Volume, node_affinity, usable_from
 
+_NONE: Final[frozenset[str]] = frozenset()
 NO_MATCH = "node(s) didn't find available persistent volumes to bind"
 WRONG_NODE = "node(s) didn't match PersistentVolume's node affinity"
 NO_SPACE = "node(s) did not have enough free storage"
@@ -115,12 +117,10 @@ class PodClaims:
         return reasons or done
 
     def _use_bound(self, labels: Mapping[str, str], csi_node: Object | None) -> str:
-        migrated = None
         for used in self.bound:
             if used is None:
                 return NO_VOLUME
-            if migrated is None:
-                migrated = migrated_plugins(csi_node)
+            migrated = _NONE if used.plugin is None else migrated_plugins(csi_node)
             if not used.usable_from(labels, migrated):
                 return WRONG_NODE
         return ""

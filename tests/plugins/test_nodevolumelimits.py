@@ -176,6 +176,24 @@ def test_what_is_remembered_of_a_node_follows_every_change() -> None:
     assert trial.judge(pod("new", "b")) is None
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+@pytest.mark.parametrize("attached", [(), ("pv-a",), ("pv-a", "pv-d")], ids=["no-attachment", "of-a", "of-a-and-d"])
+@pytest.mark.parametrize("stay", ["", "a", "b", "ab"], ids=["none-stays", "a-stays", "b-stays", "both-stay"])
+def test_a_node_of_a_dry_run_has_the_verdict_of_a_node_with_the_pods_that_stay(
+    stay: str, attached: tuple[str, ...], limit: int
+) -> None:
+    objects = [csi_node(csi_one=limit), *(obj for name in "abcd" for obj in bound(name)), *map(attachment, attached)]
+    there = {name: pod(f"there-{name}", name, node="n") for name in "ab"}
+    trial = Trial(*objects, *there.values())
+    copy = trial.cluster.table.copy_rows([0])
+    copy.pods[0] = [there[name] for name in stay]
+    for wanted in (pod("new", "a"), pod("new", "c"), pod("new", "a", "d")):
+        state = CycleState()
+        trial.plugin.pre_filter(state, wanted, trial.cluster)
+        told = trial.plugin.filter(state, wanted, NodeInfo(copy, 0))
+        assert told == Trial(*objects, *(there[name] for name in stay)).judge(wanted)
+
+
 @pytest.mark.parametrize(
     ("resource", "action", "old", "new", "answer"),
     [
