@@ -1,17 +1,21 @@
 """A failed scheduling attempt or binding: what is passed to the queue, the API server and the user.
 
-Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, updatePod).
+Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, updatePod), pkg/api/v1/pod/util.go
+(UpdatePodCondition, CalculatePodConditionObservedGeneration).
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
+from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import MergePatch, Write
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
+
+_COMPARED: Final = ("status", "reason", "message", "lastProbeTime")
 
 
 @attrs.frozen(eq=False)
@@ -71,21 +75,27 @@ def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | Non
     `at` is the time of the transition, RFC 3339. Source: schedule_one.go, updatePod.
     """
     conditions = list(pod.status.get("conditions") or ())
+    place = next((n for n, c in enumerate(conditions) if c.get("type") == "PodScheduled"), None)
+    known: Raw = {} if place is None else conditions[place]
+    since = known.get("lastTransitionTime") if known.get("status") == "False" else None
     wanted = {
         "type": "PodScheduled",
         "status": "False",
         "reason": failed.reason,
         "message": failed.message,
+        "lastProbeTime": None,
+        "lastTransitionTime": since or at,
     }
-    place = next((n for n, c in enumerate(conditions) if c.get("type") == "PodScheduled"), None)
+    if generation := pod.metadata.get("generation"):
+        wanted["observedGeneration"] = generation
+    renominated = failed.nominated_node is not None and failed.nominated_node != pod.nominated_node_name
     changed: dict[str, Any] = {}
-    if place is None:
-        changed["conditions"] = [*conditions, {**wanted, "lastProbeTime": None, "lastTransitionTime": at}]
-    elif any(conditions[place].get(field) != value for field, value in wanted.items()):
-        since = conditions[place].get("lastTransitionTime") if conditions[place].get("status") == "False" else at
-        conditions[place] = {**conditions[place], **wanted, "lastTransitionTime": since or at}
-        changed["conditions"] = conditions
-    if failed.nominated_node is not None and failed.nominated_node != pod.nominated_node_name:
+    # Another generation of the pod alone is no reason to write, as upstream.
+    if any(known.get(field) != wanted[field] for field in (wanted if renominated else _COMPARED)):
+        changed["conditions"] = [*conditions, wanted] if place is None else conditions
+        if place is not None:
+            conditions[place] = wanted
+    if renominated:
         changed["nominatedNodeName"] = failed.nominated_node or None
     if not changed:
         return None

@@ -1,0 +1,66 @@
+"""The PodScheduled condition of a failed attempt: when it is written, and what it says (updatePod)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kschedd.api.pods import Pod
+from kschedd.queue.entry import NO_PLUGINS, QueuedPod
+from kschedd.scheduling.failure import FailedAttempt, failure_status
+
+AT, EARLIER = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
+SAID = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/1 nodes are available.",
+    "lastProbeTime": None,
+    "lastTransitionTime": AT,
+}
+KNOWN = {**SAID, "lastTransitionTime": EARLIER}
+READY = {"type": "Ready", "status": "False"}
+
+
+def written(
+    *conditions: Mapping[str, Any], generation: int = 0, nominated: str | None = None, was: str = ""
+) -> Mapping[str, Any] | None:
+    """What is written to the status of a pod with these conditions, nominated to `was`."""
+    metadata = {"name": "p", "namespace": "default", "uid": "u", "generation": generation}
+    status = {"conditions": list(conditions), "nominatedNodeName": was}
+    pod = Pod.from_raw({"kind": "Pod", "metadata": metadata, "spec": {}, "status": status})
+    entry = QueuedPod(pod, pod.key, 0)
+    failed = FailedAttempt(entry, "Unschedulable", SAID["message"] or "", NO_PLUGINS, NO_PLUGINS, nominated)
+    patch = failure_status(pod, failed, AT)
+    if patch is None:
+        return None
+    said: Mapping[str, Any] = patch.patch["status"]
+    return said
+
+
+@pytest.mark.parametrize(
+    ("conditions", "generation", "want"),
+    [
+        pytest.param([READY], 0, [READY, SAID], id="added"),
+        pytest.param([], 3, [{**SAID, "observedGeneration": 3}], id="names-the-generation-of-the-pod"),
+        pytest.param([KNOWN], 0, None, id="the-same-is-not-written-again"),
+        pytest.param([{**KNOWN, "observedGeneration": 1}], 2, None, id="nor-for-another-generation-alone"),
+        pytest.param([{**KNOWN, "message": "?"}], 0, [KNOWN], id="time-kept-while-the-status-is-the-same"),
+        pytest.param([{**KNOWN, "status": "True"}], 0, [SAID], id="new-time-with-a-new-status"),
+        pytest.param([{**KNOWN, "lastProbeTime": EARLIER}], 0, [KNOWN], id="a-probe-of-somebody-else-is-taken-back"),
+    ],
+)
+def test_condition_written(
+    conditions: list[dict[str, Any]], generation: int, want: list[dict[str, Any]] | None
+) -> None:
+    said = written(*conditions, generation=generation)
+    assert said == (None if want is None else {"conditions": want})
+
+
+def test_a_new_nomination_brings_the_generation_along() -> None:
+    known = {**KNOWN, "observedGeneration": 1}
+    assert written(known, generation=1, nominated="n1") == {"nominatedNodeName": "n1"}
+    newer = {**known, "observedGeneration": 2}
+    assert written(known, generation=2, nominated="n1") == {"conditions": [newer], "nominatedNodeName": "n1"}
+    assert written(known, generation=2, was="n1") is None
+    assert written(known, generation=2, nominated="", was="n1") == {"conditions": [newer], "nominatedNodeName": None}
