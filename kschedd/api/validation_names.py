@@ -43,6 +43,11 @@ def does_not_match(rule: str, regex: str, *examples: str) -> str:
     return f"{text}regex used for validation is '{regex}')"
 
 
+def without_last_dash(prefix: str) -> str:
+    """The beginning of a generated name as it is checked: more comes after a dash at its end."""
+    return prefix[:-2] + "a" if len(prefix) > 1 and prefix[-1] == "-" else prefix
+
+
 @lru_cache(_CACHED)
 def dns_label(value: str) -> Faults:
     """An RFC 1123 label: the name of a namespace, container or volume."""

@@ -119,9 +119,30 @@ def _annotations(raw: Old) -> Any:
 
 
 def _pod_status(new: Raw, old: Old, at: str) -> None:
-    """The QoS class is decided at creation; nobody need repeat it."""
-    if not new["status"].get("qosClass") and "qosClass" in (old.get("status") or {}):
-        new["status"] = {**new["status"], "qosClass": old["status"]["qosClass"]}
+    """The QoS class is decided at creation, generations are observed once: nobody need repeat them."""
+    before = old.get("status") or {}
+    if not new["status"].get("qosClass") and "qosClass" in before:
+        new["status"] = {**new["status"], "qosClass": before["qosClass"]}
+    if "observedGeneration" in before and not new["status"].get("observedGeneration"):
+        new["status"] = {**new["status"], "observedGeneration": before["observedGeneration"]}
+    generations: dict[Any, list[int]] = {}
+    for condition in before.get("conditions") or ():
+        if isinstance(condition, Mapping):
+            generations.setdefault(condition.get("type"), []).append(condition.get("observedGeneration") or 0)
+    if any(map(any, generations.values())):
+        conditions = new["status"].get("conditions") or ()
+        new["status"] = {**new["status"], "conditions": [_observed(each, generations) for each in conditions]}
+
+
+def _observed(condition: Any, generations: dict[Any, list[int]]) -> Any:
+    """A condition, with the generation that one of its type had, unless it states another."""
+    if not isinstance(condition, Mapping):
+        return condition
+    known = generations.get(condition.get("type"))
+    before = known.pop(0) if known else 0
+    if condition.get("observedGeneration") or not before:
+        return condition
+    return {**condition, "observedGeneration": before}
 
 
 def _create_namespace(new: Raw, at: str) -> None:

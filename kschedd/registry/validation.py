@@ -50,7 +50,13 @@ from kschedd.registry.validation_meta import (
     validate_labels,
     validate_meta,
 )
-from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec, validate_pod_status
+from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec
+from kschedd.registry.validation_pod_annotations import (
+    validate_claims_by_name,
+    validate_pod_annotations,
+    validate_profiles_match,
+)
+from kschedd.registry.validation_pod_status import validate_pod_status
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
 from kschedd.registry.validation_resources import validate_requirements
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
@@ -243,8 +249,13 @@ def _pod(pod: Raw, faults: Faults) -> None:
     if spec is None:
         faults.append(required("spec.containers"))
         return
+    meta = pod.get("metadata") or {}
+    annotations = meta.get("annotations") or {}
+    validate_pod_annotations(annotations, spec, "metadata.annotations", faults)
     faults += validate_pod_spec(spec)
+    validate_claims_by_name(meta.get("name") or "", spec, faults)
     validate_new_pod(spec, faults)
+    validate_profiles_match(annotations, spec, "spec", faults)
     if status := pod.get("status"):
         faults += validate_pod_status(status)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, not_found, required, unsupported
-from kschedd.api.validation_names import between, dns_subdomain, does_not_match, port_name
+from kschedd.api.validation_names import between, dns_subdomain, does_not_match, port_name, without_last_dash
 from kschedd.registry.validation_downward import validate_field_ref, validate_resource_ref
 from kschedd.registry.validation_paths import validate_descending, with_backsteps
 from kschedd.registry.validation_resources import NOT_NEGATIVE
@@ -76,16 +76,13 @@ def _validate_probe(probe: Raw, path: str, field: str, grace: int, faults: Fault
     for count in _COUNTS:
         if (value := probe.get(count) or 0) < 0:
             faults.append(invalid(f"{path}.{count}", value, NOT_NEGATIVE))
-    period = probe.get("terminationGracePeriodSeconds")
+    here, period = f"{path}.terminationGracePeriodSeconds", probe.get("terminationGracePeriodSeconds")
+    if period is not None and period <= 0:
+        faults.append(invalid(here, period, "must be greater than 0"))
     if field == "readinessProbe":
         if period is not None:
-            faults.append(
-                invalid(f"{path}.terminationGracePeriodSeconds", period, "must not be set for readinessProbes")
-            )
-        return
-    if period is not None and period <= 0:
-        faults.append(invalid(f"{path}.terminationGracePeriodSeconds", period, "must be greater than 0"))
-    if (successes := probe.get("successThreshold") or 0) != 1:
+            faults.append(invalid(here, period, "must not be set for readinessProbes"))
+    elif (successes := probe.get("successThreshold") or 0) != 1:
         faults.append(invalid(f"{path}.successThreshold", successes, "must be 1"))
 
 
@@ -94,8 +91,6 @@ def _validate_handler(handler: Raw, path: str, grace: int, faults: Faults) -> No
     if not stated:
         faults.append(required(path, "must specify a handler type"))
         return
-    for extra in stated[1:]:
-        faults.append(forbidden(f"{path}.{extra}", _ONE_HANDLER))
     kind, action = stated[0], handler[stated[0]]
     here = f"{path}.{kind}"
     if kind == "exec":
@@ -104,7 +99,7 @@ def _validate_handler(handler: Raw, path: str, grace: int, faults: Faults) -> No
     elif kind == "httpGet":
         if not action.get("path"):
             faults.append(required(f"{here}.path"))
-        _validate_port(action.get("port") or 0, f"{here}.port", faults)
+        _validate_port(action.get("port", 0), f"{here}.port", faults)
         if action.get("scheme") not in ("HTTP", "HTTPS"):
             faults.append(unsupported(f"{here}.scheme", action.get("scheme") or "", ("HTTP", "HTTPS")))
         for header in action.get("httpHeaders") or ():
@@ -114,7 +109,7 @@ def _validate_handler(handler: Raw, path: str, grace: int, faults: Faults) -> No
                 why = does_not_match(rule, "[-A-Za-z0-9]+", "X-Header-Name")
                 faults.append(invalid(f"{here}.httpHeaders", name, why))
     elif kind == "tcpSocket":
-        _validate_port(action.get("port") or 0, f"{here}.port", faults)
+        _validate_port(action.get("port", 0), f"{here}.port", faults)
     elif kind == "grpc":
         port = action.get("port") or 0
         if not 1 <= port <= 65535:
@@ -124,6 +119,7 @@ def _validate_handler(handler: Raw, path: str, grace: int, faults: Faults) -> No
         if not 0 <= seconds <= grace:
             why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
             faults.append(invalid(here, seconds, why))
+    faults += [forbidden(f"{path}.{extra}", _ONE_HANDLER) for extra in stated[1:]]
 
 
 def _validate_port(port: int | str, path: str, faults: Faults) -> None:
@@ -169,8 +165,8 @@ def _validate_reference_name(source: Raw, path: str, faults: Faults) -> None:
     name = source.get("name") or ""
     if not name:
         faults.append(required(f"{path}.name"))
-    else:
-        faults += [invalid(f"{path}.name", name, why) for why in dns_subdomain(name)]
+    else:  # as for the beginning of a name: it may end with a dash
+        faults += [invalid(f"{path}.name", name, why) for why in dns_subdomain(without_last_dash(name))]
 
 
 def _validate_value_from(source: Raw, value: str, path: str, faults: Faults) -> None:
@@ -184,8 +180,8 @@ def _validate_value_from(source: Raw, value: str, path: str, faults: Faults) -> 
     for kind in ("configMapKeyRef", "secretKeyRef"):
         if (reference := source.get(kind)) is not None:
             stated += 1
-            if not reference.get("name"):
-                faults.append(required(f"{path}.{kind}.name"))
+            name = reference.get("name") or ""
+            faults += [invalid(f"{path}.{kind}.name", name, why) for why in dns_subdomain(name)]
             key = reference.get("key") or ""
             if not key:
                 faults.append(required(f"{path}.{kind}.key"))
@@ -219,8 +215,8 @@ def validate_mounts(container: Raw, path: str, volumes: Mapping[str, Raw], fault
 def _validate_volume_mounts(
     mounts: Sequence[Raw], devices: Sequence[Raw], container: Raw, path: str, volumes: Mapping[str, Raw], faults: Faults
 ) -> None:
-    names = {device.get("name") for device in devices}
-    places = {device.get("devicePath") for device in devices}
+    of_devices = {device.get("name") or "": device.get("devicePath") or "" for device in devices}
+    names, places = of_devices.keys(), set(of_devices.values())
     seen: set[str] = set()
     for index, mount in enumerate(mounts):
         here = f"{path}[{index}]"
@@ -238,6 +234,12 @@ def _validate_volume_mounts(
             faults.append(invalid(f"{here}.name", name, "must not already exist in volumeDevices"))
         if place in places:
             faults.append(invalid(f"{here}.mountPath", place, "must not already exist as a path in volumeDevices"))
+        if "image" in (volumes.get(name) or {}):
+            faults += [
+                invalid(f"{here}.{field}", mount[field], "not allowed in image volume sources")
+                for field in ("subPath", "subPathExpr")
+                if mount.get(field)
+            ]
         if part := mount.get("subPath"):
             validate_descending(part, f"{path}.subPath", faults)
         if expression := mount.get("subPathExpr"):
@@ -273,8 +275,8 @@ def _validate_devices(
 ) -> None:
     names: set[str] = set()
     places: set[str] = set()
-    mounted = {mount.get("name") for mount in mounts}
-    mount_paths = {mount.get("mountPath") for mount in mounts}
+    mounted = {mount.get("name") or "": mount.get("mountPath") or "" for mount in mounts}
+    mount_paths = set(mounted.values())
     for index, device in enumerate(devices):
         here = f"{path}[{index}]"
         name, place = device.get("name") or "", device.get("devicePath") or ""
@@ -304,22 +306,21 @@ def _validate_devices(
             names.add(name)
 
 
+_HOW: Final = ("NotRequired", "RestartContainer")
+
+
 def validate_resize_policy(container: Raw, path: str, restart: str, faults: Faults) -> None:
     here = f"{path}.resizePolicy"
     seen: set[str] = set()
-    for policy in container.get("resizePolicy") or ():
+    for index, policy in enumerate(container.get("resizePolicy") or ()):
         name, how = policy.get("resourceName") or "", policy.get("restartPolicy") or ""
         if name in seen:
-            faults.append(duplicate(here, name))
+            faults.append(duplicate(f"{here}[{index}]", name))
         seen.add(name)
-        if not name:
-            faults.append(required(here))
-        elif name not in ("cpu", "memory"):
-            faults.append(unsupported(here, name, ("cpu", "memory")))
-        if not how:
-            faults.append(required(here))
-        elif how not in ("NotRequired", "RestartContainer"):
-            faults.append(unsupported(here, how, ("NotRequired", "RestartContainer")))
-        elif how == "RestartContainer" and restart == "Never":
-            why = "must be 'NotRequired' when `restartPolicy` is 'Never'"
-            faults.append(invalid(here, how, why))
+        for value, allowed in ((name, ("cpu", "memory")), (how, _HOW)):
+            if not value:
+                faults.append(required(here))
+            elif value not in allowed:
+                faults.append(unsupported(here, value, allowed))
+        if restart == "Never" and how != "NotRequired":
+            faults.append(invalid(here, how, "must be 'NotRequired' when `restartPolicy` is 'Never'"))

@@ -16,6 +16,7 @@ from kschedd.api.validation_names import (
     label_value,
     path_segment,
     qualified_name,
+    without_last_dash,
 )
 
 _MOST_ANNOTATED: Final = 256 * 1024
@@ -61,8 +62,7 @@ def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> l
     faults: list[FieldError] = []
     name = meta.get("name")
     if generate := meta.get("generateName"):
-        # A random suffix is appended, so the last character may be a dash or a dot.
-        stem = generate[:-2] + "a" if len(generate) > 1 and generate[-1] == "-" else generate
+        stem = without_last_dash(generate)
         faults += [invalid(f"{path}.generateName", generate, why) for why in name_faults(kind.name, stem)]
     if name:
         for why in name_faults(kind.name, name):

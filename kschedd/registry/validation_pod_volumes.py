@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required
 from kschedd.api.quantity import nanos
-from kschedd.api.validation_names import between, dns_label, dns_subdomain, qualified_name
+from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
 from kschedd.registry.validation_downward import validate_field_ref, validate_resource_ref
 from kschedd.registry.validation_meta import validate_labels
-from kschedd.registry.validation_paths import validate_descending, validate_no_backsteps, validate_not_reserved
-from kschedd.registry.validation_volume_sources import validate_azure_disk, validate_host_path_type
-from kschedd.registry.validation_volumes import validate_claim_spec
+from kschedd.registry.validation_paths import validate_descending, validate_not_reserved
+from kschedd.registry.validation_volume_sources import initiator_too_long, validate_common_source
+from kschedd.registry.validation_volumes import validate_claim_spec, validate_driver_name
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -55,39 +55,25 @@ def _validate_source(volume: Raw, path: str, spec: Raw, faults: Faults) -> None:
     if not stated:
         faults.append(required(path, "must specify a volume type"))
         return
-    for extra in stated[1:]:
-        faults.append(forbidden(f"{path}.{_CALLED.get(extra, extra)}", "may not specify more than 1 volume type"))
     kind = stated[0]
     source = volume[kind]
     here = f"{path}.{'persistentDisk' if kind == 'gcePersistentDisk' else kind}"
-    for field in _NEEDED.get(kind, ()):
-        if not source.get(field):
-            faults.append(required(f"{here}.{field}"))
+    faults += [required(f"{here}.{field}") for field in _NEEDED.get(kind, ()) if not source.get(field)]
     if (check := _CHECKS.get(kind)) is not None:
         check(source, here, spec, faults)
+    else:
+        validate_common_source(kind, source, here, faults)
+    for extra in stated[1:]:
+        faults.append(forbidden(f"{path}.{_CALLED.get(extra, extra)}", "may not specify more than 1 volume type"))
+    if why := initiator_too_long(volume.get("iscsi") or {}, volume.get("name") or ""):
+        faults.append(invalid(f"{path}.name", volume.get("name") or "", why))
 
 
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "gitRepo": ("repository",),
-    "gcePersistentDisk": ("pdName",),
-    "awsElasticBlockStore": ("volumeID",),
     "secret": ("secretName",),
-    "nfs": ("server", "path"),
-    "iscsi": ("targetPortal", "iqn"),
-    "glusterfs": ("endpoints", "path"),
     "persistentVolumeClaim": ("claimName",),
-    "rbd": ("monitors", "image"),
-    "cinder": ("volumeID",),
-    "cephfs": ("monitors",),
-    "quobyte": ("registry", "volume"),
-    "flexVolume": ("driver",),
     "configMap": ("name",),
-    "azureFile": ("secretName", "shareName"),
-    "azureDisk": ("diskName", "diskURI"),
-    "vsphereVolume": ("volumePath",),
-    "photonPersistentDisk": ("pdID",),
-    "portworxVolume": ("volumeID",),
-    "scaleIO": ("gateway", "system", "volumeName"),
     "image": ("reference",),
 }
 _CALLED: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}  # upstream's misspellings
@@ -99,22 +85,8 @@ def _empty_dir(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
         faults.append(forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity"))
 
 
-def _host_path(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
-    if not source.get("path"):
-        faults.append(required(f"{path}.path"))
-        return
-    validate_no_backsteps(source["path"], f"{path}.path", faults)
-    validate_host_path_type(source, path, faults)
-
-
 def _git_repo(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
     validate_descending(source.get("directory") or "", f"{path}.directory", faults)
-
-
-def _partition(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
-    number = source.get("partition") or 0
-    if not 0 <= number <= 255:
-        faults.append(invalid(f"{path}.partition", number, between(1, 255)))
 
 
 def _files(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
@@ -135,33 +107,6 @@ def _key_to_path(item: Raw, path: str, faults: Faults) -> None:
             faults.append(required(f"{path}.{field}"))
     validate_not_reserved(item.get("path") or "", f"{path}.path", faults)
     _mode(item, "mode", path, faults)
-
-
-def _nfs(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
-    if not (source.get("path") or "").startswith("/"):
-        faults.append(invalid(f"{path}.path", source.get("path") or "", "must be an absolute path"))
-
-
-def _iscsi(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
-    for field in ("iqn", "initiatorName"):
-        name = source.get(field) or ""
-        if name and not name.startswith(("iqn", "eui", "naa")):
-            why = "must be valid format starting with iqn, eui, or naa"
-            faults.append(invalid(f"{path}.{field if field == 'iqn' else 'initiatorname'}", name, why))
-    lun = source.get("lun") or 0
-    if not 0 <= lun <= 255:
-        faults.append(invalid(f"{path}.lun", lun, between(0, 255)))
-    if (source.get("chapAuthDiscovery") or source.get("chapAuthSession")) and source.get("secretRef") is None:
-        faults.append(required(f"{path}.secretRef"))
-
-
-def _flocker(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
-    stated = [field for field in ("datasetName", "datasetUUID") if source.get(field)]
-    if not stated:
-        faults.append(required(path, "one of datasetName and datasetUUID is required"))
-    elif len(stated) > 1:
-        why = "resource: datasetName and datasetUUID can not be specified simultaneously"
-        faults.append(invalid(path, "resource", why.removeprefix("resource: ")))
 
 
 def _downward(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
@@ -187,18 +132,6 @@ def _downward_file(item: Raw, path: str, faults: Faults) -> None:
     _mode(item, "mode", path, faults)
 
 
-def _fc(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
-    names, ids, lun = source.get("targetWWNs"), source.get("wwids"), source.get("lun")
-    if not names and not ids:
-        faults.append(required(f"{path}.targetWWNs", "must specify either targetWWNs or wwids, but not both"))
-    if names and ids:
-        faults.append(invalid(f"{path}.targetWWNs", names, "targetWWNs and wwids can not be specified simultaneously"))
-    if names and lun is None:
-        faults.append(required(f"{path}.lun", "lun is required if targetWWNs is specified"))
-    elif names and not 0 <= (lun or 0) <= 255:
-        faults.append(invalid(f"{path}.lun", lun, between(0, 255)))
-
-
 _PROJECTIONS: Final = ("secret", "configMap", "downwardAPI", "serviceAccountToken")
 
 
@@ -214,7 +147,7 @@ def _projected(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
     for index, each in enumerate(source.get("sources") or ()):
         here = f"{path}.sources[{index}]"
         stated = [kind for kind in _PROJECTIONS if each.get(kind) is not None]
-        for kind in stated[:2]:
+        for kind in stated:
             inner = each[kind]
             if kind in ("secret", "configMap"):
                 if not inner.get("name"):
@@ -229,7 +162,7 @@ def _projected(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
             else:
                 _token(inner, path, f"{here}.serviceAccountToken", spec, faults)
         if len(stated) > 1:
-            faults.append(forbidden(here, "may not specify more than 1 volume type"))
+            faults.append(forbidden(here, "may not specify more than 1 volume type per source"))
 
 
 def _token(token: Raw, path: str, here: str, spec: Raw, faults: Faults) -> None:
@@ -248,19 +181,10 @@ def _token(token: Raw, path: str, here: str, spec: Raw, faults: Faults) -> None:
 def _csi(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
     validate_driver_name(source.get("driver") or "", f"{path}.driver", faults)
     if (secret := source.get("nodePublishSecretRef")) is not None:
-        name = secret.get("name") or ""
-        if not name:
-            faults.append(required(f"{path}.nodePublishSecretRef .name"))
+        if not (name := secret.get("name") or ""):
+            faults.append(required(f"{path}.nodePublishSecretRef.name"))
         else:
             faults += [invalid(f"{path}.name", name, why) for why in dns_subdomain(name)]
-
-
-def validate_driver_name(name: str, path: str, faults: Faults) -> None:
-    if not name:
-        faults.append(required(path))
-    if len(name) > 63:
-        faults.append(FieldError(path, name, "Too long: may not be more than 63 bytes"))
-    faults += [invalid(path, name, why) for why in dns_subdomain(name.lower())]
 
 
 _TEMPLATE_META: Final = ("annotations", "labels")
@@ -284,23 +208,15 @@ def _ephemeral(source: Raw, path: str, spec: Raw, faults: Faults) -> None:
 _SOURCES: Final[Sequence[str]] = (
     "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
     "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc",
-    "flexVolume", "configMap", "azureFile", "storageos", "portworxVolume", "vsphereVolume", "photonPersistentDisk",
-    "projected", "azureDisk", "scaleIO", "csi", "ephemeral", "image",
+    "flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk",
+    "storageos", "projected", "scaleIO", "csi", "ephemeral", "image",
 )  # fmt: skip
 _CHECKS: Final[Mapping[str, Check]] = {
     "emptyDir": _empty_dir,
-    "hostPath": _host_path,
     "gitRepo": _git_repo,
-    "gcePersistentDisk": _partition,
-    "awsElasticBlockStore": _partition,
     "secret": _files,
     "configMap": _files,
-    "nfs": _nfs,
-    "iscsi": _iscsi,
-    "flocker": _flocker,
     "downwardAPI": _downward,
-    "fc": _fc,
-    "azureDisk": lambda source, path, spec, faults: validate_azure_disk(source, path, faults),
     "projected": _projected,
     "csi": _csi,
     "ephemeral": _ephemeral,

@@ -5,6 +5,7 @@ calls) and pkg/apis/core/helper/helpers.go.
 Takes resource lists that match the schema, with quantities that can be parsed.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -94,7 +95,7 @@ def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None
     amount = nanos(quantity)
     if amount < 0:
         faults.append(invalid(path, quantity, NOT_NEGATIVE))
-    elif amount % _UNIT and is_whole(name):
+    if amount % _UNIT and is_whole(name):
         faults.append(invalid(path, quantity, "must be an integer"))
 
 
@@ -104,14 +105,27 @@ def validate_resource_list(resources: Raw, path: str, faults: Faults) -> None:
         validate_amount(name, quantity, f"{path}.{name}", faults)
 
 
-def validate_requirements(resources: Raw, path: str, faults: Faults, claims: frozenset[str] = frozenset()) -> None:
-    """requests, limits and claims of a container; `claims` are the names of the pod's resource claims."""
+NameRule = Callable[[str, str], Faults]
+
+
+def _container_name(name: str, path: str) -> Faults:
+    return [invalid(path, name, why) for why in container_resource_faults(name)]
+
+
+def validate_requirements(
+    resources: Raw,
+    path: str,
+    faults: Faults,
+    claims: frozenset[str] = frozenset(),
+    rule: NameRule = _container_name,
+) -> None:
+    """requests, limits and claims; `claims` are the names of the pod's resource claims, `rule` that for names."""
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
     for name, quantity in limits.items():
-        _validate_asked(name, quantity, f"{path}.limits", faults)
+        _validate_asked(name, quantity, f"{path}.limits", rule, faults)
     for name, quantity in requests.items():
-        _validate_asked(name, quantity, f"{path}.requests", faults)
+        _validate_asked(name, quantity, f"{path}.requests", rule, faults)
         limit = limits.get(name)
         if limit is None:
             if not may_overcommit(name):
@@ -128,23 +142,30 @@ def validate_requirements(resources: Raw, path: str, faults: Faults, claims: fro
     _validate_claims(resources, path, faults, claims)
 
 
-def _validate_asked(name: str, quantity: Any, path: str, faults: Faults) -> None:
+def _validate_asked(name: str, quantity: Any, path: str, rule: NameRule, faults: Faults) -> None:
     here = f"{path}[{name}]"
-    faults += [invalid(here, name, why) for why in container_resource_faults(name)]
+    faults += rule(name, here)
     amount = nanos(quantity)
     if amount < 0 or (amount % _UNIT and is_whole(name)):
         validate_amount(name, quantity, here, faults)
-    if is_huge_page(name) and (size := _page_size(name)) and amount % size:
+    if is_huge_page(name) and not _whole_pages(name, amount):
         text = as_stored(quantity)
         faults.append(invalid(here, text, f"{text} is not positive integer multiple of {name}"))
 
 
 @lru_cache(1 << 8)
 def _page_size(name: str) -> int:
+    """In bytes; 0 if the name does not say a size that pages can have."""
     try:
-        return nanos(name.removeprefix("hugepages-"))
+        size = nanos(name.removeprefix("hugepages-"))
     except QuantityError:
         return 0
+    return 0 if size <= 0 or size % _UNIT else size // _UNIT
+
+
+def _whole_pages(name: str, amount: int) -> bool:
+    size = _page_size(name)
+    return bool(size) and -(-amount // _UNIT) % size == 0
 
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
@@ -168,19 +189,21 @@ def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozense
             faults.append(FieldError(here, name, why))
 
 
-_POD_LEVEL: Final = ("cpu", "memory", "hugepages-*")
+_POD_LEVEL: Final = ("cpu", "hugepages-", "memory")
+
+
+def _pod_level_name(name: str, path: str) -> Faults:
+    if wrong := resource_name_faults(name):
+        return [invalid(path, name, why) for why in wrong]
+    known = name in ("cpu", "memory") or is_huge_page(name)
+    return [] if known else [unsupported(path, name, _POD_LEVEL)]
 
 
 def validate_pod_requirements(resources: Raw, together: dict[str, int], path: str, faults: Faults) -> None:
     """Pod-level requests and limits; `together` are the aggregate container requests in nanos."""
-    for side in ("requests", "limits"):
-        for name in resources.get(side) or ():
-            if name not in ("cpu", "memory") and not is_huge_page(name):
-                faults.append(unsupported(f"{path}.{side}[{name}]", name, _POD_LEVEL))
-                return
     if resources.get("claims"):
         faults.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
-    validate_requirements(resources, path, faults)
+    validate_requirements(resources, path, faults, rule=_pod_level_name)
     for name, quantity in (resources.get("requests") or {}).items():
         least = together.get(name)
         if least is not None and least > nanos(quantity):
@@ -190,12 +213,11 @@ def validate_pod_requirements(resources: Raw, together: dict[str, int], path: st
 
 def validate_limits_of_pod(spec: Raw, limits: Raw, path: str, faults: Faults) -> None:
     """No container may have a higher limit than the pod as a whole."""
-    for field in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(field) or ()):
-            for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
-                if name in limits and nanos(limit) > nanos(limits[name]):
-                    why = f"must be less than or equal to pod limits of {as_stored(limits[name])}"
-                    faults.append(invalid(f"{path}.{field}[{index}][{name}].limits", as_stored(limit), why))
+    for index, container in enumerate(spec.get("containers") or ()):
+        for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
+            if name in limits and nanos(limit) > nanos(limits[name]):
+                why = f"must be less than or equal to pod limits of {as_stored(limits[name])}"
+                faults.append(invalid(f"{path}.containers[{index}][{name}].limits", as_stored(limit), why))
 
 
 def _amount(total: int) -> str:

@@ -1,7 +1,8 @@
 """Validation of security contexts, of DNS and of host names: what a pod asks of the node besides resources.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateSecurityContext, ValidatePodSecurityContext,
-validatePodDNSConfig, ValidateHostAliases, validateReadinessGates, validateOS).
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateSecurityContext,
+validatePodSpecSecurityContext, validatePodDNSConfig, ValidateHostAliases); component-helpers/node/util/sysctl
+(GetNamespace).
 """
 
 import ipaddress
@@ -10,9 +11,10 @@ from functools import lru_cache
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
-from kschedd.api.validation_names import between, dns_subdomain, does_not_match, qualified_name
+from kschedd.api.validation_names import between, dns_subdomain, does_not_match
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_paths import validate_descending
+from kschedd.registry.validation_windows import validate_windows_options
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -28,7 +30,6 @@ _SYSCTL_RE: Final = re.compile(_SYSCTL, re.ASCII)
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 
 
-@lru_cache(1 << 10)
 @lru_cache(1 << 12)  # asked for each status of a pod
 def is_address(text: str) -> bool:
     try:
@@ -54,77 +55,94 @@ def validate_pod_security(spec: Raw, path: str, faults: Faults) -> None:
             faults.append(invalid(f"{here}.supplementalGroups[{index}]", group, _ID_RANGE))
     if spec.get("shareProcessNamespace") and spec.get("hostPID"):
         why = "ShareProcessNamespace and HostPID cannot both be enabled"
-        faults.append(invalid(f"{path}.shareProcessNamespace", True, why))
-    _validate_sysctls(context, f"{here}.sysctls", faults)
-    for field, allowed in (
-        ("fsGroupChangePolicy", ("Always", "OnRootMismatch")),
-        ("seLinuxChangePolicy", ("MountOption", "Recursive")),
-    ):
-        if (value := context.get(field)) is not None and value not in allowed:
-            faults.append(unsupported(f"{here}.{field}", value, allowed))
-    _validate_profiles(context, here, faults)
-    if (policy := context.get("supplementalGroupsPolicy")) is not None and policy not in ("Merge", "Strict"):
-        faults.append(unsupported(f"{here}.supplementalGroupsPolicy", policy, ("Merge", "Strict")))
-    _validate_host_process(spec, path, faults)
+        faults.append(invalid(f"{here}.shareProcessNamespace", True, why))
+    _validate_sysctls(spec, context, f"{here}.sysctls", faults)
+    _policy(context, "fsGroupChangePolicy", ("Always", "OnRootMismatch"), here, faults)
+    _validate_seccomp(context, here, faults)
+    validate_windows_options(context.get("windowsOptions"), f"{here}.windowsOptions", faults)
+    validate_app_armor(context.get("appArmorProfile"), f"{here}.appArmorProfile", faults)
+    _policy(context, "supplementalGroupsPolicy", ("Merge", "Strict"), here, faults)
+    _policy(context, "seLinuxChangePolicy", ("MountOption", "Recursive"), here, faults)
 
 
-def _validate_sysctls(context: Raw, path: str, faults: Faults) -> None:
+def _policy(context: Raw, field: str, allowed: tuple[str, ...], path: str, faults: Faults) -> None:
+    if (value := context.get(field)) is not None and value not in allowed:
+        faults.append(unsupported(f"{path}.{field}", value, allowed))
+
+
+def _validate_sysctls(spec: Raw, context: Raw, path: str, faults: Faults) -> None:
     seen: set[str] = set()
     for index, entry in enumerate(context.get("sysctls") or ()):
-        name = entry.get("name") or ""
+        here, name = f"{path}[{index}].name", entry.get("name") or ""
         if not name:
-            faults.append(required(f"{path}[{index}].name"))
+            faults.append(required(here))
         elif len(name) > 253 or not _SYSCTL_RE.fullmatch(name):
             why = f"must have at most 253 characters and match regex ^{_SYSCTL}$"
-            faults.append(invalid(f"{path}[{index}].name", name, why))
+            faults.append(invalid(here, name, why))
         elif name in seen:
-            faults.append(duplicate(f"{path}[{index}].name", name))
+            faults.append(duplicate(here, name))
+        if (shared := _namespace_of(name)) and spec.get(shared):
+            faults.append(invalid(here, name, f"may not be specified when '{shared}' is true"))
         seen.add(name)
 
 
-def _validate_profiles(context: Raw, path: str, faults: Faults) -> None:
-    if (profile := context.get("seccompProfile")) is not None:
-        _validate_profile(profile, f"{path}.seccompProfile", "seccomp", faults)
-    if (profile := context.get("appArmorProfile")) is not None:
-        _validate_profile(profile, f"{path}.appArmorProfile", "AppArmor", faults)
+_SLASHES: Final = str.maketrans("./", "/.")
+_OF_IPC: Final = ("kernel.shm", "kernel.msg", "fs.mqueue.")
 
 
-def _validate_profile(profile: Raw, path: str, word: str, faults: Faults) -> None:
+def _namespace_of(sysctl: str) -> str:
+    """The pod's field by which it shares the namespace of this sysctl with the node."""
+    dot, slash = sysctl.find("."), sysctl.find("/")
+    name = sysctl.translate(_SLASHES) if 0 <= slash and (dot < 0 or slash < dot) else sysctl
+    if name.startswith("net."):
+        return "hostNetwork"
+    return "hostIPC" if name == "kernel.sem" or name.startswith(_OF_IPC) else ""
+
+
+def _validate_seccomp(context: Raw, path: str, faults: Faults) -> None:
+    if (profile := context.get("seccompProfile")) is None:
+        return
+    here = f"{path}.seccompProfile"
     kind, local = profile.get("type") or "", profile.get("localhostProfile")
-    seccomp = word == "seccomp"
+    if not kind:
+        faults.append(required(f"{here}.type", "type is required when seccompProfile is set"))
+    elif kind not in _PROFILES:
+        faults.append(unsupported(f"{here}.type", kind, _PROFILES))
     if kind == "Localhost":
         if local is None:
-            faults.append(required(f"{path}.localhostProfile", f"must be set when {word} type is Localhost"))
-        elif seccomp:
-            validate_descending(local, f"{path}.localhostProfile", faults)
-        elif not local.strip():
-            faults.append(required(f"{path}.localhostProfile", f"must be set when {word} type is Localhost"))
+            faults.append(required(f"{here}.localhostProfile", "must be set when seccomp type is Localhost"))
+        else:
+            validate_descending(local, f"{here}.localhostProfile", faults)
     elif local is not None:
-        shown: Any = go_struct("SeccompProfile", profile) if seccomp else local
-        why = f"can only be set when {word} type is Localhost"
-        faults.append(invalid(f"{path}.localhostProfile", shown, why))
-    if not kind:
-        field = "seccompProfile" if seccomp else "appArmorProfile"
-        faults.append(required(f"{path}.type", f"type is required when {field} is set"))
-    elif kind not in _PROFILES:
+        why = "can only be set when seccomp type is Localhost"
+        faults.append(invalid(f"{here}.localhostProfile", go_struct("SeccompProfile", profile), why))
+
+
+_LONGEST_PROFILE: Final = 4095
+
+
+def validate_app_armor(profile: Raw | None, path: str, faults: Faults) -> None:
+    if profile is None:
+        return
+    kind, local = profile.get("type") or "", profile.get("localhostProfile")
+    here = f"{path}.localhostProfile"
+    if kind == "Localhost":
+        if local is None:
+            faults.append(required(here, "must be set when AppArmor type is Localhost"))
+            return
+        if local != local.strip():
+            faults.append(invalid(here, local, "must not be padded with whitespace"))
+        elif not local:
+            faults.append(required(here, "must be set when AppArmor type is Localhost"))
+        if len(local.encode()) > _LONGEST_PROFILE:
+            faults.append(FieldError(here, local, f"Too long: may not be more than {_LONGEST_PROFILE} bytes"))
+    elif kind in _PROFILES:
+        if local is not None:
+            faults.append(invalid(here, local, "can only be set when AppArmor type is Localhost"))
+    elif not kind:
+        faults.append(required(f"{path}.type", "type is required when appArmorProfile is set"))
+    else:
         faults.append(unsupported(f"{path}.type", kind, _PROFILES))
-
-
-def _host_process(context: Raw) -> bool | None:
-    found: bool | None = (context.get("windowsOptions") or {}).get("hostProcess")
-    return found
-
-
-def _validate_host_process(spec: Raw, path: str, faults: Faults) -> None:
-    of_pod = _host_process(spec.get("securityContext") or {})
-    some = False
-    for field in ("containers", "initContainers", "ephemeralContainers"):
-        for container in spec.get(field) or ():
-            own = _host_process(container.get("securityContext") or {})
-            some = some or bool(of_pod if own is None else own)
-    if some and not spec.get("hostNetwork"):
-        why = "hostNetwork must be true if pod contains any hostProcess containers"
-        faults.append(invalid(f"{path}.hostNetwork", False, why))
 
 
 def validate_security(context: Raw, path: str, host_users: bool, faults: Faults) -> None:
@@ -135,18 +153,20 @@ def validate_security(context: Raw, path: str, host_users: bool, faults: Faults)
             faults.append(unsupported(f"{path}.procMount", mount, ("Default", "Unmasked")))
         elif mount == "Unmasked" and host_users:
             faults.append(invalid(f"{path}.procMount", mount, "`hostUsers` must be false to use `Unmasked`"))
-    _validate_profiles(context, path, faults)
+    _validate_seccomp(context, path, faults)
     if context.get("allowPrivilegeEscalation") is False:
         shown = go_struct("SecurityContext", context)
         before = "cannot set `allowPrivilegeEscalation` to false and "
         if context.get("privileged"):
             faults.append(invalid(path, shown, before + "`privileged` to true"))
-        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
-            faults.append(invalid(path, shown, before + "`capabilities.Add` CAP_SYS_ADMIN"))
+        for added in (context.get("capabilities") or {}).get("add") or ():
+            if added == "CAP_SYS_ADMIN":
+                faults.append(invalid(path, shown, before + "`capabilities.Add` CAP_SYS_ADMIN"))
+    validate_windows_options(context.get("windowsOptions"), f"{path}.windowsOptions", faults)
+    validate_app_armor(context.get("appArmorProfile"), f"{path}.appArmorProfile", faults)
 
 
-def validate_network(spec: Raw, path: str, faults: Faults) -> None:
-    """dnsConfig, hostAliases, readinessGates and os."""
+def validate_dns(spec: Raw, path: str, faults: Faults) -> None:
     config = spec.get("dnsConfig")
     if spec.get("dnsPolicy") == "None" and config is None:
         faults.append(required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None"))
@@ -155,21 +175,15 @@ def validate_network(spec: Raw, path: str, faults: Faults) -> None:
         faults.append(required(f"{path}.dnsConfig.nameservers", why))
     elif config is not None:
         _validate_dns(config, f"{path}.dnsConfig", faults)
+
+
+def validate_host_aliases(spec: Raw, path: str, faults: Faults) -> None:
     for index, alias in enumerate(spec.get("hostAliases") or ()):
         here = f"{path}.hostAliases[{index}]"
         if not is_address(alias.get("ip") or ""):
             faults.append(invalid(f"{here}.ip", alias.get("ip") or "", BAD_ADDRESS))
         for place, name in enumerate(alias.get("hostnames") or ()):
             faults += [invalid(f"{here}.hostnames[{place}]", name, why) for why in dns_subdomain(name)]
-    for index, gate in enumerate(spec.get("readinessGates") or ()):
-        kind = gate.get("conditionType") or ""
-        faults += [invalid(f"{path}.readinessGates[{index}].conditionType", kind, why) for why in qualified_name(kind)]
-    if (system := spec.get("os")) is not None:
-        name = system.get("name") or ""
-        if not name:
-            faults.append(required(f"{path}.os.name", "cannot be empty"))
-        elif name not in ("linux", "windows"):
-            faults.append(unsupported(f"{path}.os", name, ("linux", "windows")))
 
 
 def _validate_dns(config: Raw, path: str, faults: Faults) -> None:

@@ -33,9 +33,9 @@ def validate_label_selector(selector: Raw | None, path: str, faults: Faults) -> 
         _validate_expression(expression, f"{path}.matchExpressions[{index}]", LABEL_OPERATORS, faults)
 
 
-def _validate_expression(expression: Raw, path: str, operators: Sequence[str], faults: Faults) -> None:
-    key = expression.get("key", "")
-    faults += [invalid(f"{path}.key", key, why) for why in qualified_name(key)]
+def _validate_expression(
+    expression: Raw, path: str, operators: Sequence[str], faults: Faults, *, any_value: bool = False
+) -> None:
     operator = expression.get("operator", "")
     values = expression.get("values") or ()
     if operator not in operators:
@@ -50,14 +50,18 @@ def _validate_expression(expression: Raw, path: str, operators: Sequence[str], f
     elif len(values) != 1:
         why = "must be specified single value when `operator` is 'Lt' or 'Gt'"
         faults.append(required(f"{path}.values", why))
-    if operators is LABEL_OPERATORS or operator in (IN, NOT_IN):
+    key = expression.get("key", "")
+    faults += [invalid(f"{path}.key", key, why) for why in qualified_name(key)]
+    if not any_value:
         for index, value in enumerate(values):
             faults += [invalid(f"{path}.values[{index}]", value, why) for why in label_value(value)]
 
 
-def validate_node_selector_term(term: Raw, path: str, faults: Faults) -> None:
+def validate_node_selector_term(term: Raw, path: str, faults: Faults, *, any_value: bool = False) -> None:
+    """A term; in one that is only preferred `any_value` may be compared with, also what no label can have."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
-        _validate_expression(expression, f"{path}.matchExpressions[{index}]", NODE_OPERATORS, faults)
+        here = f"{path}.matchExpressions[{index}]"
+        _validate_expression(expression, here, NODE_OPERATORS, faults, any_value=any_value)
     for index, expression in enumerate(term.get("matchFields") or ()):
         here = f"{path}.matchFields[{index}]"
         operator = expression.get("operator", "")
@@ -96,7 +100,7 @@ def validate_node_affinity(affinity: Raw, path: str, faults: Faults) -> None:
     for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
         here = f"{path}.{_PREFERRED}[{index}]"
         _validate_weight(weighted, here, faults)
-        validate_node_selector_term(weighted.get("preference") or {}, f"{here}.preference", faults)
+        validate_node_selector_term(weighted.get("preference") or {}, f"{here}.preference", faults, any_value=True)
 
 
 def validate_affinity(affinity: Raw, path: str, faults: Faults) -> None:
@@ -122,8 +126,9 @@ def _validate_pod_term(term: Raw, path: str, faults: Faults) -> None:
         faults += [invalid(f"{path}.namespace", namespace, why) for why in dns_label(namespace)]
     match, mismatch = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
     if match or mismatch:
-        _validate_label_keys(match, selector, path, "matchLabelKeys", faults)
-        _validate_label_keys(mismatch, selector, path, "mismatchLabelKeys", faults)
+        _validate_label_keys(match, selector, f"{path}.matchLabelKeys", faults)
+        _validate_label_keys(mismatch, selector, f"{path}.mismatchLabelKeys", faults)
+        _validate_merged(match, selector, path, faults)
         for index, key in enumerate(match):
             if key in mismatch:
                 why = "exists in both matchLabelKeys and mismatchLabelKeys"
@@ -134,57 +139,65 @@ def _validate_pod_term(term: Raw, path: str, faults: Faults) -> None:
     faults += [invalid(f"{path}.topologyKey", key, why) for why in qualified_name(key)]
 
 
-def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, field: str, faults: Faults) -> None:
-    """matchLabelKeys and mismatchLabelKeys: the former are merged into the selector, which may not have them."""
+def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults) -> None:
     if not keys:
         return
     if selector is None:
-        faults.append(forbidden(f"{path}.{field}", "must not be specified when labelSelector is not set"))
+        faults.append(forbidden(path, "must not be specified when labelSelector is not set"))
         return
-    stated = [expression.get("key") for expression in selector.get("matchExpressions") or ()]
-    stated += selector.get("matchLabels") or ()
     for index, key in enumerate(keys):
-        faults += [invalid(f"{path}.{field}[{index}]", key, why) for why in qualified_name(key)]
-        if field == "matchLabelKeys" and stated.count(key) > 1:
-            faults.append(invalid(f"{path}[{index}]", key, "exists in both matchLabelKeys and labelSelector"))
+        faults += [invalid(f"{path}[{index}]", key, why) for why in qualified_name(key)]
 
 
+def _validate_merged(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults) -> None:
+    """matchLabelKeys, which were merged into the selector: it may not have had them before."""
+    if selector is None or not keys:
+        return
+    places = {key: index for index, key in enumerate(keys)}
+    stated = set(selector.get("matchLabels") or ())
+    for expression in selector.get("matchExpressions") or ():
+        key = expression.get("key", "")
+        if key in places and key in stated:
+            faults.append(invalid(f"{path}[{places[key]}]", key, "exists in both matchLabelKeys and labelSelector"))
+        stated.add(key)
+
+
+_NOT_POSITIVE: Final = "must be greater than zero"
 _POLICIES: Final = ("Honor", "Ignore")
 _ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def validate_spread(constraints: Sequence[Raw], path: str, faults: Faults) -> None:
     """topologySpreadConstraints."""
-    seen: set[tuple[Any, Any]] = set()
+    sorts = [(each.get("topologyKey", ""), each.get("whenUnsatisfiable", "")) for each in constraints]
     for index, constraint in enumerate(constraints):
         here = f"{path}[{index}]"
         skew = constraint.get("maxSkew", 0)
         if skew <= 0:
-            faults.append(invalid(f"{here}.maxSkew", skew, "must be greater than zero"))
-        key = constraint.get("topologyKey", "")
+            faults.append(invalid(f"{here}.maxSkew", skew, _NOT_POSITIVE))
+        key, action = sorts[index]
         if not key:
             faults.append(required(f"{here}.topologyKey", "can not be empty"))
-        action = constraint.get("whenUnsatisfiable", "")
         if action not in _ACTIONS:
             faults.append(unsupported(f"{here}.whenUnsatisfiable", action, _ACTIONS))
-        if (key, action) in seen:
+        if sorts[index] in sorts[index + 1 :]:
             faults.append(duplicate(f"{here}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}"))
-        seen.add((key, action))
         domains = constraint.get("minDomains")
         if domains is not None:
             if domains <= 0:
-                faults.append(invalid(f"{here}.minDomains", domains, "must be greater than 0"))
-            if action == "ScheduleAnyway":
-                why = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
+                faults.append(invalid(f"{here}.minDomains", domains, _NOT_POSITIVE))
+            if action != "DoNotSchedule":
+                why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
                 faults.append(invalid(f"{here}.minDomains", domains, why))
         for field in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = constraint.get(field)
             if policy is not None and policy not in _POLICIES:
                 faults.append(unsupported(f"{here}.{field}", policy, _POLICIES))
         selector = constraint.get("labelSelector")
-        validate_label_selector(selector, f"{here}.labelSelector", faults)
         keys = constraint.get("matchLabelKeys") or ()
-        _validate_label_keys(keys, selector, here, "matchLabelKeys", faults)
+        _validate_label_keys(keys, selector, f"{here}.matchLabelKeys", faults)
+        _validate_merged(keys, selector, here, faults)
+        validate_label_selector(selector, f"{here}.labelSelector", faults)
 
 
 def validate_tolerations(tolerations: Sequence[Raw], path: str, faults: Faults) -> None:
@@ -221,7 +234,8 @@ def validate_taints(taints: Sequence[Raw], path: str, faults: Faults) -> None:
         effect = taint.get("effect") or ""
         value = taint.get("value") or ""
         faults += [invalid(f"{here}.key", key, why) for why in qualified_name(key)]
-        faults += [invalid(f"{here}.value", value, why) for why in label_value(value)]
+        if wrong := label_value(value):
+            faults.append(invalid(f"{here}.value", value, ";".join(wrong)))
         if not effect:
             faults.append(required(f"{here}.effect"))
         elif effect not in EFFECTS:

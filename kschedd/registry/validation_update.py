@@ -16,6 +16,7 @@ from kschedd.registry.go_structs import go_diff, go_struct, go_template
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
+from kschedd.registry.validation_pod_status import validate_status_beside_spec
 from kschedd.registry.validation_status import (
     node_addresses,
     validate_claim_status,
@@ -89,6 +90,7 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
             faults.append(invalid("status.qosClass", after, FIELD_IS_IMMUTABLE))
         if (new.get("status") or {}).get("resourceClaimStatuses"):
             validate_pod_claims(old, new, faults)
+        validate_status_beside_spec(old, new, faults)
     elif kind == "ResourceClaim":
         validate_claim_status(old, new, faults)
     elif kind == "Job":

@@ -4,16 +4,18 @@ Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and pkg/apis/st
 Takes values that match the schema and have their defaults.
 """
 
-from collections.abc import Mapping, Sequence
+import posixpath
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import nanos
 from kschedd.api.quantity import value as whole
 from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
+from kschedd.registry.validation_paths import validate_no_backsteps
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector, validate_node_selector
-from kschedd.registry.validation_volume_sources import validate_azure_disk, validate_host_path_type
+from kschedd.registry.validation_volume_sources import initiator_too_long, validate_common_source
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -27,7 +29,7 @@ def _validate_access_modes(modes: Sequence[str], path: str, faults: Faults) -> N
     for mode in modes:
         if mode not in ACCESS_MODES:
             faults.append(unsupported(path, mode, ACCESS_MODES))
-    if "ReadWriteOncePod" in modes and len(modes) > 1:
+    if "ReadWriteOncePod" in modes and any(mode in ACCESS_MODES and mode != "ReadWriteOncePod" for mode in modes):
         faults.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
 
 
@@ -36,30 +38,34 @@ def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
     modes = spec.get("accessModes") or ()
     if not modes:
         faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
+    validate_label_selector(spec.get("selector"), f"{path}.selector", faults)
     _validate_access_modes(modes, f"{path}.accessModes", faults)
     requests = (spec.get("resources") or {}).get("requests") or {}
     if "storage" not in requests:
         faults.append(required(f"{path}.resources[storage]"))
     elif nanos(requests["storage"]) <= 0:
         faults.append(invalid(f"{path}.resources[storage]", requests["storage"], "must be greater than zero"))
-    if name := spec.get("volumeAttributesClassName"):
-        faults += [invalid(f"{path}.volumeAttributesClassName", name, why) for why in dns_subdomain(name)]
     if name := spec.get("storageClassName"):
         faults += [invalid(f"{path}.storageClassName", name, why) for why in dns_subdomain(name)]
-    mode = spec.get("volumeMode")
-    if mode and mode not in VOLUME_MODES:
-        faults.append(unsupported(f"{path}.volumeMode", mode, VOLUME_MODES))
+    _validate_mode(spec, path, faults)
     for field in ("dataSource", "dataSourceRef"):
         if field in spec:
             _validate_data_source(spec[field], f"{path}.{field}", faults)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and reference is not None and not _same_source(source, reference):
         faults.append(invalid(path, {}, "must match dataSourceRef"))
-    validate_label_selector(spec.get("selector"), f"{path}.selector", faults)
+    if name := spec.get("volumeAttributesClassName"):
+        faults += [invalid(f"{path}.volumeAttributesClassName", name, why) for why in dns_subdomain(name)]
+
+
+def _validate_mode(spec: Raw, path: str, faults: Faults) -> None:
+    if (mode := spec.get("volumeMode")) is not None and mode not in VOLUME_MODES:
+        faults.append(unsupported(f"{path}.volumeMode", mode, VOLUME_MODES))
 
 
 def _same_source(source: Raw, reference: Raw) -> bool:
-    return all((source.get(field) or "") == (reference.get(field) or "") for field in ("apiGroup", "kind", "name"))
+    named = all((source.get(field) or "") == (reference.get(field) or "") for field in ("kind", "name"))
+    return named and source.get("apiGroup") == reference.get("apiGroup")
 
 
 def _validate_data_source(source: Raw, path: str, faults: Faults) -> None:
@@ -81,86 +87,70 @@ _SOURCES: Final = (
     "iscsi", "cinder", "fc", "flexVolume", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume",
     "azureDisk", "scaleIO", "local", "storageos", "csi",
 )  # fmt: skip
-_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
-    "hostPath": ("path",),
-    "gcePersistentDisk": ("pdName",),
-    "awsElasticBlockStore": ("volumeID",),
-    "glusterfs": ("endpoints", "path"),
-    "nfs": ("server", "path"),
-    "rbd": ("monitors", "image"),
-    "quobyte": ("registry", "volume"),
-    "cephfs": ("monitors",),
-    "iscsi": ("targetPortal", "iqn"),
-    "cinder": ("volumeID",),
-    "flexVolume": ("driver",),
-    "azureFile": ("secretName", "shareName"),
-    "vsphereVolume": ("volumePath",),
-    "photonPersistentDisk": ("pdID",),
-    "portworxVolume": ("volumeID",),
-    "azureDisk": ("diskName", "diskURI"),
-    "scaleIO": ("gateway", "system", "volumeName"),
-    "local": ("path",),
-}
 
 
-def _validate_volume_source(spec: Raw, faults: Faults) -> None:
+def _validate_volume_source(spec: Raw, name: str, faults: Faults) -> None:
     """Exactly one source, with what it needs; of two the one that comes later in upstream's order is refused."""
     stated = [source for source in _SOURCES if spec.get(source) is not None]
+    for index, kind in enumerate(stated):
+        source = spec[kind]
+        if index and kind != "flexVolume":  # which upstream does not refuse
+            called = "cephFS" if kind == "cephfs" else kind
+            faults.append(forbidden(f"spec.{called}", "may not specify more than 1 volume type"))
+            continue
+        here = f"spec.{'persistentDisk' if kind == 'gcePersistentDisk' else kind}"
+        if kind == "iscsi" and (why := initiator_too_long(source, name)):
+            faults.append(invalid(f"{here}.targetportal", source.get("targetPortal") or "", why))
+        if kind == "csi":
+            _validate_csi_source(source, here, faults)
+        elif kind == "local":
+            _validate_local(spec, here, faults)
+        else:
+            validate_common_source(kind, source, here, faults, persistent=True)
     if not stated:
         faults.append(required("spec", "must specify a volume type"))
-        return
-    kind, source = stated[0], spec[stated[0]]
-    here = f"spec.{'persistentDisk' if kind == 'gcePersistentDisk' else kind}"
-    faults += [required(f"{here}.{field}") for field in _NEEDED.get(kind, ()) if not source.get(field)]
-    path = source.get("path") or ""
-    if kind == "azureDisk":
-        validate_azure_disk(source, here, faults)
-    elif kind == "hostPath" and path:
-        validate_host_path_type(source, here, faults)
-    if kind in ("hostPath", "local") and ".." in path.split("/"):
-        faults.append(invalid(f"{here}.path", path, "must not contain '..'"))
-    elif kind == "nfs" and not path.startswith("/"):
-        faults.append(invalid(f"{here}.path", path, "must be an absolute path"))
-    elif kind == "csi":
-        _validate_csi_source(source, here, faults)
-    for extra in stated[1:]:
-        called = "cephFS" if extra == "cephfs" else extra
-        faults.append(forbidden(f"spec.{called}", "may not specify more than 1 volume type"))
+
+
+def _validate_local(spec: Raw, path: str, faults: Faults) -> None:
+    if not (place := spec["local"].get("path") or ""):
+        faults.append(required(f"{path}.path"))
+    validate_no_backsteps(place, f"{path}.path", faults)
+    if spec.get("nodeAffinity") is None:
+        faults.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+
+
+def validate_driver_name(name: str, path: str, faults: Faults) -> None:
+    """The name of a CSI driver."""
+    if not name:
+        faults.append(required(path))
+    if len(name) > _LONGEST_DRIVER:
+        faults.append(FieldError(path, name, f"Too long: may not be more than {_LONGEST_DRIVER} bytes"))
+    faults += [invalid(path, name, why) for why in dns_subdomain(name.lower())]
 
 
 def _validate_csi_source(source: Raw, path: str, faults: Faults) -> None:
-    name = source.get("driver") or ""
-    if not name:
-        faults.append(required(f"{path}.driver"))
-    if len(name) > _LONGEST_DRIVER:
-        faults.append(FieldError(f"{path}.driver", name, f"Too long: may not be more than {_LONGEST_DRIVER} bytes"))
-    faults += [invalid(f"{path}.driver", name, why) for why in dns_subdomain(name.lower())]
+    validate_driver_name(source.get("driver") or "", f"{path}.driver", faults)
     if not source.get("volumeHandle"):
         faults.append(required(f"{path}.volumeHandle"))
     for field in _SECRETS:
-        if (secret := source.get(field)) is not None:
-            _validate_secret(secret, field, path, faults)
-
-
-def _validate_secret(secret: Raw, field: str, path: str, faults: Faults) -> None:
-    for part in ("name", "namespace"):
-        value = secret.get(part) or ""
-        if value:
-            check = dns_subdomain if part == "name" else dns_label
-            faults += [invalid(f"{path}.{part}", value, why) for why in check(value)]
-        elif field != "nodeStageSecretRef":  # which upstream does not look at
-            shown = "nodePublishSecretRef " if field == "nodePublishSecretRef" else field
-            faults.append(required(f"{path}.{shown}.{part}"))
+        if (secret := source.get(field)) is None:
+            continue
+        for part, check in (("name", dns_subdomain), ("namespace", dns_label)):
+            if not (value := secret.get(part) or ""):
+                faults.append(required(f"{path}.{field}.{part}"))
+            else:
+                faults += [invalid(f"{path}.{field}.{part}", value, why) for why in check(value)]
 
 
 _LONGEST_DRIVER: Final = 63
+# Upstream does not look at nodeStageSecretRef.
 _SECRETS: Final = (
     "controllerPublishSecretRef",
-    "nodeStageSecretRef",
-    "nodePublishSecretRef",
     "controllerExpandSecretRef",
+    "nodePublishSecretRef",
     "nodeExpandSecretRef",
 )
+_RECLAIM: Final = ("Delete", "Recycle", "Retain")
 
 
 def validate_volume(volume: Raw, faults: Faults) -> None:
@@ -181,15 +171,21 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
             faults.append(invalid(f"spec.capacity[{name}]", whole(quantity), "must be a valid resource quantity"))
         if nanos(quantity) <= 0:
             faults.append(invalid(f"spec.capacity[{name}]", quantity, "must be greater than zero"))
-    _validate_volume_source(spec, faults)
     policy = spec.get("persistentVolumeReclaimPolicy")
-    if policy and policy not in ("Delete", "Recycle", "Retain"):
-        faults.append(unsupported("spec.persistentVolumeReclaimPolicy", policy, ("Delete", "Recycle", "Retain")))
+    if policy and policy not in _RECLAIM:
+        faults.append(unsupported("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM))
+    if (affinity := spec.get("nodeAffinity")) is not None:
+        if affinity.get("required") is None:
+            faults.append(required("spec.nodeAffinity.required", "must specify required node constraints"))
+        else:
+            validate_node_selector(affinity["required"], "spec.nodeAffinity.required", faults)
+    _validate_volume_source(spec, (volume.get("metadata") or {}).get("name") or "", faults)
+    if "hostPath" in spec and policy == "Recycle" and _is_root(spec["hostPath"].get("path") or ""):
+        why = "may not be 'recycle' for a hostPath mount of '/'"
+        faults.append(forbidden("spec.persistentVolumeReclaimPolicy", why))
     if name := spec.get("storageClassName"):
         faults += [invalid("spec.storageClassName", name, why) for why in dns_subdomain(name)]
-    mode = spec.get("volumeMode")
-    if mode and mode not in VOLUME_MODES:
-        faults.append(unsupported("spec.volumeMode", mode, VOLUME_MODES))
+    _validate_mode(spec, "spec", faults)
     name = spec.get("volumeAttributesClassName")
     if name == "":
         faults.append(required("spec.volumeAttributesClassName", "an empty string is disallowed"))
@@ -198,14 +194,10 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
     if name is not None and "csi" not in spec:
         why = "has to be specified when using volumeAttributesClassName"
         faults.append(required("spec.csi", why))
-    affinity = spec.get("nodeAffinity")
-    if affinity is not None:
-        if affinity.get("required") is None:
-            faults.append(required("spec.nodeAffinity.required", "must specify required node constraints"))
-        else:
-            validate_node_selector(affinity["required"], "spec.nodeAffinity.required", faults)
-    elif "local" in spec and next(source for source in _SOURCES if source in spec) == "local":
-        faults.append(required("spec.nodeAffinity", "Local volume requires node affinity"))
+
+
+def _is_root(path: str) -> bool:
+    return path.startswith("/") and posixpath.normpath(path).strip("/") == ""
 
 
 _MOST_PARAMETERS, _LARGEST_PARAMETERS = 512, 256 * 1024

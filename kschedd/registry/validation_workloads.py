@@ -12,7 +12,8 @@ from kschedd.api.selectors import from_map, parse_label_selector
 from kschedd.api.validation_names import dns_label, percent
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_meta import validate_annotations, validate_labels
-from kschedd.registry.validation_pod import validate_pod_annotations, validate_pod_spec
+from kschedd.registry.validation_pod import validate_pod_spec
+from kschedd.registry.validation_pod_annotations import validate_pod_annotations, validate_profiles_match
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector
 from kschedd.registry.validation_volumes import validate_claim_spec
@@ -69,7 +70,9 @@ def validate_template(template: Raw, path: str, faults: Faults) -> None:
     if pod is None:  # its defaults are right, it has no containers
         faults.append(required(f"{path}.spec.containers"))
         return
-    faults += validate_pod_spec(pod, f"{path}.spec")
+    faults += validate_pod_spec(pod, f"{path}.spec", template=True)
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    validate_profiles_match(annotations, pod, f"{path}.spec", faults)
     if pod.get("ephemeralContainers"):
         faults.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))
 

@@ -16,7 +16,6 @@ from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.validation_names import dns_label
 from kschedd.registry.warnings_pod import (
     REMOVED_VOLUMES,
-    apparmor_warnings,
     claim_spec_warnings,
     node_label_warning,
     pod_warnings,
@@ -71,7 +70,7 @@ def _of_pod(pod: Pod) -> tuple[str, ...]:
     noted = annotations or {}
     begin = "metadata.name: this is used in the Pod's hostname"
     named = (f"{begin}, {_RECOMMENDED}: [{' '.join(wrong)}]",) if wrong else ()
-    return _once((*apparmor_warnings(pod.spec, noted), *named, *pod_warnings(pod.spec, noted)))
+    return _once((*named, *pod_warnings(pod.spec, noted)))
 
 
 @lru_cache(1 << 10)

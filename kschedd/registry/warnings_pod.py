@@ -87,16 +87,6 @@ def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[st
     yield from _affinity(spec.get("affinity") or {}, f"{at}.affinity")
 
 
-def apparmor_warnings(spec: Raw, annotations: Raw) -> Iterator[str]:
-    """Of a new pod's AppArmor annotations: they are looked at before all else."""
-    if "appArmorProfile" in (spec.get("securityContext") or {}):
-        return
-    for container, _ in _containers(spec, "spec"):
-        key = _APPARMOR + container["name"]
-        if key in annotations and "appArmorProfile" not in (container.get("securityContext") or {}):
-            yield f"metadata.annotations[{key}]: {_USE_APPARMOR}"
-
-
 def node_label_warning(key: Any) -> str:
     """Why a label of nodes should not be used any more; "" if it may."""
     return _NODE_LABELS.get(key, "")

@@ -50,7 +50,14 @@ from kschedd.registry.validation import (
     validate_status,
     validate_typed,
 )
-from kschedd.registry.validation_pod import APPARMOR, MIRROR, validate_new_pod, validate_pod_annotations
+from kschedd.registry.validation_pod import validate_new_pod
+from kschedd.registry.validation_pod_annotations import (
+    is_about_spec,
+    validate_claims_by_name,
+    validate_pod_annotations,
+    validate_profiles_match,
+    with_app_armor_fields,
+)
 from kschedd.store.admission import Admission
 from kschedd.store.admission_cache import AdmissionCache
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
@@ -148,7 +155,7 @@ class PodStrategy:
         Raises Invalid and Forbidden.
         """
         spec = raw.get("spec")
-        if dns_subdomain(name):
+        if dns_subdomain(name) or _has_claims_by_name(spec):
             return self._admit(spec, meta, name)  # raises with the faults of the spec, too
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
@@ -214,13 +221,17 @@ class PodStrategy:
         asked = Attributes("CREATE", "Pod", meta["namespace"], name)
         pod = self._admission.admit(asked, {"metadata": {"labels": clean.get("labels")}, "spec": done}, self._classes)
         prepared = with_positive_grace(drop_disabled(dict(pod["spec"]), None, self._features()))
-        admitted = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
+        noted = meta.get("annotations") or _NOTHING
+        merged = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
+        admitted, deprecated = with_app_armor_fields(merged, noted)
+        validate_pod_annotations(noted, admitted, "metadata.annotations", faults)
         faults += validate_pod_spec(admitted)
+        validate_claims_by_name(name, admitted, faults)
         validate_new_pod(admitted, faults)
-        validate_pod_annotations(meta.get("annotations") or _NOTHING, admitted, "metadata.annotations", faults)
+        validate_profiles_match(noted, admitted, "spec", faults)
         if faults:
             raise Invalid("Pod", name, tuple(faults))
-        warnings = self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)
+        warnings = [*deprecated, *self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)]
         interned = intern_spec(encoded(admitted, _POD_SPEC))
         status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
         if interned.scheduling_gates:
@@ -291,6 +302,12 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
     return {**spec, "affinity": {**affinity, "nodeAffinity": {}}}, node_affinity
 
 
+def _has_claims_by_name(spec: Any) -> bool:
+    """Whether claims are made for the pod, with its name in theirs."""
+    volumes = spec.get("volumes") if type(spec) is dict else None
+    return type(volumes) is list and any(type(volume) is dict and "ephemeral" in volume for volume in volumes)
+
+
 def _valid_if_pinned(node_affinity: Any) -> Raw | None:
     """The affinity as it is stored, where it is one of a DaemonSet's pods and valid; None: it has to be looked at."""
     try:
@@ -304,11 +321,6 @@ def _valid_if_pinned(node_affinity: Any) -> Raw | None:
     fields = [{**field, "values": [name]}]
     pinned = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
     return pinned if node_affinity == pinned else None
-
-
-def is_about_spec(annotation: str) -> bool:
-    """Whether an annotation's value is checked against the pod's spec."""
-    return type(annotation) is str and (annotation.startswith(APPARMOR) or annotation == MIRROR)
 
 
 def are_plain(annotations: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 from kschedd.api.fields import FieldError, forbidden
 from kschedd.api.objects import Object, Raw
-from kschedd.registry.validation_pod import validate_ephemeral_containers
+from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_update import validate_pod_resize, validate_pod_update
 from kschedd.registry.validation_update import validate_meta_update, validate_update
 from kschedd.store.errors import Conflict, MalformedVersion
@@ -101,11 +101,10 @@ def update_faults(old: Object, before: Raw, new: Raw, subresource: Subresource) 
     """The faults of changes of what may not change; `before` is the old object, decoded as the new one is."""
     if old.kind != "Pod":
         return validate_update(before, new)
+    faults = _annotation_faults(before, new, subresource)
     if subresource == "ephemeralcontainers":
         present = before["spec"].get("ephemeralContainers") or []
         after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or []}
-        faults: list[FieldError] = []
-        validate_ephemeral_containers(dict(new["spec"]), faults)
         for each in present:
             name, kept = each.get("name"), after.get(each.get("name"))
             if kept != each:
@@ -114,5 +113,17 @@ def update_faults(old: Object, before: Raw, new: Raw, subresource: Subresource) 
                 faults.append(forbidden("spec.ephemeralContainers", why))
         return faults
     if subresource == "resize":
-        return validate_pod_resize(before["spec"], new["spec"], old.status)
-    return validate_pod_update(before["spec"], new["spec"])
+        return faults + validate_pod_resize(before["spec"], new["spec"], old.status)
+    return faults + validate_pod_update(before["spec"], new["spec"])
+
+
+def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:
+    """The faults of a pod's annotations: with its spec, and, but for a resize, with what they were."""
+    old, annotations = (raw["metadata"].get("annotations") or {} for raw in (before, new))
+    faults: list[FieldError] = []
+    path, spec = "metadata.annotations", dict(new["spec"])
+    validate_pod_annotations(annotations, spec, path, faults, old)
+    if subresource != "resize":
+        validate_annotation_changes(old, annotations, path, faults)
+        validate_pod_annotations(annotations, spec, path, faults, old)
+    return faults

@@ -116,7 +116,7 @@ def test_amounts(raw: Raw, fault: str) -> None:
         ),
         (
             {"containers": [container(ports=[{"containerPort": 80, "protocol": "tcp"}])]},
-            'spec.containers[0].ports[0].protocol: Unsupported value: "tcp": supported values: "TCP", "UDP", "SCTP"',
+            'spec.containers[0].ports[0].protocol: Unsupported value: "tcp": supported values: "SCTP", "TCP", "UDP"',
         ),
         (
             {
@@ -138,7 +138,10 @@ def test_amounts(raw: Raw, fault: str) -> None:
             {"restartPolicy": "Maybe"},
             'spec.restartPolicy: Unsupported value: "Maybe": supported values: "Always", "OnFailure", "Never"',
         ),
-        ({"preemptionPolicy": "Ask"}, 'spec.preemptionPolicy: Unsupported value: "Ask": supported values: "Never", '),
+        (
+            {"preemptionPolicy": "Ask"},
+            'spec.preemptionPolicy: Unsupported value: "Ask": supported values: "PreemptLower',
+        ),
         ({"nodeName": "Node_1"}, 'spec.nodeName: Invalid value: "Node_1": a lowercase RFC 1123 subdomain'),
         ({"nodeSelector": {"a": "b c"}}, 'spec.nodeSelector: Invalid value: "b c": a valid label must be'),
         (
@@ -217,7 +220,7 @@ def near(**term: Any) -> Raw:
         (spreading(whenUnsatisfiable="Cry"), "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value"),
         (
             spreading(minDomains=0),
-            "spec.topologySpreadConstraints[0].minDomains: Invalid value: 0: must be greater than 0",
+            "spec.topologySpreadConstraints[0].minDomains: Invalid value: 0: must be greater than zero",
         ),
         (
             spreading(minDomains=2, whenUnsatisfiable="ScheduleAnyway"),
@@ -267,7 +270,7 @@ def test_choices_of_nodes(spec: Raw, fault: str) -> None:
 def test_two_constraints_of_one_kind() -> None:
     constraints = spreading()["topologySpreadConstraints"] * 2
     assert said(pod(topologySpreadConstraints=constraints)) == [
-        'spec.topologySpreadConstraints[1].{topologyKey, whenUnsatisfiable}: Duplicate value: "{zone, DoNotSchedule}"'
+        'spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: Duplicate value: "{zone, DoNotSchedule}"'
     ]
 
 

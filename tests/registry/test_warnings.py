@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.registry.warnings import creation_warnings, update_warnings
+from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.store import Store
 
 
@@ -66,18 +67,42 @@ def container(name: str = "c", **fields: Any) -> dict[str, Any]:
             ['spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead'],
             id="an-old-label-of-nodes",
         ),
-        pytest.param(
-            pod(annotations={"container.apparmor.security.beta.kubernetes.io/c": "runtime/default"}),
-            [
-                "metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]: deprecated since v1.30; use "
-                'the "appArmorProfile" field instead'
-            ],
-            id="an-annotation-that-became-a-field",
-        ),
     ],
 )
 def test_warnings_of_a_new_pod(manifest: dict[str, Any], warnings: list[str]) -> None:
     assert list(creation_warnings(Store().create(manifest))) == warnings
+
+
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/c"
+RUNTIME_DEFAULT, LOCAL = {"type": "RuntimeDefault"}, {"type": "Localhost", "localhostProfile": "a"}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "of_pod", "own", "becomes", "warned"),
+    [
+        pytest.param("runtime/default", None, None, RUNTIME_DEFAULT, True, id="becomes-the-containers"),
+        pytest.param("localhost/a", None, None, LOCAL, True, id="with-its-file"),
+        pytest.param("runtime/default", RUNTIME_DEFAULT, None, None, False, id="is-the-pods-already"),
+        pytest.param("runtime/default", None, RUNTIME_DEFAULT, RUNTIME_DEFAULT, False, id="is-the-containers-already"),
+        pytest.param("localhost/ ", None, None, None, True, id="is-no-profile"),
+    ],
+)
+def test_a_new_pods_profile_by_annotation(
+    annotation: str,
+    of_pod: dict[str, str] | None,
+    own: dict[str, str] | None,
+    becomes: dict[str, str] | None,
+    warned: bool,
+) -> None:
+    fields: dict[str, Any] = {} if own is None else {"securityContext": {"appArmorProfile": own}}
+    context: dict[str, Any] = {} if of_pod is None else {"securityContext": {"appArmorProfile": of_pod}}
+    store = Store()
+    with store.on_behalf_of(UserInfo("admin")) as warnings:
+        made = store.create(pod(annotations={APPARMOR: annotation}, containers=[container(**fields)], **context))
+    (kept,) = made.raw["spec"]["containers"]
+    assert (kept.get("securityContext") or {}).get("appArmorProfile") == becomes
+    told = f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+    assert warnings == [told] * warned
 
 
 def deployment(seconds: int, **labels: str) -> dict[str, Any]:
