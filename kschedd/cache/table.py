@@ -478,7 +478,10 @@ class NodeTable:
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
         """A new version of a pod on the same row; with equal requests no column changes."""
-        if old.signature is new.signature and self.counted(old).requests == self.counted(new).requests:
+        if old.signature is new.signature and (
+            not (old.reports_resources or new.reports_resources)
+            or self.counted(old).requests == self.counted(new).requests
+        ):
             if self._shared[row]:
                 self._own(row)
             pods = self.pods[row]
@@ -524,8 +527,10 @@ class NodeTable:
         if pod.reports_resources:
             counted = self.counted(pod)
         for name, amount in counted.requests.items():
-            if name != "pods" and amount:
-                number = self.resource(name)
+            if amount and name != "pods":
+                number = self.resources.get(name)
+                if number is None:
+                    number = self.resource(name)
                 total = self.requested.item(number, row) + sign * amount
                 self.requested[number, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
         cpu, memory = counted.nonzero_requests

@@ -152,7 +152,7 @@ class EventHandlers:
                     queue.assigned_pod_deleted(old, now, _up_to(old.priority))
         elif old is None:
             queue.add(new, now)
-            if new.pod_spec.pod_group_name:  # the others of its group may have waited for it
+            if new.signature.spec.pod_group_name:  # the others of its group may have waited for it
                 queue.move_all_to_active_or_backoff(events.UNSCHEDULED_POD_ADD, None, new, now)
         else:
             if same_version(old, new) or new.uid in self.assumed:

@@ -356,7 +356,7 @@ class SchedulingQueue:
         self.scheduling_cycle = snapshot.scheduling_cycle
         for key, entry in snapshot.entries.items():
             self._entries[key] = copied = copies.of(entry)
-            if copied.pod.pod_spec.pod_group_name:
+            if copied.pod.signature.spec.pod_group_name:
                 self._of_group.setdefault(copied.pod.pod_group, {})[key] = None
         self._active = KeyedHeap.of(copies.heap(snapshot.active))
         self._backoff.rejected = KeyedHeap.of(copies.heap(snapshot.rejected))
@@ -562,7 +562,7 @@ class SchedulingQueue:
         key = entry.key
         entry.place = place
         self._entries[key] = entry
-        if entry.pod.pod_spec.pod_group_name:
+        if entry.pod.signature.spec.pod_group_name:
             self._of_group.setdefault(entry.pod.pod_group, {})[key] = None
         if place is SubQueue.ACTIVE:
             self._active.put(key, self._sort_key(entry), entry)
@@ -578,7 +578,7 @@ class SchedulingQueue:
     def _forget(self, entry: QueuedPod) -> None:
         """The entry is in no sub-queue any more."""
         del self._entries[entry.key]
-        if entry.pod.pod_spec.pod_group_name:
+        if entry.pod.signature.spec.pod_group_name:
             others = self._of_group[entry.pod.pod_group]
             del others[entry.key]
             if not others:

@@ -112,11 +112,15 @@ class Lookahead:
         place = start - self.start
         if place < self._at:
             return None
-        if versions.now > self._known_at:
-            for log in (versions.pods, versions.nodes):
-                if log.at > self._known_at:
-                    self._changed(log.since(self._known_at), place)
-            self._known_at = versions.now
+        pods, now = versions.pods, versions.now
+        if now > self._known_at:
+            if now == pods.at == self._known_at + 1:  # most often: the pod that has taken the latest window
+                self._changed(pods.rows[-1:], place)
+            else:
+                for log in (pods, versions.nodes):
+                    if log.at > self._known_at:
+                        self._changed(log.since(self._known_at), place)
+            self._known_at = now
         known = self._windows
         if known is not None and known.wanted == wanted and place == self._at and self.taken < len(known.ends):
             first = self.taken * wanted

@@ -234,7 +234,7 @@ class SchedulingMachine:
                 faults.strike_off(ObjectRef(obj.kind, obj.namespace, obj.name))
 
     def _observe(self, event: WatchEvent, now: float) -> None:
-        if isinstance(event.new, Pod) and event.new.pod_spec.pod_group_name:
+        if isinstance(event.new, Pod) and event.new.signature.spec.pod_group_name:
             (self.groups.remove if event.type == DELETED else self.groups.put)(event.new)
         if event.type == DELETED:
             self.forget_object(event.new)

@@ -61,6 +61,7 @@ class FailedSearch:
         return not reads_pods or versions.pod_updates.at <= self.stamp
 
 
+@lru_cache(64)
 def nodes_to_find(nodes: int, percentage: int) -> int:
     """How many feasible nodes end the search among `nodes`; `percentage` 0 is adaptive."""
     if nodes < _FEWEST:

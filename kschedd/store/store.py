@@ -813,9 +813,13 @@ class Store:
         known = BY_NAME["Pod"] if pod else self._served_kind(raw) if served else self.kind_of(raw)
         if given is None:
             given = _NOTHING
-        if not isinstance(given, Mapping):
+        if type(given) is not dict and not isinstance(given, Mapping):
             raise Undecodable(known.name, "", (invalid("metadata", given, "must be a mapping"),))
-        meta = {field: value for field, value in given.items() if value is not None and value != {} and value != []}
+        meta = {
+            field: value
+            for field, value in given.items()
+            if value or (value is not None and value != {} and value != [])  # most say something: asked first
+        }
         if known.namespaced:
             meta["namespace"] = meta.get("namespace") or "default"
         else:
@@ -909,7 +913,7 @@ class Store:
         managing: Managing,
     ) -> Object:
         spec = raw.get("spec")
-        node_name = (spec.get("nodeName") or "") if isinstance(spec, Mapping) else ""
+        node_name = (spec.get("nodeName") or "") if type(spec) is dict or isinstance(spec, Mapping) else ""
         if raw.get("apiVersion") != "v1":
             accepted(kind, name, {**raw, "metadata": meta})
         admitted = self._pod_strategy.admit(raw, meta, name)
