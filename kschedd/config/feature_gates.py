@@ -29,9 +29,17 @@ class FeatureGate:
     """Finished: it cannot be changed any more."""
     needs: tuple[str, ...] = ()
     """The gates that have to be on where it is on."""
+    supported: bool = True
+    """False: decisions would differ where it is on, and what that takes is not here, so it cannot be turned on."""
 
 
 _NOTHING: Final = ""
+
+
+def _unsupported(stage: Stage, needs: tuple[str, ...] = ()) -> FeatureGate:
+    """A feature that is off by default, and that kschedd does not have."""
+    return FeatureGate(False, stage, "not supported here: it cannot be turned on", needs=needs, supported=False)
+
 
 Gates = Mapping[str, FeatureGate]
 
@@ -73,14 +81,14 @@ _NEW_IN_1_36: Final[Gates] = {
     "DRAAdminAccess": FeatureGate(True, "GA", "claims with adminAccess get devices that others use", locked=True),
     "DRAConsumableCapacity": FeatureGate(True, "BETA", "several claims may share a device up to its capacity"),
     "DRADeviceBindingConditions": FeatureGate(True, "BETA", "devices may have to be made ready before a pod is bound"),
-    "DRADeviceTaintRules": FeatureGate(False, "BETA", _NOTHING),
+    "DRADeviceTaintRules": _unsupported("BETA"),
     "DRADeviceTaints": FeatureGate(True, "BETA", "requests must tolerate the taints of devices"),
     "DRAExtendedResource": FeatureGate(True, "BETA", "extended resources may have a DeviceClass behind them"),
-    "DRAListTypeAttributes": FeatureGate(False, "ALPHA", _NOTHING),
-    "DRANodeAllocatableResources": FeatureGate(False, "ALPHA", _NOTHING),
+    "DRAListTypeAttributes": _unsupported("ALPHA"),
+    "DRANodeAllocatableResources": _unsupported("ALPHA"),
     "DRAPartitionableDevices": FeatureGate(True, "BETA", "devices share counters of their pool"),
     "DRAPrioritizedList": FeatureGate(True, "GA", "claims may list alternatives (firstAvailable)"),
-    "DRAWorkloadResourceClaims": FeatureGate(False, "ALPHA", _NOTHING),
+    "DRAWorkloadResourceClaims": _unsupported("ALPHA"),
     "DynamicResourceAllocation": FeatureGate(
         True, "GA", "DynamicResources is a default plugin and looks at claims", locked=True
     ),
@@ -108,13 +116,13 @@ _NEW_IN_1_36: Final[Gates] = {
         "BETA",
         "a pod like the one before it is tried on the next best node first, in profiles that can sign pods",
     ),
-    "TaintTolerationComparisonOperators": FeatureGate(False, "ALPHA", _NOTHING),
-    "TopologyAwareWorkloadScheduling": FeatureGate(False, "ALPHA", _NOTHING, needs=("GenericWorkload",)),
+    "TaintTolerationComparisonOperators": _unsupported("ALPHA"),
+    "TopologyAwareWorkloadScheduling": _unsupported("ALPHA", ("GenericWorkload",)),
     "VolumeAttributesClass": FeatureGate(
         True, "GA", "a claim binds only volumes of its VolumeAttributesClass", locked=True
     ),
-    "VolumeLimitScaling": FeatureGate(False, "ALPHA", _NOTHING),
-    "WorkloadAwarePreemption": FeatureGate(False, "ALPHA", _NOTHING, needs=("GangScheduling",)),
+    "VolumeLimitScaling": _unsupported("ALPHA"),
+    "WorkloadAwarePreemption": _unsupported("ALPHA", ("GangScheduling",)),
 }
 GATES_1_36: Final[Gates] = dict(sorted({**GATES_1_34, **_NEW_IN_1_36}.items()))
 
@@ -138,7 +146,7 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
     for name, stage in ALL_OF_STAGE.items():
         if name in given:
             state = given.pop(name)
-            states.update({one: state for one, gate in known.items() if gate.stage == stage})
+            states.update({one: state for one, gate in known.items() if gate.stage == stage and gate.supported})
     for name, state in given.items():
         gate = known.get(name)
         if gate is None:
@@ -148,9 +156,13 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
         elif gate.locked and state != gate.default:
             why = "the feature is finished and its gate locked"
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, str(gate.default).lower()))
+        elif state and not gate.supported:
+            why = "kschedd does not support this feature, and would decide as if its gate were off"
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, "false"))
     states.update(given)
     for name, state in states.items():
-        off = [need for need in known[name].needs if not states[need]] if state and name in known else []
+        needs = known[name].needs if state and name in known and known[name].supported else ()
+        off = [need for need in needs if not states[need]]
         if off:
             why = f"it depends on features that are disabled: {', '.join(off)}"
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, f"{off[0]}=true, too"))
@@ -180,7 +192,13 @@ def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
 
 def without_effect(given: Mapping[str, bool], known: Gates) -> list[str]:
     """The gates among these that are not as by default, though nothing here depends on them."""
-    return [name for name, state in given.items() if (gate := known.get(name)) and _is_idle(gate, state)]
+    left_off = [
+        name
+        for stage in (ALL_OF_STAGE[all_] for all_ in ALL_OF_STAGE if given.get(all_))
+        for name, gate in known.items()
+        if gate.stage == stage and not gate.supported
+    ]
+    return [name for name, state in given.items() if (gate := known.get(name)) and _is_idle(gate, state)] + left_off
 
 
 def _is_idle(gate: FeatureGate, state: bool) -> bool:

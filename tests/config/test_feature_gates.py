@@ -52,11 +52,6 @@ def test_refused(text: str, refusal: str) -> None:
     ("given", "path"),
     [
         pytest.param({"GangScheduling": True}, "$.GangScheduling", id="gangs-without-groups"),
-        pytest.param(
-            {"GenericWorkload": True, "WorkloadAwarePreemption": True},
-            "$.WorkloadAwarePreemption",
-            id="preemption-without-gangs",
-        ),
     ],
 )
 def test_a_gate_needs_those_that_it_builds_on(given: dict[str, bool], path: str) -> None:
@@ -66,6 +61,24 @@ def test_a_gate_needs_those_that_it_builds_on(given: dict[str, bool], path: str)
     assert error.path == path
     assert error.why.startswith("it depends on features that are disabled: ")
     assert feature_gates({"GenericWorkload": True, "GangScheduling": True}, GATES_1_36)["GangScheduling"]
+
+
+@pytest.mark.parametrize("gate", ["WorkloadAwarePreemption", "DRADeviceTaintRules", "TopologyAwareWorkloadScheduling"])
+def test_a_feature_that_is_not_here_cannot_be_turned_on(gate: str) -> None:
+    with pytest.raises(ConfigErrors) as refused:
+        feature_gates({"GenericWorkload": True, "GangScheduling": True, gate: True}, GATES_1_36)
+    [error] = refused.value.errors
+    assert (error.path, error.why.partition(",")[0]) == (f"$.{gate}", "kschedd does not support this feature")
+    assert feature_gates({gate: False}, GATES_1_36) == defaults(GATES_1_36)
+    assert f"{gate} " in listing(GATES_1_36)
+
+
+def test_all_gates_of_a_stage_leave_out_those_that_are_not_here_and_that_is_told() -> None:
+    states = feature_gates({"AllAlpha": True}, GATES_1_36)
+    assert states["GangScheduling"]
+    assert not states["WorkloadAwarePreemption"]
+    assert "WorkloadAwarePreemption" in without_effect({"AllAlpha": True}, GATES_1_36)
+    assert "DRADeviceTaintRules" not in without_effect({"AllAlpha": True}, GATES_1_36), "it is beta"
 
 
 def test_gates_of_newer_versions_are_unknown_to_older_ones() -> None:
