@@ -117,7 +117,17 @@ KINDS: Final[tuple[Kind, ...]] = (
 )
 
 BY_NAME: Final[Mapping[str, Kind]] = {kind.name: kind for kind in KINDS}
+_BEHIND_GATES: Final = (("PodGroup", "scheduling.k8s.io"), ("Workload", "scheduling.k8s.io"))
 _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (kind.singular, kind.plural, *kind.short)}
+
+
+def name_in_group(name: str, group: str) -> str:
+    """The name by which a kind that is not built in is known: with its group, if others bear its name.
+
+    So are kinds of other groups with a built-in name, and those of ours behind a feature gate, whose names many a
+    custom resource has: Volcano's PodGroup and the scheduler's are two kinds.
+    """
+    return f"{name}.{group}" if group and (name in BY_NAME or (name, group) in _BEHIND_GATES) else name
 
 
 def lookup(word: str) -> Kind:
@@ -156,7 +166,7 @@ def kind_of(raw: Mapping[str, Any]) -> Kind:
     metadata = raw.get("metadata")
     namespaced = isinstance(metadata, Mapping) and bool(metadata.get("namespace"))
     group = group_of(api_version)
-    return _generic(f"{name}.{group}" if kind is not None and group else name, api_version, namespaced=namespaced)
+    return _generic(name_in_group(name, group), api_version, namespaced=namespaced)
 
 
 def _generic(name: str, api_version: str, *, namespaced: bool) -> Kind:

@@ -1,6 +1,9 @@
 """Objects of any kind as the rest of kschedd passes them around, and the one place that makes them of manifests."""
 
+import attrs
+
 from kschedd.api.base import Object, OwnerReference, Raw, version_of, with_fields
+from kschedd.api.kinds import kind_of
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 
@@ -8,10 +11,15 @@ __all__ = ["Object", "OwnerReference", "Raw", "parse", "version_of", "with_field
 
 
 def parse(raw: Raw) -> Object:
-    """The typed object of a manifest: Pod and Node have classes of their own, every other kind is an Object."""
+    """The typed object of a manifest: Pod and Node have classes of their own, every other kind is an Object.
+
+    Its kind is the name by which it is known here (`kinds.name_in_group`).
+    """
     kind = raw.get("kind")
     if kind == "Pod":
         return Pod.from_raw(raw)
     if kind == "Node":
         return Node.from_raw(raw)
-    return Object.from_raw(raw)
+    made = Object.from_raw(raw)
+    name = kind_of(raw).name
+    return made if name == made.kind else attrs.evolve(made, kind=name)

@@ -20,7 +20,7 @@ _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
 }
 
-_POD_GROUP: Final = ("scheduling.k8s.io/v1alpha2", "PodGroup")  # the scheduler acts on it
+_POD_GROUP: Final = "PodGroup.scheduling.k8s.io"  # the scheduler acts on it
 
 _WITH_TEMPLATE: Final = frozenset(
     ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
@@ -43,7 +43,7 @@ def unsupported(raw: Raw) -> list[Unsupported]:
     meta = raw.get("metadata") or {}
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
     found += _details(kind.name, raw)
-    if not kind.known and (raw.get("apiVersion"), kind.name) != _POD_GROUP:
+    if not kind.known and kind.name != _POD_GROUP:
         found.append("kept and listed, but nothing acts on it")
     return [Unsupported(kind.name, meta.get("namespace") or "", meta.get("name") or "", why) for why in found]
 

@@ -16,8 +16,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 
-KIND: Final = "PodGroup"
-GROUP_VERSION: Final = "scheduling.k8s.io/v1alpha2"
+KIND: Final = "PodGroup.scheduling.k8s.io"
 
 
 def min_count(group: Object) -> int:
@@ -53,8 +52,7 @@ class PodGroups:
 
     def object(self, key: str) -> Object | None:
         """The PodGroup itself, if there is one."""
-        found = self.cluster.get(KIND, key)
-        return found if found is not None and found.raw.get("apiVersion") == GROUP_VERSION else None
+        return self.cluster.get(KIND, key)
 
     def pods(self, key: str) -> list[Pod]:
         """All pods of the group, in the order in which they came."""

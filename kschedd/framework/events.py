@@ -93,9 +93,15 @@ class EventResource(StrEnum):
 
 @attrs.frozen
 class CustomResource:
-    """A kind that a CustomResourceDefinition defines, by its name in `SchedulerCache.of_kind`: PodGroup."""
+    """A kind that is not built in, by its name in `SchedulerCache.of_kind`: ElasticQuota."""
 
     value: str
+
+    @property
+    def label(self) -> str:
+        """As upstream writes kinds: with the group in front, if there is one."""
+        name, _, group = self.value.partition(".")
+        return f"{group}/{name}" if group else name
 
 
 @attrs.frozen
@@ -109,7 +115,8 @@ class ClusterEvent:
     @property
     def label(self) -> str:
         """The name in logs, metrics and the queue's history: `NodeAdd`, `ForceActivate`."""
-        return self.custom_label or self.resource.value + self.action.label
+        resource = self.resource.label if isinstance(self.resource, CustomResource) else self.resource.value
+        return self.custom_label or resource + self.action.label
 
     @property
     def wildcard(self) -> bool:

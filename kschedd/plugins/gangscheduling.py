@@ -16,7 +16,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSignature
-from kschedd.cache.pod_groups import GROUP_VERSION, KIND, PodGroups, min_count
+from kschedd.cache.pod_groups import KIND, PodGroups, min_count
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -107,5 +107,4 @@ def _after_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:
 
 
 def _after_group(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    came = isinstance(new, Object) and new.raw.get("apiVersion") == GROUP_VERSION and new.key
-    return QUEUE if came and came == pod.pod_group else QUEUE_SKIP
+    return QUEUE if isinstance(new, Object) and new.key == pod.pod_group else QUEUE_SKIP

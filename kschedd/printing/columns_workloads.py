@@ -4,7 +4,7 @@ Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, canonical
@@ -209,10 +209,6 @@ def _group_scheduled(raw: Raw, around: RowContext) -> str:
     return "Unknown"
 
 
-GROUP_OF: Final = {"PodGroup": "scheduling.k8s.io/v1alpha2"}
-"""Kinds that custom resources may have the name of: the one that has these columns."""
-
-
 WORKLOADS: Mapping[str, tuple[Column, ...]] = {
     "Deployment": (
         NAME,
@@ -296,7 +292,7 @@ WORKLOADS: Mapping[str, tuple[Column, ...]] = {
         AGE,
         Column("PREEMPTIONPOLICY", field(lambda raw: raw, "preemptionPolicy", "PreemptLowerPriority")),
     ),
-    "PodGroup": (
+    "PodGroup.scheduling.k8s.io": (
         NAME,
         Column("POLICY", lambda raw, around: ", ".join(spec(raw).get("schedulingPolicy") or ())),
         Column("MIN COUNT", _min_count),

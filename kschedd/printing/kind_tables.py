@@ -16,14 +16,12 @@ from kschedd.printing.columns import (
     meta,
 )
 from kschedd.printing.columns_storage import STORAGE
-from kschedd.printing.columns_workloads import GROUP_OF, WORKLOADS
+from kschedd.printing.columns_workloads import WORKLOADS
 from kschedd.printing.tables import Table
 
 
 def columns_of(kind: str, objects: Sequence[Raw] = ()) -> tuple[Column, ...]:
     """The columns of a kind (`Pod`), wide ones included; of a kind of another group with that name, name and age."""
-    if kind in GROUP_OF and any(raw.get("apiVersion") != GROUP_OF[kind] for raw in objects[:1]):
-        return (NAME, AGE)
     own = {"Pod": PODS, "Node": NODES, "Namespace": NAMESPACES, "Event": EVENTS}
     return own.get(kind) or WORKLOADS.get(kind) or STORAGE.get(kind) or (NAME, AGE)
 

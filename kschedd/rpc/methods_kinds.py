@@ -26,6 +26,9 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
     others = custom_kinds(store)
     named = word.lower()
     for other in others:
+        if word == other.name:  # by which one kind is known
+            return other
+    for other in others:  # of kinds with one plural those that are built in come first
         names = {other.name.lower(), other.plural, other.singular, *other.short}
         names |= {f"{name}.{other.group}" for name in names if other.group}
         if named in names or named in {name.partition(".")[0] for name in names}:

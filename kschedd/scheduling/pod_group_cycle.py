@@ -25,6 +25,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import KIND
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import MergePatch
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
@@ -234,7 +235,7 @@ def group_condition(group: Object, status: Status, at: str) -> MergePatch | None
         conditions.append(wanted)
     else:
         conditions[place] = wanted
-    return MergePatch("PodGroup", group.namespace, group.name, {"status": {"conditions": conditions}}, "status")
+    return MergePatch(KIND, group.namespace, group.name, {"status": {"conditions": conditions}}, "status")
 
 
 _REASONS: Final[Mapping[Code, str]] = {Code.SUCCESS: "Scheduled", Code.UNSCHEDULABLE: "Unschedulable"}

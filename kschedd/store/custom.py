@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError
-from kschedd.api.kinds import BY_NAME, KINDS, Kind, group_of, kind_of
+from kschedd.api.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.objects import Object
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Invalid, NoMatch
@@ -28,7 +28,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 def definitions(store: ClusterReader) -> list[Object]:
     """What defines kinds here: the definitions that were made, and those of kinds that a version has by a rule."""
     made = list(store.list(DEFINITION))
-    return [*made, *DEFINITIONS] if "pod_groups" in store.features else made
+    return [*DEFINITIONS, *made] if "pod_groups" in store.features else made
 
 
 def defined_kind(definition: Object) -> Kind:
@@ -39,10 +39,11 @@ def defined_kind(definition: Object) -> Kind:
     versions.sort(key=lambda version: not version.get("storage"))
     name = str(names.get("kind") or "")
     singular, plural = str(names.get("singular") or name.lower()), str(names.get("plural") or "")
+    known_as = name_in_group(name, group)
     return Kind(
-        f"{name}.{group}" if name in BY_NAME else name,
+        known_as,
         plural,
-        f"{singular}.{group}" if name in BY_NAME else singular,
+        singular if known_as == name else f"{singular}.{group}",
         tuple(names.get("shortNames") or ()),
         tuple(f"{group}/{version.get('name')}" for version in versions) or (f"{group}/-",),
         spec.get("scope") != "Cluster",

@@ -51,6 +51,7 @@ class AlreadyExists(ApiError):
     kind: str
     name: str
     deleting: bool = False
+    other: str = ""  # the apiVersion of the object that is there, if it is of another group
 
     rpc_code: ClassVar[str] = "already_exists"
     code: ClassVar[int] = 409
@@ -58,7 +59,8 @@ class AlreadyExists(ApiError):
 
     def __str__(self) -> str:
         begin = "object is being deleted: " if self.deleting else ""
-        return f'{begin}{resource_of(self.kind)} "{self.name}" already exists'
+        end = f", of {self.other}: here kinds of one name share the names of their objects" if self.other else ""
+        return f'{begin}{resource_of(self.kind)} "{self.name}" already exists{end}'
 
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

@@ -22,7 +22,7 @@ import attrs
 from kschedd.api.codec import decoded_object, encoded_object
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.fields import FieldError, invalid, required
-from kschedd.api.kinds import BY_NAME, Kind, kind_of
+from kschedd.api.kinds import BY_NAME, Kind, group_of, kind_of
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
 from kschedd.api.schema_check import check_meta_schema, check_schema, without_nulls
@@ -400,7 +400,9 @@ class Store:
         make = self._new_pod if kind == "Pod" else self._new_object
         created = make(kind, raw, meta, name, restore, dry_run, managing)
         if (there := self._space(kind, namespace).get(name)) is not None:
-            raise AlreadyExists(kind, name, deleting=there.deleting)
+            other = str(there.raw.get("apiVersion") or "")
+            alike = kind in BY_NAME or group_of(other) == group_of(str(raw.get("apiVersion") or ""))
+            raise AlreadyExists(kind, name, deleting=there.deleting, other="" if alike else other)
         if self._admission.others and not (restore or self._seeding):
             self._admission.validate_whole(Attributes("CREATE", kind, namespace, name), created.raw, None)
         if (

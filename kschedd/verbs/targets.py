@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.kinds import KINDS, Kind, lookup
+from kschedd.api.kinds import KINDS, Kind, group_of, lookup
 from kschedd.errors import KscheddError
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.grammar import UsageError, namespace_of, suggest
@@ -44,15 +44,21 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
         return kind
     there = session.daemon.call("objects.kinds")
     folded = word.casefold()
-    for entry in there:
-        spellings = {entry["name"], entry.get("plural"), *(entry.get("short_names") or ())}
-        if folded in {str(spelling).casefold() for spelling in spellings}:
+    for entry in there:  # of kinds with one name those that are built in come first
+        if folded in _spellings(entry):
             known = lookup(entry["name"])
             return known if known.known else _kind(entry)
     names = [name for kind in KINDS for name in (kind.plural, kind.singular, *kind.short)]
     names += [str(entry.get("plural") or entry["name"]) for entry in there]
     hint = suggest(word, names) or '; `kinds` lists them all. The kind goes before the name: "pod web", "pod/web"'
     raise UnknownKindError(word, hint)
+
+
+def _spellings(entry: dict[str, Any]) -> set[str]:
+    """The words for a kind: its names, each with its group or without."""
+    name, group = str(entry["name"]), group_of(str(entry.get("api_version") or ""))
+    words = {name.partition(".")[0], str(entry.get("plural") or name), *(entry.get("short_names") or ())}
+    return {word.casefold() for word in (name, *words, *(f"{word}.{group}" for word in words))}
 
 
 def _kind(entry: dict[str, Any]) -> Kind:

@@ -12,7 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import QUEUE, QUEUE_SKIP, QueueingHint
+from kschedd.framework.events import QUEUE, QUEUE_SKIP, QueueingHint, matches, object_event
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code
 from kschedd.plugins.gangscheduling import NOT_ENOUGH, NOT_SCHEDULED, GangScheduling
@@ -133,7 +133,6 @@ def test_permit_fails_where_the_group_is_gone() -> None:
         pytest.param(group("pg1", 1), QUEUE, id="the-group"),
         pytest.param(group("pg2", 1), QUEUE_SKIP, id="another-group"),
         pytest.param(group("pg1", 1, "ns2"), QUEUE_SKIP, id="a-group-elsewhere"),
-        pytest.param(group("pg1", 1, version="x.io/v1"), QUEUE_SKIP, id="a-custom-resource-of-that-name"),
     ],
 )
 def test_what_wakes_a_pod(came: Object, hint: QueueingHint) -> None:
@@ -141,6 +140,14 @@ def test_what_wakes_a_pod(came: Object, hint: QueueingHint) -> None:
     registered = after_pod if isinstance(came, Pod) else after_group
     assert registered.hint is not None
     assert registered.hint(P1, None, came) is hint
+
+
+def test_a_custom_resource_of_that_name_wakes_nobody() -> None:
+    _, after_group = Gang(GROUPS, []).plugin.events_to_register()
+    for version, wakes in (("scheduling.k8s.io/v1alpha2", True), ("x.io/v1", False)):
+        came = object_event(None, group("pg1", 1, version=version))
+        assert came is not None
+        assert matches(after_group.event, came) is wakes
 
 
 def test_a_fork_has_groups_of_its_own() -> None:

@@ -65,7 +65,7 @@ class Cluster:
         return next((c["message"] for c in status.get("conditions") or () if c["type"] == "PodScheduled"), "")
 
     def condition(self, name: str = "gang") -> tuple[str, str, str]:
-        [one] = self.engine.store.get("PodGroup", "default", name).status["conditions"]
+        [one] = self.engine.store.get("PodGroup.scheduling.k8s.io", "default", name).status["conditions"]
         return one["status"], one["reason"], one.get("message", "")
 
 

@@ -124,8 +124,8 @@ def test_a_status_is_written_by_its_subresource_only() -> None:
     kept = cluster.create({**group(schedulingPolicy=GANG), "status": {"conditions": []}})
     assert "status" not in kept.raw
     condition = {"type": "PodGroupScheduled", "status": "True", "reason": "Scheduled", "message": ""}
-    cluster.patch_status("PodGroup", "default", "g", {"conditions": [condition]})
-    assert cluster.get("PodGroup", "default", "g").status["conditions"][0]["status"] == "True"
+    cluster.patch_status("PodGroup.scheduling.k8s.io", "default", "g", {"conditions": [condition]})
+    assert cluster.get("PodGroup.scheduling.k8s.io", "default", "g").status["conditions"][0]["status"] == "True"
 
 
 @pytest.mark.parametrize("rules", [V1_34.rules, store(gated=False).rules], ids=["1.34", "1.36-with-the-gates-off"])
