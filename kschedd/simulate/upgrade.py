@@ -37,13 +37,13 @@ _MOST_SETS: Final = 4  # of rules that only matter together
 
 def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> dict[str, Any]:
     """What the method `capacity.compare` answers for two versions."""
-    first, second = judge(a, None), judge(b, None)
+    comparison = _Comparison(judge, a, b, judge(a, None), judge(b, None))
+    first, second = comparison.first, comparison.second
     keys = list(dict.fromkeys((*first, *second)))
     differing = [key for key in keys if first.get(key) != second.get(key)]
-    rules = _different_rules(a, b)
-    alone = _active(judge, a, b, first, differing, rules) if differing else {}
-    blamed = {key: _responsible(key, second, alone) for key in differing}
-    jointly = _jointly(judge, a, b, second, [key for key in differing if not blamed[key]], rules)
+    alone = comparison.alone(differing) if differing else {}
+    blamed = {key: comparison.responsible(key, alone) for key in differing}
+    jointly = comparison.jointly([key for key in differing if not blamed[key]])
     told = [
         _told(key, first.get(key), second.get(key), blamed[key] or jointly.get(key, []), together=not blamed[key])
         for key in differing
@@ -61,102 +61,86 @@ def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -
     }
 
 
-def _different_rules(a: KubernetesVersion, b: KubernetesVersion) -> list[str]:
-    before, after = (version.rules.under(defaults(version.gates)) for version in (a, b))
-    return [name for name in RULES if getattr(before, name) != getattr(after, name)]
+@attrs.frozen(eq=False)
+class _Comparison:
+    """Two versions with what each makes of the pods: who asks which rules make the difference asks the judge again."""
 
+    judge: Judge
+    a: KubernetesVersion
+    b: KubernetesVersion
+    first: PodOutcomes
+    second: PodOutcomes
+    rules: Sequence[str] = attrs.field(init=False)  # those in which the versions differ
 
-def _active(
-    judge: Judge,
-    a: KubernetesVersion,
-    b: KubernetesVersion,
-    first: PodOutcomes,
-    keys: Sequence[str],
-    rules: Sequence[str],
-) -> dict[str, PodOutcomes]:
-    """The rules that change something by themselves, with what comes under each of the pods that it changes."""
-    found: dict[str, PodOutcomes] = {}
-    for name in _OFTEN:
-        if name in rules:
-            changed = _changed(judge(_with_rules(a, b, [name]), keys), first)
-            if changed:
+    @rules.default
+    def _different_rules(self) -> Sequence[str]:
+        before, after = (version.rules.under(defaults(version.gates)) for version in (self.a, self.b))
+        return [name for name in RULES if getattr(before, name) != getattr(after, name)]
+
+    def _with(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
+        """What these pods fare by the older version with these rules of the newer one."""
+        version = self.a
+        for name in names:
+            version = version.with_rule(name, self.b)
+        return self.judge(version, keys)
+
+    def _changed(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
+        """The outcomes of those that fare otherwise so than by the older version."""
+        outcomes = self._with(names, keys)
+        return {key: outcome for key, outcome in outcomes.items() if outcome != self.first.get(key)}
+
+    def alone(self, keys: Sequence[str]) -> dict[str, PodOutcomes]:
+        """The rules that change something by themselves, with what comes of each of the pods that it changes."""
+        found: dict[str, PodOutcomes] = {}
+        for name in _OFTEN:
+            if name in self.rules and (changed := self._changed([name], keys)):
                 found[name] = changed
-    found.update(_halved(judge, a, b, first, keys, [name for name in rules if name not in _OFTEN]))
-    return found
+        found.update(self._halved(keys, [name for name in self.rules if name not in _OFTEN]))
+        return found
 
+    def _halved(self, keys: Sequence[str], rules: Sequence[str]) -> dict[str, PodOutcomes]:
+        """As `alone`: all of these rules at once, then half of them for the pods that they change, and so on."""
+        changed = self._changed(rules, keys) if rules and keys else {}
+        if not changed:
+            return {}
+        if len(rules) == 1:
+            return {rules[0]: changed}
+        middle, left = (len(rules) + 1) // 2, list(changed)
+        halves = (self._halved(left, half) for half in (rules[:middle], rules[middle:]))
+        return {name: outcomes for half in halves for name, outcomes in half.items()}
 
-def _halved(
-    judge: Judge,
-    a: KubernetesVersion,
-    b: KubernetesVersion,
-    first: PodOutcomes,
-    keys: Sequence[str],
-    rules: Sequence[str],
-) -> dict[str, PodOutcomes]:
-    """As `_active`: all of these rules at once, then half of them for the pods that they change, and so on."""
-    changed = _changed(judge(_with_rules(a, b, rules), keys), first) if rules and keys else {}
-    if not changed:
-        return {}
-    if len(rules) == 1:
-        return {rules[0]: changed}
-    middle, left = (len(rules) + 1) // 2, list(changed)
-    halves = (_halved(judge, a, b, first, left, half) for half in (rules[:middle], rules[middle:]))
-    return {name: outcomes for half in halves for name, outcomes in half.items()}
+    def responsible(self, key: str, alone: Mapping[str, PodOutcomes]) -> list[str]:
+        """The rules each of which brings the outcome about; else those that change it; none: several together."""
+        whole = [name for name, outcomes in alone.items() if outcomes.get(key) == self.second.get(key)]
+        return whole or [name for name, outcomes in alone.items() if key in outcomes]
 
-
-def _with_rules(a: KubernetesVersion, b: KubernetesVersion, names: Iterable[str]) -> KubernetesVersion:
-    for name in names:
-        a = a.with_rule(name, b)
-    return a
-
-
-def _changed(outcomes: PodOutcomes, first: PodOutcomes) -> dict[str, PodOutcome]:
-    return {key: outcome for key, outcome in outcomes.items() if outcome != first.get(key)}
-
-
-def _jointly(
-    judge: Judge,
-    a: KubernetesVersion,
-    b: KubernetesVersion,
-    second: PodOutcomes,
-    keys: Sequence[str],
-    rules: Sequence[str],
-) -> dict[str, list[str]]:
-    """Of each of these pods, rules that bring its outcome about together, and none of which can be left out."""
-    found: dict[str, list[str]] = {}
-    left = list(keys)
-    for _ in range(_MOST_SETS):
-        if not left:
-            break
-        needed = _least(judge, a, b, second, left[0], rules)
-        outcomes = judge(_with_rules(a, b, needed), left)
-        alike = [key for key in left if outcomes.get(key) == second.get(key)]
-        found.update(dict.fromkeys(alike, needed))
-        left = [key for key in left[1:] if key not in found]
-    return found
-
-
-def _least(
-    judge: Judge, a: KubernetesVersion, b: KubernetesVersion, second: PodOutcomes, key: str, rules: Sequence[str]
-) -> list[str]:
-    """Rules with which the pod fares as in the newer version, and without any one of which it does not."""
-    kept, step = list(rules), max(1, len(rules) // 2)
-    while True:
-        for start in range(0, len(kept), step):
-            fewer = kept[:start] + kept[start + step :]
-            if judge(_with_rules(a, b, fewer), [key]).get(key) == second.get(key):
-                kept = fewer
+    def jointly(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """Of each of these pods, rules that bring its outcome about together, and none of which can be left out."""
+        found: dict[str, list[str]] = {}
+        left = list(keys)
+        for _ in range(_MOST_SETS):
+            if not left:
                 break
-        else:
-            if step == 1:
-                return kept
-            step //= 2
+            needed = self._least(left[0])
+            outcomes = self._with(needed, left)
+            alike = [key for key in left if outcomes.get(key) == self.second.get(key)]
+            found.update(dict.fromkeys(alike, needed))
+            left = [key for key in left[1:] if key not in found]
+        return found
 
-
-def _responsible(key: str, second: PodOutcomes, alone: Mapping[str, PodOutcomes]) -> list[str]:
-    """The rules each of which brings the outcome about; else those that change it; none: several together."""
-    whole = [name for name, outcomes in alone.items() if outcomes.get(key) == second.get(key)]
-    return whole or [name for name, outcomes in alone.items() if key in outcomes]
+    def _least(self, key: str) -> list[str]:
+        """Rules with which the pod fares as in the newer version, and without any one of which it does not."""
+        kept, step = list(self.rules), max(1, len(self.rules) // 2)
+        while True:
+            for start in range(0, len(kept), step):
+                fewer = kept[:start] + kept[start + step :]
+                if self._with(fewer, [key]).get(key) == self.second.get(key):
+                    kept = fewer
+                    break
+            else:
+                if step == 1:
+                    return kept
+                step //= 2
 
 
 def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str], *, together: bool) -> dict[str, Any]:
