@@ -17,7 +17,7 @@ from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Invalid, NoMatch
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.validation_rules import definition_rule_faults, rule_faults
-from kschedd.store.workload_kinds import DEFINITIONS
+from kschedd.store.workload_kinds import DEFINITIONS, spec_faults
 
 Raw = Mapping[str, Any]
 
@@ -97,7 +97,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None) -> dict[s
     if schema is None:
         return dict(raw)
     made: dict[str, Any] = defaulted(schema, pruned(schema, raw))
-    faults = value_faults(schema, made)
+    faults = value_faults(schema, made) or spec_faults(definition, made)
     if not faults:  # a rule may rely on what the schema says besides
         faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
     if faults:

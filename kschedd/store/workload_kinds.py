@@ -2,8 +2,8 @@
 
 The API server of 1.36 has them built in, behind the gate GenericWorkload. Here each is a definition, as of a custom
 resource, that is in no list: so a version without the rule knows nothing of them, and one with it checks, stores,
-shows and serves them as it does custom resources. What their fields may be is said by their schemas; the words of a
-refusal are those of a custom resource.
+shows and serves them as it does custom resources. Of which types their fields are is said by their schemas, and
+refused in the words of a custom resource; what they may be is refused in upstream's (`validation_pod_groups`).
 
 Fields of gates that are off are left out: topology constraints, claims, disruption mode and priority of a group.
 
@@ -13,16 +13,16 @@ Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1al
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kschedd.api.fields import FieldError
 from kschedd.api.objects import Object
+from kschedd.registry.validation_pod_groups import validate_pod_group, validate_workload
 
 GROUP: Final = "scheduling.k8s.io"
 VERSION: Final = "v1alpha2"
 
 Schema = Mapping[str, Any]
 
-_LABEL: Final = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-_LABEL_NAME: Final = {"type": "string", "minLength": 1, "maxLength": 63, "pattern": _LABEL}
-_SEGMENT: Final = {"type": "string", "minLength": 1, "pattern": "^[^/%]+$"}
+_TEXT: Final = {"type": "string"}
 
 
 def _unchanging(schema: Schema) -> dict[str, Any]:
@@ -36,27 +36,15 @@ def _object(properties: Schema, *required: str, **more: Any) -> dict[str, Any]:
 _POLICY: Final = _object(
     {
         "basic": _object({}),
-        "gang": _object({"minCount": {"type": "integer", "format": "int32", "minimum": 1}}, "minCount"),
-    },
-    **{
-        "x-kubernetes-validations": [
-            {"rule": "has(self.basic) || has(self.gang)", "message": "must specify one of: `basic`, `gang`"},
-            {
-                "rule": "!(has(self.basic) && has(self.gang))",
-                "message": "must specify exactly one of: `basic`, `gang`",
-            },
-        ]
-    },
+        "gang": _object({"minCount": {"type": "integer", "format": "int32"}}),
+    }
 )
 _TEMPLATE_REF: Final = _object(
     {
         "workload": _object(
-            {"workloadName": {**_LABEL_NAME, "maxLength": 253}, "podGroupTemplateName": _LABEL_NAME},
-            "workloadName",
-            "podGroupTemplateName",
+            {"workloadName": _TEXT, "podGroupTemplateName": _TEXT},
         )
     },
-    "workload",
 )
 _CONDITION: Final = _object(
     {
@@ -74,7 +62,6 @@ _POD_GROUP: Final = _object(
     {
         "spec": _object(
             {"podGroupTemplateRef": _TEMPLATE_REF, "schedulingPolicy": _POLICY},
-            "schedulingPolicy",
             **{"x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "field is immutable"}]},
         ),
         "status": _object(
@@ -87,33 +74,24 @@ _POD_GROUP: Final = _object(
                 }
             }
         ),
-    },
-    "spec",
+    }
 )
 _WORKLOAD: Final = _object(
     {
         "spec": _object(
             {
-                "controllerRef": _unchanging(
-                    _object({"apiGroup": {"type": "string"}, "kind": _SEGMENT, "name": _SEGMENT}, "kind", "name")
-                ),
+                "controllerRef": _unchanging(_object({"apiGroup": _TEXT, "kind": _TEXT, "name": _TEXT})),
                 "podGroupTemplates": _unchanging(
                     {
                         "type": "array",
-                        "maxItems": 8,
-                        "minItems": 1,
-                        "items": _object(
-                            {"name": _LABEL_NAME, "schedulingPolicy": _POLICY}, "name", "schedulingPolicy"
-                        ),
+                        "items": _object({"name": _TEXT, "schedulingPolicy": _POLICY}),
                         "x-kubernetes-list-type": "map",
                         "x-kubernetes-list-map-keys": ["name"],
                     }
                 ),
             },
-            "podGroupTemplates",
         )
-    },
-    "spec",
+    }
 )
 
 _AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
@@ -157,3 +135,11 @@ DEFINITIONS: Final = (
     ),
 )
 """Both, as definitions that nobody made."""
+
+
+def spec_faults(definition: Object, raw: Mapping[str, Any]) -> list[FieldError]:
+    """What is wrong with the spec of an object of one of these definitions; nothing of any other."""
+    if not any(definition is one for one in DEFINITIONS):
+        return []
+    spec = raw.get("spec") or {}
+    return validate_pod_group(spec) if raw.get("kind") == "PodGroup" else validate_workload(spec)

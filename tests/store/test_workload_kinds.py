@@ -57,48 +57,90 @@ def test_kept_as_they_are(made: Raw) -> None:
     assert kept.spec == made["spec"]
 
 
+def gang(least: int) -> Raw:
+    return group(schedulingPolicy={"gang": {"minCount": least}})
+
+
+def of_template(workload_name: str, template: str) -> Raw:
+    named = {"workloadName": workload_name, "podGroupTemplateName": template}
+    return group(schedulingPolicy=GANG, podGroupTemplateRef={"workload": named})
+
+
+def controlled(**controller: Any) -> Raw:
+    return workload(podGroupTemplates=[TEMPLATE], controllerRef=controller)
+
+
+def templates(*given: Raw) -> Raw:
+    return workload(podGroupTemplates=[*given])
+
+
+ONE_OF = 'Invalid value: "": must specify one of: `basic`, `gang`'
+BOTH = 'Invalid value: "{`basic`, `gang`}": must specify exactly one of: `basic`, `gang`'
+
+
 @pytest.mark.parametrize(
-    ("made", "field", "why"),
+    ("made", "said"),
     [
-        pytest.param(group(), "spec.schedulingPolicy", "Required value", id="without-a-policy"),
+        pytest.param(group(), f"spec.schedulingPolicy: {ONE_OF}", id="without-a-policy"),
+        pytest.param(group(schedulingPolicy={}), f"spec.schedulingPolicy: {ONE_OF}", id="with-no-policy-in-it"),
         pytest.param(
-            group(schedulingPolicy={}),
-            "spec.schedulingPolicy",
-            "must specify one of: `basic`, `gang`",
-            id="with-no-policy-in-it",
+            group(schedulingPolicy={**GANG, "basic": {}}), f"spec.schedulingPolicy: {BOTH}", id="with-two-policies"
+        ),
+        pytest.param(gang(0), "spec.schedulingPolicy.gang.minCount: Required value", id="of-no-pods"),
+        pytest.param(
+            gang(-1),
+            "spec.schedulingPolicy.gang.minCount: Invalid value: -1: must be greater than or equal to 1",
+            id="of-fewer-than-no-pods",
         ),
         pytest.param(
-            group(schedulingPolicy={**GANG, "basic": {}}),
-            "spec.schedulingPolicy",
-            "must specify exactly one of: `basic`, `gang`",
-            id="with-two-policies",
+            of_template("", "t"), "spec.podGroupTemplateRef.workload.workloadName: Required value", id="of-no-workload"
         ),
         pytest.param(
-            group(schedulingPolicy={"gang": {"minCount": 0}}),
-            "spec.schedulingPolicy.gang.minCount",
-            "should be greater than or equal to 1",
-            id="of-no-pods",
-        ),
-        pytest.param(workload(), "spec.podGroupTemplates", "Required value", id="a-workload-without-templates"),
-        pytest.param(
-            workload(podGroupTemplates=[{**TEMPLATE, "name": f"t{number}"} for number in range(9)]),
-            "spec.podGroupTemplates",
-            "must have at most 8 items",
-            id="a-workload-with-too-many",
+            of_template("w", "T"),
+            'spec.podGroupTemplateRef.workload.podGroupTemplateName: Invalid value: "T": a lowercase RFC 1123 label',
+            id="of-a-template-with-a-wrong-name",
         ),
         pytest.param(
-            workload(podGroupTemplates=[TEMPLATE, TEMPLATE]),
-            "spec.podGroupTemplates[1]",
-            "Duplicate value",
-            id="two-templates-of-one-name",
+            group(schedulingPolicy=GANG, podGroupTemplateRef={}),
+            'spec.podGroupTemplateRef: Invalid value: "": must specify one of: `workload`',
+            id="of-nothing",
+        ),
+        pytest.param(
+            workload(), "spec.podGroupTemplates: Required value: must have at least one item", id="without-templates"
+        ),
+        pytest.param(
+            templates(*({**TEMPLATE, "name": f"t{number}"} for number in range(9))),
+            "spec.podGroupTemplates: Too many: 9: must have at most 8 items",
+            id="with-too-many",
+        ),
+        pytest.param(
+            templates(TEMPLATE, TEMPLATE), "spec.podGroupTemplates[1]: Duplicate value", id="two-templates-of-one-name"
+        ),
+        pytest.param(
+            templates({"schedulingPolicy": GANG}), "spec.podGroupTemplates[0].name: Required value", id="without-a-name"
+        ),
+        pytest.param(
+            templates({"name": "a", "schedulingPolicy": {}}),
+            f"spec.podGroupTemplates[0].schedulingPolicy: {ONE_OF}",
+            id="a-template-without-a-policy",
+        ),
+        pytest.param(
+            controlled(kind="Job", name="a/b"),
+            "spec.controllerRef.name: Invalid value: \"a/b\": may not contain '/'",
+            id="a-controller-with-a-path",
+        ),
+        pytest.param(controlled(name="a"), "spec.controllerRef.kind: Required value", id="a-controller-of-no-kind"),
+        pytest.param(
+            controlled(kind="Job", name="a", apiGroup="Batch"),
+            'spec.controllerRef.apiGroup: Invalid value: "Batch": a lowercase RFC 1123 subdomain',
+            id="of-a-wrong-group",
         ),
     ],
 )
-def test_refused(made: Raw, field: str, why: str) -> None:
+def test_refused_in_the_words_of_1_36(made: Raw, said: str) -> None:
     with pytest.raises(Invalid) as refused:
         store().create(made)
-    assert field in str(refused.value)
-    assert why in str(refused.value)
+    assert str(refused.value).startswith(f'{made["kind"]}.scheduling.k8s.io "g" is invalid: {said}')
 
 
 @pytest.mark.parametrize(
