@@ -3,14 +3,24 @@
 A collection of young objects takes about 0.3 us for each of them, but looks at all that they refer to: the copy of a
 map of 50,000 pods costs 10 ms and more, twice, as a young object, and whoever allocates meanwhile holds all threads up.
 So whoever makes such copies does it while collection is postponed; the copies are old objects then, which are
-looked at in a full collection only. A full one takes 100 ms and more in a large cluster, and comes rarely: but it does
-come, since nothing else frees what forms cycles and was in use for a while, such as a fork that was discarded.
+looked at in a full collection only.
+
+A full one takes 0.5 us for each object, 100 ms and more in a large cluster. In a program that ends soon it comes
+rarely. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one, and looks at
+all of them only when much has been made since the last time, and it has little to do or that takes less than a
+five-hundredth of its time. It frees what forms cycles and was in use for a while, of which there is little: what comes
+with requests and pods forms none, and a fork that is discarded is taken apart.
 """
 
 import gc
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
+
+import attrs
+import trio
 
 _lock = threading.Lock()
 _postponing = 0  # how many threads and tasks postpone at present; this and the next under `_lock`
@@ -18,6 +28,10 @@ _was_on = True  # before the first of them
 _passed_over = 0  # objects made that the collector has forgotten to have counted, as joining its lists has it do
 _YOUNG, _MIDDLE, _OLD = 4_000, -1, 300
 _DUE = _YOUNG * _OLD  # objects made beyond those freed, for a full collection
+_ALL = 300_000  # objects made beyond those freed, after which it looks at everything
+_SHARE = 0.002  # of its time that this may take while it is busy
+_LOOK_S = 1.0
+_IDLE = 0.2  # of a core: it has little to do
 
 
 def tune_gc() -> None:
@@ -42,6 +56,7 @@ def freeze_present() -> None:
     """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
     gc.collect()
     gc.freeze()
+    gc.collect()  # of nothing: by how many are left the collector judges when the next one is worth its while
 
 
 @contextmanager
@@ -65,8 +80,9 @@ def collection_paused() -> Iterator[None]:
 def collection_postponed() -> Iterator[None]:
     """Without garbage collection, in all threads; at the end all that is there are old objects.
 
-    For making large copies while others go on. It may be entered by several at a time. What `freeze_gc` has excluded
-    is included again: the next full collection, should there be one, takes that much longer.
+    For making large copies while others go on. It may be entered by several at a time. In a daemon that has
+    `FullCollections` they are excluded at once. Else what `freeze_gc` has excluded is included again: the next full
+    collection, should there be one, takes that much longer.
     """
     global _postponing, _was_on, _passed_over
     due = False
@@ -82,12 +98,76 @@ def collection_postponed() -> Iterator[None]:
             _postponing -= 1
             if not _postponing:
                 young, _, old = gc.get_count()
-                _passed_over += young + _YOUNG * old
-                if due := _passed_over >= _DUE:
-                    _passed_over = 0
+                made = young + _YOUNG * old
                 gc.freeze()  # these two join lists of objects, which takes no time
-                gc.unfreeze()
+                if _full is not None:
+                    _full.made += made
+                else:
+                    gc.unfreeze()
+                    _passed_over += made
+                    if due := _passed_over >= _DUE:
+                        _passed_over = 0
                 if _was_on:
                     gc.enable()
         if due and gc.isenabled():
             gc.collect()
+
+
+@attrs.define(eq=False)
+class FullCollections:
+    """See the module. To be entered by a daemon that has loaded what it begins with, and to be `run` beside all else.
+    Of several daemons in a process (tests have such) the first one sees to it."""
+
+    cpu_s: Callable[[], float] = time.process_time
+    made: int = attrs.field(default=0, init=False)  # objects beyond those freed, since everything was looked at
+    _ended_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`
+    _took_s: float = attrs.field(default=0.0, init=False)
+    _thresholds: tuple[int, int, int] = attrs.field(default=(0, 0, 0), init=False)
+
+    def __enter__(self) -> "FullCollections":
+        global _full
+        if _full is not None:
+            return self
+        self._thresholds = gc.get_threshold()
+        gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+        self.collect_all()
+        gc.callbacks.append(self._collected)
+        _full = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        global _full
+        if _full is not self:
+            return
+        _full = None
+        gc.callbacks.remove(self._collected)
+        gc.set_threshold(*self._thresholds)
+        gc.unfreeze()
+
+    async def run(self) -> None:
+        """Look at everything when that is due."""
+        while True:
+            before = self.cpu_s()
+            await trio.sleep(_LOOK_S)
+            if self.due(idle=self.cpu_s() - before < _IDLE * _LOOK_S) and gc.isenabled():
+                self.collect_all()
+
+    def due(self, *, idle: bool) -> bool:
+        if self.made < _ALL:
+            return False
+        return idle or self._took_s <= _SHARE * (self.cpu_s() - self._ended_s)
+
+    def collect_all(self) -> None:
+        before = self.cpu_s()
+        gc.unfreeze()
+        freeze_present()
+        self._ended_s = self.cpu_s()
+        self._took_s, self.made = self._ended_s - before, 0
+
+    def _collected(self, phase: Literal["start", "stop"], info: dict[str, int]) -> None:
+        if phase == "stop" and info["generation"] == 1:
+            self.made += _YOUNG
+            gc.freeze()
+
+
+_full: FullCollections | None = None  # of this process

@@ -30,7 +30,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.dumps.loading import LoadOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.garbage_collection import freeze_gc, tune_gc
+from kschedd.garbage_collection import FullCollections, tune_gc
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -243,13 +243,14 @@ class _Running:
     _manager: ServiceManager = attrs.field(factory=lambda: ServiceManager.of(os.environ, os.getpid()))
 
     async def run(self, listener: EagerListener, started: Callable[[], None]) -> None:
-        with self._orders.clients:
+        with self._orders.clients, FullCollections() as collections:
             async with trio.open_nursery() as nursery:
                 await self._open(nursery, listener)
                 nursery.start_soon(self._manager.watchdog, partial(_alive, self._cluster))
                 self._manager.tell(READY, f"STATUS=at {self._daemon.socket}")
                 started()
                 nursery.start_soon(self._reloads)
+                nursery.start_soon(collections.run)
                 if self._telemetry is not None:
                     nursery.start_soon(push_metrics, self._cluster, self._telemetry)
                 await self._orders.stop.wait()
@@ -270,7 +271,6 @@ class _Running:
             seed=self._cluster.seed,
             journal=None if journal is None else str(journal),
         )
-        freeze_gc()
 
     async def _reloads(self) -> None:
         while True:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from kschedd import garbage_collection
-from kschedd.garbage_collection import collection_postponed, tune_gc
+from kschedd.garbage_collection import FullCollections, collection_postponed, tune_gc
 
 
 class Cyclic:
@@ -102,3 +102,61 @@ def test_they_are_freed_too_where_copies_are_made_again_and_again(monkeypatch: p
             for _ in range(1_000):
                 in_use.append(Cyclic())
     assert sum(type(each) is Cyclic for each in gc.get_objects()) < 50_000
+
+
+@pytest.fixture
+def daemons(monkeypatch: pytest.MonkeyPatch) -> Iterator[FullCollections]:
+    """The collections of a daemon, in portions of 20 objects, by a time that stands still."""
+    monkeypatch.setattr(garbage_collection, "_YOUNG", 20)
+    monkeypatch.setattr(garbage_collection, "_ALL", 1_000)
+    with FullCollections(cpu_s=lambda: 10.0) as collections:
+        yield collections
+
+
+def test_what_has_survived_a_collection_is_looked_at_no_more(daemons: FullCollections) -> None:
+    kept = [Cyclic() for _ in range(5_000)]
+    assert sum(type(each) is Cyclic for each in gc.get_objects()) < 1_000
+    assert len(kept) == 5_000
+
+
+def test_cycles_that_a_daemon_had_in_use_for_long_are_freed_when_everything_is_looked_at(
+    daemons: FullCollections,
+) -> None:
+    kept = [weakref.ref(each) for each in [Cyclic() for _ in range(5_000)]]
+    assert any(ref() is not None for ref in kept)
+    assert daemons.due(idle=True)
+    daemons.collect_all()
+    assert not any(ref() is not None for ref in kept)
+    assert not daemons.due(idle=True), "nothing was made since"
+
+
+def test_copies_are_no_concern_of_the_next_collection(daemons: FullCollections) -> None:
+    with collection_postponed():
+        made = [[number] for number in range(2_000)]
+    assert not any(each is made for each in gc.get_objects())
+    assert daemons.due(idle=True)
+
+
+@pytest.mark.parametrize(
+    ("idle", "since_s", "due"),
+    [
+        pytest.param(True, 0.0, True, id="when-there-is-little-to-do"),
+        pytest.param(False, 249.0, False, id="not-while-it-would-take-more-than-a-five-hundredth"),
+        pytest.param(False, 251.0, True, id="when-it-takes-less-than-a-five-hundredth"),
+    ],
+)
+def test_when_everything_is_looked_at(monkeypatch: pytest.MonkeyPatch, idle: bool, since_s: float, due: bool) -> None:
+    monkeypatch.setattr(garbage_collection, "_ALL", 1_000)
+    now = iter([100.0, 100.5, 100.5 + since_s])  # the first one, as it begins, takes half a second
+    with FullCollections(cpu_s=lambda: next(now)) as collections:
+        collections.made = 1_000
+        assert collections.due(idle=idle) is due
+
+
+def test_the_collector_is_as_before_when_the_daemon_has_ended() -> None:
+    before = gc.get_threshold(), len(gc.callbacks)
+    with FullCollections() as first, FullCollections() as second:
+        second.__exit__(None, None, None)
+        assert gc.get_threshold() != before[0]
+        assert first.made >= 0
+    assert (gc.get_threshold(), len(gc.callbacks)) == before
