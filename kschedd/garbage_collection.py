@@ -7,9 +7,9 @@ looked at in a full collection only.
 
 A full one takes 0.5 us for each object, 100 ms and more in a large cluster. In a program that ends soon it comes
 rarely. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one, and looks at
-all of them only when much has been made since the last time, and it has little to do or that takes less than a
-five-hundredth of its time. It frees what forms cycles and was in use for a while, of which there is little: what comes
-with requests and pods forms none, and a fork that is discarded is taken apart.
+all of them only when much has been made since the last time, and that takes less than a five-hundredth of its time, or
+a fiftieth of the time for which it has had little to do. It frees what forms cycles and was in use for a while, of
+which there is little: what comes with requests and pods forms none, and a fork that is discarded is taken apart.
 """
 
 import gc
@@ -30,6 +30,7 @@ _YOUNG, _MIDDLE, _OLD = 4_000, -1, 300
 _DUE = _YOUNG * _OLD  # objects made beyond those freed, for a full collection
 _ALL = 300_000  # objects made beyond those freed, after which it looks at everything
 _SHARE = 0.002  # of its time that this may take while it is busy
+_IDLE_SHARE = 0.02  # of the time for which it has had little to do: somebody may come just then
 _LOOK_S = 1.0
 _IDLE = 0.2  # of a core: it has little to do
 
@@ -122,6 +123,7 @@ class FullCollections:
     made: int = attrs.field(default=0, init=False)  # objects beyond those freed, since everything was looked at
     _ended_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`
     _took_s: float = attrs.field(default=0.0, init=False)
+    looked_at: int = attrs.field(default=0, init=False)  # objects that there were then
     _thresholds: tuple[int, int, int] = attrs.field(default=(0, 0, 0), init=False)
 
     def __enter__(self) -> "FullCollections":
@@ -146,23 +148,27 @@ class FullCollections:
 
     async def run(self) -> None:
         """Look at everything when that is due."""
+        idle_s = 0.0
         while True:
             before = self.cpu_s()
             await trio.sleep(_LOOK_S)
-            if self.due(idle=self.cpu_s() - before < _IDLE * _LOOK_S) and gc.isenabled():
+            idle_s = idle_s + _LOOK_S if self.cpu_s() - before < _IDLE * _LOOK_S else 0.0
+            if self.due(idle_s) and gc.isenabled():
                 self.collect_all()
 
-    def due(self, *, idle: bool) -> bool:
-        if self.made < _ALL:
+    def due(self, idle_s: float) -> bool:
+        """Whether it is, where there has been little to do for so long."""
+        if self.made < max(_ALL, self.looked_at // 4):
             return False
-        return idle or self._took_s <= _SHARE * (self.cpu_s() - self._ended_s)
+        would_take_s = self._took_s * (1 + self.made / max(self.looked_at, 1))
+        return would_take_s <= max(_SHARE * (self.cpu_s() - self._ended_s), _IDLE_SHARE * idle_s)
 
     def collect_all(self) -> None:
         before = self.cpu_s()
         gc.unfreeze()
         freeze_present()
         self._ended_s = self.cpu_s()
-        self._took_s, self.made = self._ended_s - before, 0
+        self._took_s, self.looked_at, self.made = self._ended_s - before, gc.get_freeze_count(), 0
 
     def _collected(self, phase: Literal["start", "stop"], info: dict[str, int]) -> None:
         if phase == "stop" and info["generation"] == 1:

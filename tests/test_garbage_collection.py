@@ -108,7 +108,6 @@ def test_they_are_freed_too_where_copies_are_made_again_and_again(monkeypatch: p
 def daemons(monkeypatch: pytest.MonkeyPatch) -> Iterator[FullCollections]:
     """The collections of a daemon, in portions of 20 objects, by a time that stands still."""
     monkeypatch.setattr(garbage_collection, "_YOUNG", 20)
-    monkeypatch.setattr(garbage_collection, "_ALL", 1_000)
     with FullCollections(cpu_s=lambda: 10.0) as collections:
         yield collections
 
@@ -124,33 +123,33 @@ def test_cycles_that_a_daemon_had_in_use_for_long_are_freed_when_everything_is_l
 ) -> None:
     kept = [weakref.ref(each) for each in [Cyclic() for _ in range(5_000)]]
     assert any(ref() is not None for ref in kept)
-    assert daemons.due(idle=True)
     daemons.collect_all()
     assert not any(ref() is not None for ref in kept)
-    assert not daemons.due(idle=True), "nothing was made since"
+    assert not daemons.due(1e9), "nothing was made since"
 
 
 def test_copies_are_no_concern_of_the_next_collection(daemons: FullCollections) -> None:
     with collection_postponed():
         made = [[number] for number in range(2_000)]
     assert not any(each is made for each in gc.get_objects())
-    assert daemons.due(idle=True)
+    assert daemons.made >= 2_000, "they count for when everything is looked at"
 
 
 @pytest.mark.parametrize(
-    ("idle", "since_s", "due"),
+    ("idle_s", "since_s", "due"),
     [
-        pytest.param(True, 0.0, True, id="when-there-is-little-to-do"),
-        pytest.param(False, 249.0, False, id="not-while-it-would-take-more-than-a-five-hundredth"),
-        pytest.param(False, 251.0, True, id="when-it-takes-less-than-a-five-hundredth"),
+        pytest.param(40.0, 0.0, False, id="not-when-it-would-take-more-than-a-fiftieth-of-the-time-with-little-to-do"),
+        pytest.param(60.0, 0.0, True, id="when-it-takes-less-than-a-fiftieth-of-it"),
+        pytest.param(0.0, 400.0, False, id="not-while-it-would-take-more-than-a-five-hundredth-of-all-time"),
+        pytest.param(0.0, 600.0, True, id="when-it-takes-less-than-a-five-hundredth-of-it"),
     ],
 )
-def test_when_everything_is_looked_at(monkeypatch: pytest.MonkeyPatch, idle: bool, since_s: float, due: bool) -> None:
-    monkeypatch.setattr(garbage_collection, "_ALL", 1_000)
+def test_when_everything_is_looked_at(idle_s: float, since_s: float, due: bool) -> None:
     now = iter([100.0, 100.5, 100.5 + since_s])  # the first one, as it begins, takes half a second
     with FullCollections(cpu_s=lambda: next(now)) as collections:
-        collections.made = 1_000
-        assert collections.due(idle=idle) is due
+        collections.made = max(300_000, gc.get_freeze_count())
+        collections.looked_at = collections.made  # as much again: it will take a second
+        assert collections.due(idle_s) is due
 
 
 def test_the_collector_is_as_before_when_the_daemon_has_ended() -> None:

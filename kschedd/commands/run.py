@@ -1,6 +1,7 @@
 """`kschedd run`: the daemon in the foreground, until Ctrl-C, SIGTERM or `kschedd stop`."""
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Mapping
@@ -435,4 +436,7 @@ def run(options: argparse.Namespace) -> int:
         enable_admission=options.enable_admission_plugins,
         disable_admission=options.disable_admission_plugins,
     )
-    return trio.run(run_daemon, given)
+    try:
+        return trio.run(run_daemon, given)
+    finally:
+        gc.freeze()  # what goes with the process need not be looked at
