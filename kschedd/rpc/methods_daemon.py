@@ -108,11 +108,10 @@ class DaemonMethods:
 
     async def info(self, call: Call) -> Any:
         cluster = self._cluster
-        config = await cluster.scheduler.query(lambda owner: owner.machine.config)
-        counted = await cluster.store.do(_counted)
+        config, plugins = await cluster.scheduler.query(lambda owner: (owner.machine.config, _costs(owner)))
+        counted, most_bytes = await cluster.store.do(lambda store: (_counted(store), store.max_object_bytes))
         unwritable = await cluster.store.condition()
         recording = cluster.recording()
-        limits = {"max_object_bytes": await cluster.store.do(lambda store: store.max_object_bytes)}
         return {
             "version": self._daemon.version,
             "pid": self._daemon.pid,
@@ -127,8 +126,11 @@ class DaemonMethods:
             "read_only": None if unwritable is None else str(unwritable),
             "recording": None if recording is None else attrs.asdict(recording),
             "faults": as_maps(await cluster.faults()),
-            "plugins": await cluster.scheduler.query(_costs),
-            "limits": {"max_request_body_bytes": self._daemon.max_request_body_bytes, **limits},
+            "plugins": plugins,
+            "limits": {
+                "max_request_body_bytes": self._daemon.max_request_body_bytes,
+                "max_object_bytes": most_bytes,
+            },
         }
 
     async def clients(self, call: Call) -> Any:

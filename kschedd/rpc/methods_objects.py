@@ -32,11 +32,13 @@ from kschedd.store.listing import in_order
 from kschedd.store.log import WatchEvent
 from kschedd.store.managing import with_resolved_entries, without_entries
 from kschedd.store.patching import PATCH_TYPES
+from kschedd.values import run_steps
 
 Raw = Mapping[str, Any]
 
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _READ_AT_ONCE = 4_000  # characters of manifests that are read without a thread
+_FEW = 256  # objects that are put in order at once
 _RESULT_BYTES = 400  # of memory
 _PORTION = 1_000  # values in the objects that are applied in one request to the store
 _MOST_BEHIND = 200_000  # events that are kept for a watcher that does not read them
@@ -355,7 +357,11 @@ class ObjectMethods:
             return kind.name, store.present(kind.name, space), store.version
 
         name, present, version = await self._cluster.store.do(read)
-        found = await call.services.turns.drive(call.client, in_order(present, labels, fields))
+        sorting = in_order(present, labels, fields)
+        if sum(map(len, present)) <= _FEW:
+            found = run_steps(sorting)
+        else:
+            found = await call.services.turns.drive(call.client, sorting)
         items: Sequence[Raw] = [obj.raw for obj in found]
         if name == "Event":
             recorded = [

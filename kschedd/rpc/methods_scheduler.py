@@ -131,9 +131,8 @@ class SchedulerMethods:
         cluster = self._cluster
         now = cluster.clock.now()
         queue = await cluster.queue.query(_queue_counts)
-        seen = await cluster.scheduler.query(_seen)
+        seen, stopped = await cluster.scheduler.query(lambda owner: (_seen(owner), stopped_at(owner)))
         decided = await cluster.decisions.query(lambda record: _decided(record, now))
-        stopped = await cluster.scheduler.query(stopped_at)
         clock = cluster.clock
         return {
             **queue,

@@ -10,6 +10,7 @@ Owns: the messages.  Ends: `pump` returns when the outbox is closed and all mess
 Fails: TooSlowError if the peer reads nothing for `stall_s`; BrokenResourceError if it has disconnected.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator
 
@@ -20,6 +21,7 @@ from kschedd.rpc.turns import Turns
 
 #: Bytes joined into one send, which must complete within one stall limit.
 GATHER = 256 * 1024
+_AT_ONCE = 64 * 1024  # bytes of a response that are written without the pump
 
 
 @attrs.define(eq=False)
@@ -50,8 +52,19 @@ class Total:
 class Outbox:
     """See the module. `on_overflow` is called when this client's messages were dropped because of the total limit."""
 
-    def __init__(self, name: str, most: int, total: Total, turns: Turns, on_overflow: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        most: int,
+        total: Total,
+        turns: Turns,
+        on_overflow: Callable[[], None],
+        write: Callable[[bytes], int] | None = None,  # see `writer_to`
+    ) -> None:
         self.held = 0
+        self._write = write
+        self._resting = False  # the pump waits: nothing is being sent
+        self._rest = b""  # of a message that is sent in part
         self.closed = False
         self._name = name
         self._most = most
@@ -72,17 +85,31 @@ class Outbox:
         while self.full and not self.closed:
             await self._room.park()
 
+    def answer(self, message: bytes | Pieces) -> None:
+        """Send a response at once as far as the stream takes it: the pump need not wake for each of them."""
+        if not (self._resting and self._write is not None and isinstance(message, bytes) and len(message) <= _AT_ONCE):
+            self.put(message)
+            return
+        taken = self._write(message)
+        if taken == len(message):
+            return
+        self._resting = False
+        self._rest = message[taken:]  # begun: no longer one of those that may be dropped
+        self._count(len(self._rest))
+        self._work.unpark()
+
     def put(self, message: bytes | Pieces) -> None:
         """Append a message to the queue. Silently discarded if the outbox is closed."""
         if self.closed:
             return
+        self._resting = False
         self._messages.append(message)
         self._count(len(message) if isinstance(message, bytes) else message.held)
         self._work.unpark()
 
     def close(self) -> None:
         """Accept no more messages; queued ones are still sent."""
-        self.closed = True
+        self.closed, self._resting = True, False
         self._work.unpark_all()
         self._room.unpark_all()
 
@@ -113,9 +140,10 @@ class Outbox:
     async def pump(self, stream: trio.abc.SendStream, stall_s: float) -> None:
         try:
             while True:
-                while not self._messages:
+                while not self._messages and not self._rest:
                     if self.closed:
                         return
+                    self._resting = True
                     await self._work.park()
                 await self._send(stream, stall_s)
         finally:
@@ -123,8 +151,9 @@ class Outbox:
 
     async def _send(self, stream: trio.abc.SendStream, stall_s: float) -> None:
         """Send queued messages: one large message, or as many as are joined into one send."""
-        parts: list[bytes] = []
-        size = done = 0
+        parts = [self._rest] if self._rest else []
+        size = done = len(self._rest)
+        self._rest = b""
         while self._messages and size < GATHER:
             message = self._messages.popleft()
             if isinstance(message, bytes):
@@ -147,6 +176,22 @@ class Outbox:
         self._count(-done)
         if not self.full:
             self._room.unpark_all()
+
+
+def writer_to(stream: trio.abc.Stream) -> Callable[[bytes], int] | None:
+    """Writes to a socket without waiting: how many bytes it took, 0 also where it is broken, which the next one who
+    sends will find. None for other streams."""
+    if not isinstance(stream, trio.SocketStream):
+        return None
+    sock = stream.socket
+
+    def write(data: bytes) -> int:
+        try:
+            return os.write(sock.fileno(), data)
+        except OSError:
+            return 0
+
+    return write
 
 
 def _nothing() -> None: ...

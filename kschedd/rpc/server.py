@@ -66,6 +66,8 @@ class Server:
         self._log = log or structlog.get_logger("kschedd.rpc")
         self._sessions: dict[ClientSession, Caller] = {}
         self._numbers = itertools.count(1)
+        self._of_process: Counter[int] = Counter()  # sessions, by the process of their client
+        self._remote = 0  # sessions by TCP
         self._most: Counter[str] = Counter()
         self._grace_s = 0.0
         self._stop = trio.Event()
@@ -86,8 +88,8 @@ class Server:
         return {
             "clients": lambda: (min(over, len(there)), min(over, most["clients"])),
             "clients-in-reserve": lambda: (max(0, len(there) - over), max(0, most["clients"] - over)),
-            "clients-of-one-process": lambda: (max(self._by_process().values(), default=0), most["process"]),
-            "clients-on-tcp": lambda: (sum(1 for caller in there.values() if caller.address), most["tcp"]),
+            "clients-of-one-process": lambda: (max(self._of_process.values(), default=0), most["process"]),
+            "clients-on-tcp": lambda: (self._remote, most["tcp"]),
             "requests": lambda: (of_one(lambda session: session.running), shared.most_requests),
             "streams": lambda: (of_one(lambda session: session.streaming), shared.most_streams),
             "unread": lambda: (of_one(lambda session: session.unread), shared.total.most_of_one),
@@ -95,15 +97,21 @@ class Server:
             "unfinished-of-all": lambda: (shared.unfinished.held, shared.unfinished.most_held),
         }
 
-    def _by_process(self) -> Counter[int]:
-        return Counter(caller.process for caller in self._sessions.values() if caller.process)
-
-    def _count(self) -> None:
-        """Note how many clients there are, now that one came."""
-        remote = sum(1 for caller in self._sessions.values() if caller.address)
-        now = {"clients": len(self._sessions), "process": max(self._by_process().values(), default=0), "tcp": remote}
+    def _enter(self, session: ClientSession, caller: Caller) -> None:
+        self._sessions[session] = caller
+        if caller.process:
+            self._of_process[caller.process] += 1
+        self._remote += bool(caller.address)
+        now = {"clients": len(self._sessions), "process": self._of_process[caller.process], "tcp": self._remote}
         for what, count in now.items():
             self._most[what] = max(self._most[what], count)
+
+    def _leave(self, session: ClientSession) -> None:
+        caller = self._sessions.pop(session)
+        self._remote -= bool(caller.address)
+        self._of_process[caller.process] -= 1
+        if self._of_process[caller.process] <= 0:
+            del self._of_process[caller.process]
 
     def describe_clients(self) -> list[dict[str, Any]]:
         return [session.describe() for session in self._sessions]
@@ -159,18 +167,23 @@ class Server:
         session = ClientSession(
             stream, name, self._methods, self._identity, terms, self._shared, self._log, caller, early
         )
-        self._sessions[session] = caller
-        self._count()
+        self._enter(session, caller)
         self._log.debug("rpc.client_came", client=name)
         try:
             await session.run()
         finally:
-            del self._sessions[session]
+            self._leave(session)
             self._log.debug("rpc.client_ended", client=name)
 
     def _place_for(self, caller: Caller) -> tuple[str, SessionLimits]:
         """Why there is no place for another client of this caller, "" if there is one; and the client's limits."""
         places, process = self._places, caller.process
+        if (
+            len(self._sessions) < places.clients
+            and self._of_process[process] < places.of_one_process
+            and not (caller.address and self._remote >= places.remote)
+        ):
+            return "", self._terms
         there = [session for session in self._sessions if not session.ending]
         if process:
             own = [session for session in there if self._sessions[session].process == process]

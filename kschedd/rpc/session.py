@@ -46,7 +46,7 @@ from kschedd.rpc.protocol import (
     encode_response,
     unpack_in_slices,
 )
-from kschedd.rpc.sending import Outbox, Pieces, Total
+from kschedd.rpc.sending import Outbox, Pieces, Total, writer_to
 from kschedd.rpc.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.rpc.turns import FairLimiter, Turns
 from kschedd.rpc.unfinished import Unfinished
@@ -122,7 +122,7 @@ class ClientSession:
         self._connection = Connection(terms.wire)
         self._unstarted: deque[Event] = deque()
         self._slots = trio.Semaphore(terms.requests)
-        self._outbox = Outbox(name, terms.held, shared.total, shared.turns, self._too_slow)
+        self._outbox = Outbox(name, terms.held, shared.total, shared.turns, self._too_slow, writer_to(stream))
         self._streams: dict[int, _OpenStream] = {}
         self._next_stream = 1
         self._stopping = False
@@ -340,7 +340,7 @@ class ClientSession:
             opened: list[_OpenStream] = []
             reply = await self._outcome(message, opened)
             if reply is not None:
-                self._outbox.put(reply)
+                self._outbox.answer(reply)
             answered = True
             for stream in opened:
                 self._work.start_soon(self._feed, stream)
@@ -378,7 +378,8 @@ class ClientSession:
             if msgid is None:
                 return None
             if isinstance(result, Large):
-                return Pieces(result.encoded(msgid), result.held)
+                encoded = result.encoded_at_once(msgid)
+                return encoded if isinstance(encoded, bytes) else Pieces(encoded, result.held)
             await self._outbox.room()
             if opened:
                 assert isinstance(result, Mapping), f"{method.name} opens a stream and must return a map with it"

@@ -22,6 +22,7 @@ Talks to: the session (session.py) through the `ClientServices` it implements.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Protocol
 
 import attrs
@@ -32,6 +33,8 @@ from kschedd.rpc.params import Param, similar_names
 from kschedd.rpc.protocol import AUTHENTICATE, encode_pieces
 from kschedd.rpc.turns import Turns
 from kschedd.rpc.workers import Workers
+
+_FEW = 256  # values that are encoded at once, up to a piece of them
 
 
 class Stream(Protocol):
@@ -64,6 +67,15 @@ class Large:
         """The response, in pieces."""
         values = self.values if self.shown is None else map(self.shown, self.values)
         return encode_pieces(msgid, self.head, self.name, values, len(self.values))
+
+    def encoded_at_once(self, msgid: int) -> bytes | Iterator[bytes]:
+        """The response as bytes if it is small; else in pieces."""
+        pieces = self.encoded(msgid)
+        if len(self.values) > _FEW:
+            return pieces
+        first = next(pieces)
+        second = next(pieces, None)
+        return first if second is None else chain((first, second), pieces)
 
     @property
     def held(self) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import attrs
 import trio
 import trio.testing
 
@@ -83,3 +84,35 @@ async def test_all_that_was_put_is_sent_after_it_is_closed(nursery: trio.Nursery
     here, there = trio.testing.memory_stream_pair()
     await box.pump(here, 30.0)
     assert await there.receive_some(100) == b"onetwothreefour"
+
+
+@attrs.define(eq=False)
+class Narrow:
+    """A socket that takes so many bytes until somebody reads."""
+
+    room: int
+    taken: bytes = b""
+
+    def write(self, data: bytes) -> int:
+        count = min(self.room, len(data))
+        self.room -= count
+        self.taken += data[:count]
+        return count
+
+
+async def test_a_response_goes_out_at_once_while_nothing_waits_before_it(nursery: trio.Nursery) -> None:
+    socket = Narrow(room=10)
+    box = Outbox("a", 1000, Total(), Turns(), lambda: None, socket.write)
+    here, there = trio.testing.memory_stream_pair()
+    box.answer(b"early ")  # nobody sends yet
+    nursery.start_soon(box.pump, here, 30.0)
+    assert await there.receive_some(1000) == b"early "
+    await trio.testing.wait_all_tasks_blocked()
+    box.answer(b"at once ")
+    assert (socket.taken, box.held) == (b"at once ", 0)
+    box.answer(b"in part ")
+    box.answer(b"after it ")
+    assert (socket.taken, box.held) == (b"at once in", 6 + 9)
+    box.make_room()  # what is sent in part is not dropped
+    assert await there.receive_some(1000) == b" part "
+    box.close()
