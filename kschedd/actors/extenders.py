@@ -89,7 +89,7 @@ class ExtenderClients:
                 if body.size <= http.SMALL_BYTES:  # a thread costs more
                     return read(body.whole())
                 return await trio.to_thread.run_sync(lambda: read(body.whole()))
-        except http.FAULTS as fault:
+        except Exception as fault:  # the extender's, whatever its answer makes httpx raise
             return http.failure(call, fault, reading=reading)
         return ExtenderFailure(http.LATE_BODY) if reading else call.failed(http.LATE)
 

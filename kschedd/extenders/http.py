@@ -13,8 +13,10 @@ import errno
 import os
 import ssl
 import tempfile
+import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Final
 
@@ -31,10 +33,6 @@ REDIRECTS: Final = 10
 HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "kschedd"}
 LATE: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
 LATE_BODY: Final = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
-
-
-FAULTS: Final = (httpx.HTTPError, httpx.InvalidURL, KscheddError, OSError)
-"""What a call may raise, for `failure` to put into words."""
 
 
 @attrs.define(eq=False)
@@ -192,6 +190,7 @@ def send(call: ExtenderCall) -> Any:
         content, more = b"".join(call.write()), extensions(call.extender)
         with (
             httpx.Client(**{**_settings(call.extender), "timeout": limit_s}) as client,
+            _closed_after(limit_s, client),
             client.stream("POST", call.url, content=content, extensions=more) as response,
         ):
             reading = True
@@ -204,5 +203,18 @@ def send(call: ExtenderCall) -> Any:
                     if time.monotonic() > until:
                         return ExtenderFailure(LATE_BODY)
         return call.read(response.status_code, body.whole())
-    except FAULTS as fault:
-        return failure(call, fault, reading=reading)
+    except Exception as fault:  # the extender's, whatever its answer makes httpx raise
+        late = time.monotonic() >= until and not isinstance(fault, ExtenderFailure)
+        return failure(call, httpx.ReadTimeout("") if late else fault, reading=reading)
+
+
+@contextmanager
+def _closed_after(seconds: float, client: httpx.Client) -> Iterator[None]:
+    """httpx's own limit is on each read, and whoever sends a byte now and then keeps it."""
+    timer = threading.Timer(seconds, client.close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

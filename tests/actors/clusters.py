@@ -15,6 +15,7 @@ from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.framework.interface import plugin_info
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.store import Store
 
 Raw = dict[str, Any]
@@ -113,3 +114,40 @@ async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T)
             await trio.testing.wait_all_tasks_blocked(0.001)
             said = await asking.query(question)
     assert said == expected
+
+
+async def nothing_is_left_of(cluster: LiveCluster, *names: str) -> None:
+    """Delete these pods; then scheduler and queue know of none of them, and each node's room is what its pods take."""
+    for name in names:
+        await cluster.store.delete("Pod", "default", name, grace_period_s=0)
+    keys = {f"default/{name}" for name in names}
+
+    def left(driver: SchedulingDriver) -> Raw:
+        known = driver.machine.cluster
+        nominated = [pod.key for pods in driver.nominator.nominated.values() for pod in pods]
+        table = known.table
+        off = {
+            table.names[row]: int(table.requested[0, row])
+            for row in table
+            if table.requested[0, row] != sum(pod.requests.get("cpu", 0) for pod in table.pods[row])
+            or keys & {pod.key for pod in table.pods[row]}
+        }
+        return {
+            "assumed": [pod.key for pod in known.assumed_pods()],
+            "waiting": [waiting.pod.key for waiting in driver.machine.waiting.pods.values()],
+            "bindings": [cycle.assumed.pod.key for cycle in driver.binding_cycles.values()],
+            "nominated": keys.intersection(nominated),
+            "pending": keys.intersection(driver.pending.pods),
+            "rooms": off,
+        }
+
+    nothing = {"assumed": [], "waiting": [], "bindings": [], "nominated": set(), "pending": set(), "rooms": {}}
+    await comes_to(cluster.scheduler, left, nothing)
+    await comes_to(
+        cluster.queue,
+        lambda owner: (
+            [entry.key for entry in owner.queue.in_flight_pods() if entry.key in keys]
+            + [key for key in keys if owner.queue.entry(key) is not None]
+        ),
+        [],
+    )

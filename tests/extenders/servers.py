@@ -5,7 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -74,8 +74,11 @@ def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iter
 
 
 @contextmanager
-def answering(raw: bytes, *, keeps_open: bool = False) -> Iterator[str]:
-    """A server that reads a request and sends these bytes; the URL. It closes then, unless it `keeps_open`."""
+def answering(raw: bytes, *, keeps_open: bool = False, reads: bool = True) -> Iterator[str]:
+    """A server that reads a request and sends these bytes; the URL. It closes then, unless it `keeps_open`.
+
+    One that does not `reads` sends them at once, and reads what comes first.
+    """
     ended = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(30)
@@ -88,9 +91,12 @@ def answering(raw: bytes, *, keeps_open: bool = False) -> Iterator[str]:
                     return
                 with connection:
                     connection.settimeout(30)
-                    _read_request(connection)
+                    if reads:
+                        _read_request(connection)
                     if not ended.is_set():
                         connection.sendall(raw)
+                    if not reads:
+                        connection.recv(65536)
                     if keeps_open:
                         ended.wait(30)
 
@@ -104,6 +110,43 @@ def answering(raw: bytes, *, keeps_open: bool = False) -> Iterator[str]:
             with socket.create_connection(("127.0.0.1", port)):
                 pass  # wakes it
             thread.join()
+
+
+@contextmanager
+def dripping(raw: bytes, head: bytes = b"", every_s: float = 0.01) -> Iterator[str]:
+    """A server that reads a request and sends `head`, and then these bytes one by one; the URL."""
+    ended = threading.Event()
+    serving: list[threading.Thread] = []
+
+    def drip(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            connection.settimeout(30)
+            _read_request(connection)
+            connection.sendall(head)
+            for place in range(len(raw)):
+                if ended.wait(every_s):
+                    return
+                connection.sendall(raw[place : place + 1])
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while not ended.is_set():
+                connection, _ = listener.accept()
+                serving.append(threading.Thread(target=drip, args=(connection,), daemon=True))
+                serving[-1].start()
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        port = listener.getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            ended.set()
+            with socket.create_connection(("127.0.0.1", port)):
+                pass  # wakes it
+            for one in (thread, *serving):
+                one.join()
 
 
 def _read_request(connection: socket.socket) -> None:

@@ -20,7 +20,7 @@ from kschedd.extenders import http
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.extenders.http import ExtenderTLSError, tls_context
 from kschedd.extenders.messages import binding_args, binding_error
-from tests.extenders.servers import answering, nobody_there, serving
+from tests.extenders.servers import answering, dripping, nobody_there, serving
 
 Ask = Callable[[ExtenderCall], Any]
 
@@ -90,6 +90,10 @@ FAULTS = {
         b"HTTP/1.1 302 Found\r\nLocation: ftp://127.0.0.1/\r\nContent-Length: 0\r\n\r\n",
         'Post "{url}/bind": ',
     ),
+    "to-no-host": (
+        b"HTTP/1.1 302 Found\r\nLocation: http://" + b"x" * 300 + b"/\r\nContent-Length: 0\r\n\r\n",
+        "Post \"{url}/bind\": encoding with 'idna' codec failed",
+    ),
     "in-circles": (
         b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /bind\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         'Post "{url}/bind": stopped after 10 redirects',
@@ -127,6 +131,20 @@ def test_an_answer_that_stops_is_given_up_after_the_timeout(ask: Ask) -> None:
         said = ask(binding(url, httpTimeout="100ms"))
         assert isinstance(said, ExtenderFailure)
         assert str(said) == "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        pytest.param(b"HTTP/1.1 200 OK\r\nX: ", "while awaiting headers)", id="headers"),
+        pytest.param(OK % 10_000, "while reading body)", id="body"),
+    ],
+)
+def test_an_answer_byte_by_byte_is_given_up_after_the_timeout(head: bytes, words: str, ask: Ask) -> None:
+    with dripping(b" " * 10_000, head) as url:
+        said = ask(binding(url, httpTimeout="100ms"))
+        assert isinstance(said, ExtenderFailure)
+        assert str(said).endswith(words)
 
 
 def test_an_answer_without_end_is_not_read_to_its_end(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
