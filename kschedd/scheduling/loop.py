@@ -15,7 +15,7 @@ the daemon's actors do the same for the same driver, over channels.
 Owns the queue and the driver.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Protocol, TypeVar
 
 from kschedd.api.pods import Pod
@@ -80,7 +80,11 @@ class SchedulingLoop:
 
     def observe(self, event: WatchEvent) -> None:
         """Apply one watch event to the caches, then to the queue."""
-        self.driver.observe((event,), self.environment.now_s)
+        self.observe_all((event,))
+
+    def observe_all(self, events: Sequence[WatchEvent]) -> None:
+        """Apply watch events, all of them to the caches first, and then to the queue."""
+        self.driver.observe(events, self.environment.now_s)
         self.apply_effects()
 
     # -- attempts ---------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling.effects import Effects
 from kschedd.simulate.engine import Engine, LivelockError, LoggedAttempt
 
 NODE = {
@@ -77,3 +78,27 @@ def test_a_moment_without_end_is_told_and_ends() -> None:
     engine.store.create(pod("web"))
     with pytest.raises(LivelockError, match="default/web"):
         engine.run_until_idle()
+
+
+def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_on_as_if_one_by_one() -> None:
+    def decided(**observing: Any) -> list[LoggedAttempt]:
+        decisions: list[LoggedAttempt] = []
+        engine = Engine(seed=3, on_decision=decisions.append, **observing)
+        for number in range(40):
+            engine.store.create({**NODE, "metadata": {"name": f"n{number}"}})
+        for number in range(200):
+            name = f"p{number}"
+            raw = pod(name, f"{100 + number}m")
+            if number % 5 < 4:
+                raw["spec"]["nodeName"] = f"n{number % 40}"
+            engine.store.create(raw)
+        engine.store.delete("Pod", "default", "p0", grace_period_s=0)
+        assert engine.run_to_rest()
+        return decisions
+
+    effects: list[Effects] = []
+    one_by_one = decided(on_effects=effects.append)
+    assert len([one for one in effects if one.queue]) > 240
+    together = decided()
+    assert [one.line() for one in together] == [one.line() for one in one_by_one]
+    assert {one.pod for one in together} == {f"default/p{number}" for number in range(4, 200, 5)}
