@@ -5,10 +5,10 @@ Raises JournalDamaged at the first mismatch.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import attrs
-import msgpack
+import msgspec
 
 from kschedd.api.kinds import kind_of
 from kschedd.api.objects import Object, parse
@@ -25,6 +25,7 @@ from kschedd.store.set_aside import Row
 Progress = Callable[[int, int], None]
 _Key = tuple[str, str, str]  # kind, namespace, name
 _STEP: Final = 10_000  # rows between two reports of progress
+_unpacked: Final[Callable[[bytes], Any]] = msgspec.msgpack.Decoder().decode
 
 
 @attrs.define(eq=False)
@@ -132,9 +133,9 @@ class UnreadableObject(KscheddError):
 def read_object(kind: str, packed: bytes) -> Object:
     """The object of a row. Raises UnreadableObject."""
     try:
-        raw = msgpack.unpackb(packed, strict_map_key=False)
+        raw = _unpacked(packed)
         obj = parse(raw) if kind_of(raw).name == raw["kind"] else Object.from_raw(raw)
-    except (ValueError, TypeError, KeyError, AttributeError, msgpack.UnpackException, KscheddError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, KscheddError) as error:
         raise UnreadableObject(f"an object of kind {kind} cannot be read: {error}") from error
     if isinstance(obj, Pod):
         return intern_pod(obj)
