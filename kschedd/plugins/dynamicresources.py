@@ -39,6 +39,7 @@ from kschedd.devices.binding_conditions import (
     ready_for_binding,
 )
 from kschedd.devices.claims import (
+    MOST_USERS,
     Claim,
     ClaimError,
     allocation,
@@ -187,6 +188,8 @@ class DynamicResources:
                 refusal = self._cannot_allocate(open_claims[place], cluster, of_user=of_user)
                 if refusal is not None:
                     return refusal
+            elif len(reserved_for(claim)) >= MOST_USERS and not is_reserved_for(claim, pod):
+                return unresolvable(remedies_of.IN_USE)
             elif allocated.get("nodeSelector") is not None:
                 selector = parse_node_selector(allocated["nodeSelector"])
                 if selector.problems:
@@ -410,10 +413,11 @@ class DynamicResources:
         attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         writes: list[Write] = []
         to_become_ready: list[str] = []
+        at = stamp(self._handle.now_s) if self._rules.binding_conditions else ""
         for place, claim in enumerate(attempt.claims):
             kept = attempt.reserved.get(place)
-            if kept is not None and self._rules.binding_conditions:
-                kept = {**kept, "allocationTimestamp": stamp(self._handle.now_s)}
+            if kept is not None and at:
+                kept = {**kept, "allocationTimestamp": at}
             if claim.name == IN_MEMORY:
                 extended = attempt.found[node_name].extended if node_name in attempt.found else None
                 if kept is None or extended is None:
@@ -428,7 +432,7 @@ class DynamicResources:
                     return error(f"claim {claim.key} got deleted in the meantime")
                 if kept is not None and allocation(current) is not None:
                     return error(f"claim {claim.key} got allocated elsewhere in the meantime")
-                writes += writes_of.bound(current, kept, self._manager.in_flight.reserve_for(current, pod))
+                writes += writes_of.bound(current, kept, self._manager.in_flight.reserve_for(current, pod), at)
             if self._rules.binding_conditions and has_binding_conditions(kept or allocation(claim)):
                 to_become_ready.append(f"{pod.namespace}/{writes_of.name_to_create(claim, pod)}")
         if to_become_ready:

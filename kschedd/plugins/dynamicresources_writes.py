@@ -22,15 +22,21 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 _LONGEST_BASE: Final = 58  # of a generated name
 
 
-def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw]) -> list[Write]:
-    """The claim with its new allocation (if it is new), reserved for these."""
+def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> list[Write]:
+    """The claim with its new allocation (if it is new), reserved for these.
+
+    `at`: written where an allocation made before does not say when ("": nowhere).
+    """
     writes: list[Write] = []
     fields: dict[str, Any] = {"reservedFor": list(reserved)}
+    known = allocation(claim)
     if kept is not None:
         finalizers: Sequence[str] = claim.metadata.get("finalizers") or ()
         if FINALIZER not in finalizers:
             writes.append(patch_of(claim, {"metadata": {"finalizers": [*finalizers, FINALIZER]}}))
         fields["allocation"] = kept
+    elif at and known is not None and not known.get("allocationTimestamp"):
+        fields["allocation"] = {**known, "allocationTimestamp": at}
     writes.append(status_of(claim, fields))
     return writes
 

@@ -235,6 +235,20 @@ def test_allocated_claim_ties_the_pod_to_its_node() -> None:
     assert world.verdicts(state, pod("c")) == [refusal(UNRESOLVABLE, "resourceclaim not available on the node"), None]
 
 
+@pytest.mark.parametrize(
+    ("users", "said"),
+    [
+        pytest.param([f"u{n}" for n in range(255)], None, id="room-for-one-more"),
+        pytest.param([f"u{n}" for n in range(256)], refusal(UNRESOLVABLE, "resourceclaim in use"), id="as-many-as-may"),
+        pytest.param(["uid-p", *(f"u{n}" for n in range(255))], None, id="the-pod-is-one-of-them"),
+    ],
+)
+def test_a_claim_has_only_so_many_users(users: list[str], said: Status | None) -> None:
+    status = allocated("g0", on_node="n1")
+    status["reservedFor"] = [{"resource": "pods", "name": uid, "uid": uid} for uid in users]
+    assert ScenarioCluster(claim("c", status=status)).start(pod("c"))[1] == said
+
+
 def test_selector_that_fails_is_an_error_on_the_node() -> None:
     world = ScenarioCluster(claim("c", exact("r", f'device.attributes["{DRIVER}"].colour == "red"')))
     state, _ = world.start(pod("c"))

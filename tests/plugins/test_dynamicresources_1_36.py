@@ -259,6 +259,24 @@ def test_a_new_allocation_says_when_it_was_made() -> None:
     assert status.patch["status"]["allocation"]["allocationTimestamp"] == "1970-01-12T13:46:40Z"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(None, "1970-01-12T13:46:40Z", id="it-did-not-say"),
+        pytest.param("1970-01-01T00:00:00Z", None, id="it-did"),
+    ],
+)
+def test_who_reserves_an_older_allocation_says_when_if_it_does_not(before: str | None, after: str | None) -> None:
+    status = allocated("g0", on_node="n1")
+    if before is not None:
+        status["allocation"]["allocationTimestamp"] = before
+    on = DeviceCluster(parse(claim_raw("c", exact("r"), status=status)))
+    state, _ = on.attempt(pod("c"))
+    [written] = on.writes(state, pod("c")).writes
+    assert isinstance(written, MergePatch)
+    assert written.patch["status"].get("allocation", {}).get("allocationTimestamp") == after
+
+
 # -- scores ------------------------------------------------------------------------------------------------------------
 
 
