@@ -51,10 +51,16 @@ OUTCOME: Final = (
 )
 _outcome = attrgetter(*OUTCOME)
 
+_LONGEST: Final = 1024  # bytes of an event's message
+_CUT: Final = " ..."
+
 
 @fast_frozen(eq=False)
 class SchedulerEvent:
-    """A pod's event as `kubectl get events` would show it. Its message is formatted on demand."""
+    """A pod's event as `kubectl get events` would show it. Its message is formatted on demand; a long one is cut.
+
+    Source: Kubernetes v1.34, scheduler/schedule_one.go (truncateMessage).
+    """
 
     at_s: float
     type: str  # NORMAL or WARNING
@@ -67,4 +73,7 @@ class SchedulerEvent:
     def message(self) -> str:
         if self.reason == "Scheduled":
             return f"Successfully assigned {self.namespace}/{self.name} to {self.about}"
-        return self.about
+        said = self.about.encode()
+        if len(said) <= _LONGEST:
+            return self.about
+        return said[: _LONGEST - len(_CUT)].decode(errors="ignore") + _CUT

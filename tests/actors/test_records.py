@@ -1,3 +1,5 @@
+import pytest
+
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
@@ -65,6 +67,18 @@ def test_words_are_made_when_somebody_looks() -> None:
     record = EventRecord()
     record.add(SchedulerEvent(1.0, NORMAL, "Scheduled", "default", "web", "n1"))
     assert record.latest()[0].message == "Successfully assigned default/web to n1"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        pytest.param("a" * 1024, "a" * 1024, id="as-long-as-may-be"),
+        pytest.param("a" * 1025, "a" * 1020 + " ...", id="longer"),
+        pytest.param("a" + "ä" * 512, "a" + "ä" * 509 + " ...", id="counted-in-bytes"),
+    ],
+)
+def test_long_messages_are_cut_as_upstream_cuts_them(said: str, shown: str) -> None:
+    assert failed("a", 1.0, said).message == shown
 
 
 def decision(pod: str, at: float, node: str = "n1") -> AttemptRecord:
