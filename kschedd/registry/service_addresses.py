@@ -33,39 +33,68 @@ def needs_cluster_ip(spec: Old) -> bool:
 
 
 def init_families(spec: Raw, before: Old | None) -> None:
-    if spec.get("type") == EXTERNAL_NAME or validate_addresses(spec):
+    if spec.get("type") == EXTERNAL_NAME:
         return
     if before is not None and needs_cluster_ip(before):
         for field in ("ipFamilyPolicy", "ipFamilies"):
             if field not in spec and field in before:
                 spec[field] = before[field]
     any_family = headless(spec) and not spec.get("selector")
-    several = len(spec.get("ipFamilies") or ()) == 2 or len(spec.get("clusterIPs") or ()) == 2
-    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if any_family or several else "SingleStack")
+    spec.setdefault("ipFamilyPolicy", "RequireDualStack" if any_family else "SingleStack")
+    if validate_addresses(spec):
+        return
+    single = spec["ipFamilyPolicy"] == "SingleStack"
     families = list(spec.get("ipFamilies") or ())
-    if not families:
-        families = [_family(ip) for ip in spec.get("clusterIPs") or () if ip != "None"] or ["IPv4"]
-    if any_family and spec["ipFamilyPolicy"] != "SingleStack" and len(families) < 2:
+    if single and before is not None and families == list(before.get("ipFamilies") or ()):
+        families = families[:1]
+    stated = [ip for ip in spec.get("clusterIPs") or () if ip != "None"]
+    for index, ip in enumerate(stated):
+        if index >= len(families) and _family(ip) == "IPv4":
+            families.append("IPv4")
+    if not families and not stated:
+        families = ["IPv4"]
+    reduced = before is not None and 0 < len(families) < len(before.get("ipFamilies") or ())
+    if any_family and not single and not reduced and len(families) < 2:
         families.append(next(family for family in _FAMILIES if family not in families))
-    spec["ipFamilies"] = families
+    if families:
+        spec["ipFamilies"] = families
 
 
 def _family(address: str) -> str:
     return "IPv6" if ":" in address else "IPv4"
 
 
-def stack_faults(spec: Old) -> list[FieldError]:
-    """What a cluster of one family cannot give; of a Service without faults of its own."""
-    if spec.get("type") == EXTERNAL_NAME or (headless(spec) and not spec.get("selector")):
+def stack_faults(spec: Old, before: Old | None = None) -> list[FieldError]:
+    """What a cluster of one family cannot give; of a Service without faults of its own, whose families are known."""
+    if spec.get("type") == EXTERNAL_NAME:
         return []
-    if spec.get("ipFamilyPolicy") == "RequireDualStack":
+    faults: Faults = []
+    policy, families, addresses = (spec.get(field) for field in ("ipFamilyPolicy", "ipFamilies", "clusterIPs"))
+    several = {"cluster IPs": addresses or (), "IP families": families or ()}
+    if policy != "SingleStack" and before is not None:
+        for field, word in (("clusterIPs", "cluster IP"), ("ipFamilies", "IP family")):
+            if 0 < len(spec.get(field) or ()) < len(before.get(field) or ()):
+                why = f"must be 'SingleStack' to release the secondary {word}"
+                faults.append(invalid("spec.ipFamilyPolicy", policy, why))
+    for what, given in several.items() if policy == "SingleStack" else ():
+        if len(given) == 2:
+            why = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
+            faults.append(invalid("spec.ipFamilyPolicy", policy, why))
+    for index, address in enumerate(addresses or ()):
+        if address != "None" and index >= len(families or ()):
+            why = f"{_family(address)} is not configured on this cluster"
+            faults.append(invalid(f"spec.clusterIPs[{index}]", list(addresses or ()), why))
+    if faults or (headless(spec) and not spec.get("selector")):
+        return faults
+    if policy == "RequireDualStack":
         why = "this cluster is not configured for dual-stack services"
-        return [invalid("spec.ipFamilyPolicy", "RequireDualStack", why)]
-    return [
+        faults.append(invalid("spec.ipFamilyPolicy", policy, why))
+    faults += [
         invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
-        for index, family in enumerate(spec.get("ipFamilies") or ())
+        for index, family in enumerate(families or ())
         if family != "IPv4"
     ]
+    return faults
 
 
 def validate_addresses(spec: Old) -> Faults:
@@ -73,7 +102,6 @@ def validate_addresses(spec: Old) -> Faults:
     if spec.get("type") == EXTERNAL_NAME:
         return []
     faults: Faults = []
-    faults += _validate_families(spec)
     one, all_of_them = spec.get("clusterIP") or "", list(spec.get("clusterIPs") or ())
     if not one and all_of_them:
         faults.append(invalid("spec.clusterIPs", all_of_them, "must be empty when `clusterIP` is not specified"))
@@ -81,41 +109,6 @@ def validate_addresses(spec: Old) -> Faults:
         faults.append(required("spec.clusterIPs"))
     elif one and all_of_them[0] != one:
         faults.append(invalid("spec.clusterIPs", all_of_them, "first value must match `clusterIP`"))
-    good = True
-    for index, address in enumerate(all_of_them):
-        here = f"spec.clusterIPs[{index}]"
-        if address == "None":
-            if index:
-                faults.append(invalid(here, address, "'None' must be used as the first and only value"))
-                good = False
-            continue
-        try:
-            ipaddress.ip_address(address)
-        except ValueError:
-            faults.append(invalid(here, address, BAD_ADDRESS))
-            good = False
-    if len(all_of_them) > 2:
-        faults.append(invalid("spec.clusterIPs", all_of_them, "may only hold up to 2 values"))
-        good = False
-    if not good or not all_of_them or all_of_them == ["None"]:
-        return faults
-    families = ["IPv6" if ":" in address else "IPv4" for address in all_of_them]
-    if len(families) == 2 and families[0] == families[1]:
-        why = "may specify no more than one IP for each IP family"
-        faults.append(invalid("spec.clusterIPs", all_of_them, why))
-    for index, (family, address) in enumerate(zip(families, all_of_them, strict=True)):
-        wanted = spec.get("ipFamilies") or ()
-        if index < len(wanted) and wanted[index] != family and wanted[index] in _FAMILIES:
-            why = f"expected an {wanted[index]} value as indicated by `ipFamilies[{index}]`"
-            faults.append(invalid(f"spec.clusterIPs[{index}]", address, why))
-    return faults
-
-
-def _validate_families(spec: Old) -> Faults:
-    faults: Faults = []
-    policy = spec.get("ipFamilyPolicy")
-    if policy is not None and policy not in _POLICIES:
-        faults.append(unsupported("spec.ipFamilyPolicy", policy, _POLICIES))
     families = spec.get("ipFamilies") or ()
     for index, family in enumerate(families):
         here = f"spec.ipFamilies[{index}]"
@@ -123,15 +116,38 @@ def _validate_families(spec: Old) -> Faults:
             faults.append(unsupported(here, family, _FAMILIES))
         if family in families[:index]:
             faults.append(duplicate(here, family))
-    if policy == "SingleStack":
-        for field in ("clusterIPs", "ipFamilies"):
-            if len(spec.get(field) or ()) == 2:
-                why = "must be 'RequireDualStack' or 'PreferDualStack' when multiple " + (
-                    "cluster IPs are specified" if field == "clusterIPs" else "IP families are specified"
-                )
-                faults.append(invalid("spec.ipFamilyPolicy", policy, why))
-                break
+    policy = spec.get("ipFamilyPolicy")
+    if policy is not None and policy not in _POLICIES:
+        faults.append(unsupported("spec.ipFamilyPolicy", policy, _POLICIES))
+    good = True
+    for index, address in enumerate(all_of_them):
+        if address == "None" and not index:
+            if len(all_of_them) > 1:
+                faults.append(invalid("spec.clusterIPs", all_of_them, "'None' must be the first and only value"))
+                good = False
+        elif not _is_address(address):
+            faults.append(invalid(f"spec.clusterIPs[{index}]", address, BAD_ADDRESS))
+            good = False
+    if len(all_of_them) > 2:
+        faults.append(invalid("spec.clusterIPs", all_of_them, "may only hold up to 2 values"))
+    if not good or all_of_them == ["None"]:
+        return faults
+    if len(all_of_them) > 1 and len({_family(address) for address in all_of_them}) == 1:
+        why = "may specify no more than one IP for each IP family"
+        faults.append(invalid("spec.clusterIPs", all_of_them, why))
+    for index, (wanted, address) in enumerate(zip(families, all_of_them, strict=False)):
+        if wanted in _FAMILIES and wanted != _family(address):
+            why = f"expected an {wanted} value as indicated by `ipFamilies[{index}]`"
+            faults.append(invalid(f"spec.clusterIPs[{index}]", address, why))
     return faults
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def changed_addresses(spec: Old, before: Old) -> Faults:

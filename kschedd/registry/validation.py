@@ -244,6 +244,21 @@ def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Fa
     return [*meta, *again, *changes, *(meta * times.meta), *((again + changes) * times.changes), *once, *more]
 
 
+_WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")
+
+
+def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
+    """The faults of the metadata of an update of the status, as often as upstream finds them.
+
+    It is looked at for all kinds, and its changes once more by the rules of most.
+    """
+    found = validate_meta(meta, kind)
+    own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]
+    again = [fault for fault in found if fault.path.startswith(_CHECKED_AGAIN)]
+    once = [*(fault for fault in found if fault not in own), *again, *changes]
+    return once if kind.name in _WITHOUT_RULES else [*once, *again, *changes, *own]
+
+
 def _pod(pod: Raw, faults: Faults) -> None:
     spec = pod.get("spec")
     if spec is None:
@@ -288,6 +303,7 @@ def _node(node: Raw, faults: Faults) -> None:
     validate_avoided_pods((node.get("metadata") or {}).get("annotations") or {}, faults)
     if taints := spec.get("taints"):
         validate_taints(taints, "metadata.taints", faults)
+    validate_status_alone("Node", node.get("status") or {}, faults)
     ranges = spec.get("podCIDRs") or []
     families = []
     for index, text in enumerate(ranges):
@@ -300,7 +316,9 @@ def _node(node: Raw, faults: Faults) -> None:
             faults.append(invalid(f"spec.podCIDRs[{index}]", text, why))
     if 0 not in families and (len(ranges) > 2 or len(set(families)) < len(families)):
         faults.append(invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family"))
-    validate_status_alone("Node", node.get("status") or {}, faults)
+    for index, text in enumerate(ranges):
+        if text in ranges[:index]:
+            faults.append(duplicate(f"spec.podCIDRs[{index}]", text))
 
 
 _AVOID: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"

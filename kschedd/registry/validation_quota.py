@@ -156,7 +156,7 @@ def _validate_scope_selector(selector: Raw, spec: Raw, hard: Raw, faults: Faults
                 )
         if scope in _EXISTS_ONLY and operator != "Exists":
             why = (
-                "must be 'Exist' when scope is any of ResourceQuotaScopeTerminating, "
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                 "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
                 "ResourceQuotaScopeCrossNamespacePodAffinity"
             )

@@ -5,13 +5,21 @@ Takes Services that match the schema and have their defaults.
 """
 
 import ipaddress
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, port_name, qualified_name
-from kschedd.registry.service_addresses import BAD_ADDRESS, EXTERNAL_NAME, headless, validate_addresses
+from kschedd.registry.service_addresses import (
+    BAD_ADDRESS,
+    EXTERNAL_NAME,
+    NOT_CHANGED,
+    headless,
+    validate_addresses,
+)
 from kschedd.registry.services import externally_accessible, needs_health_check_port
 from kschedd.registry.validation_meta import validate_labels
+from kschedd.registry.validation_security import is_address
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
@@ -20,23 +28,20 @@ _TYPES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _AFFINITIES: Final = ("ClientIP", "None")
 _DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
-_KUBELET_PORT: Final = 10250
 _LONGEST_AFFINITY_S: Final = 86_400
 PORT_RANGE: Final = between(1, 65535)
 _BAD_RANGE: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 
 
 def validate_service(service: Raw, faults: Faults) -> None:
-    spec = service.get("spec") or {}
+    spec, annotations = service.get("spec") or {}, (service.get("metadata") or {}).get("annotations") or {}
     kind = spec.get("type") or ""
     ports = spec.get("ports") or ()
+    if _HINTS in annotations and annotations.get(_MODE, annotations[_HINTS]) != annotations[_HINTS]:
+        why = f"must match annotations[{_HINTS}] when both are specified"
+        faults.append(invalid(f"metadata.annotations[{_MODE}]", annotations[_MODE], why))
     if not ports and not headless(spec) and kind != EXTERNAL_NAME:
         faults.append(required("spec.ports"))
-    if kind == "LoadBalancer":
-        for index, port in enumerate(ports):
-            if port.get("port") == _KUBELET_PORT:
-                why = f"may not expose port {_KUBELET_PORT} externally since it is used by kubelet"
-                faults.append(invalid(f"spec.ports[{index}]", _KUBELET_PORT, why))
     if kind in ("LoadBalancer", "NodePort") and headless(spec):
         faults.append(invalid("spec.clusterIPs[0]", "None", f"may not be set to 'None' for {kind} services"))
     elif kind == EXTERNAL_NAME:
@@ -47,11 +52,18 @@ def validate_service(service: Raw, faults: Faults) -> None:
     faults += validate_addresses(spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         faults += external_address(address, f"spec.externalIPs[{index}]")
-    if kind not in _TYPES:
+    if not kind:
+        faults.append(required("spec.type"))
+    elif kind not in _TYPES:
         faults.append(unsupported("spec.type", kind, _TYPES))
     _validate_port_pairs(ports, kind, faults)
-    _validate_balancer(spec, faults)
+    _validate_balancer(spec, annotations, faults)
     _validate_traffic(spec, faults)
+
+
+_HINTS: Final = "service.kubernetes.io/topology-aware-hints"
+_MODE: Final = "service.kubernetes.io/topology-mode"
+_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 
 
 def _validate_external_name(spec: Raw, faults: Faults) -> None:
@@ -80,21 +92,25 @@ def _validate_ports(ports: Any, faults: Faults) -> None:
         number = port.get("port") or 0
         if not 1 <= number <= 65535:
             faults.append(invalid(f"{here}.port", number, PORT_RANGE))
-        if port.get("protocol") not in _PROTOCOLS:
-            faults.append(unsupported(f"{here}.protocol", port.get("protocol"), _PROTOCOLS))
-        target = port.get("targetPort") or 0
+        if not (protocol := port.get("protocol") or ""):
+            faults.append(required(f"{here}.protocol"))
+        elif protocol not in _PROTOCOLS:
+            faults.append(unsupported(f"{here}.protocol", protocol, _PROTOCOLS))
+        target = port.get("targetPort", 0)
         if isinstance(target, str):
             faults += [invalid(f"{here}.targetPort", target, why) for why in port_name(target)]
         elif not 1 <= target <= 65535:
             faults.append(invalid(f"{here}.targetPort", target, PORT_RANGE))
-        if (protocol := port.get("appProtocol")) is not None:
-            faults += [invalid(f"{here}.appProtocol", protocol, why) for why in qualified_name(protocol)]
+        if (application := port.get("appProtocol")) is not None:
+            faults += [invalid(f"{here}.appProtocol", application, why) for why in qualified_name(application)]
 
 
 def _validate_affinity(spec: Raw, faults: Faults) -> None:
     affinity = spec.get("sessionAffinity") or ""
     config = spec.get("sessionAffinityConfig")
-    if affinity not in _AFFINITIES:
+    if not affinity:
+        faults.append(required("spec.sessionAffinity"))
+    elif affinity not in _AFFINITIES:
         faults.append(unsupported("spec.sessionAffinity", affinity, _AFFINITIES))
     elif affinity == "ClientIP":
         here = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
@@ -142,30 +158,79 @@ def _validate_port_pairs(ports: Any, kind: str, faults: Faults) -> None:
         pairs.add(pair)
 
 
-def _validate_balancer(spec: Raw, faults: Faults) -> None:
+def _validate_balancer(spec: Raw, annotations: Raw, faults: Faults) -> None:
     kind = spec.get("type")
     only = "may only be used when `type` is 'LoadBalancer'"
-    ranges = spec.get("loadBalancerSourceRanges") or ()
-    if ranges:
+    if ranges := spec.get("loadBalancerSourceRanges"):
         if kind != "LoadBalancer":
             faults.append(forbidden("spec.LoadBalancerSourceRanges", only))
         for index, text in enumerate(ranges):
-            try:
-                ipaddress.ip_network(text.strip(), strict=False)
-                good = "/" in text
-            except ValueError:
-                good = False
-            if not good:
-                faults.append(invalid(f"spec.LoadBalancerSourceRanges[{index}]", text, _BAD_RANGE))
+            _validate_range(text.strip(), f"spec.LoadBalancerSourceRanges[{index}]", faults)
+    elif (text := annotations.get(_RANGES)) is not None:
+        here = f"metadata.annotations[{_RANGES}]"
+        if kind != "LoadBalancer":
+            faults.append(forbidden(here, only))
+        for each in text.strip().split(",") if text.strip() else ():
+            _validate_range(each.strip(), here, faults)
     if spec.get("allocateLoadBalancerNodePorts") is not None and kind != "LoadBalancer":
         faults.append(forbidden("spec.allocateLoadBalancerNodePorts", only))
     if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
-        faults.append(required("spec.allocateLoadBalancerNodePorts"))
+        faults.append(required("allocateLoadBalancerNodePorts"))
     if (name := spec.get("loadBalancerClass")) is not None:
         if kind != "LoadBalancer":
             faults.append(forbidden("spec.loadBalancerClass", only))
         else:
             faults += [invalid("spec.loadBalancerClass", name, why) for why in qualified_name(name)]
+
+
+def _validate_range(text: str, path: str, faults: Faults) -> None:
+    try:
+        ipaddress.ip_network(text, strict=False)
+        good = "/" in text
+    except ValueError:
+        good = False
+    if not good:
+        faults.append(invalid(path, text, _BAD_RANGE))
+
+
+def validate_service_changes(old: Mapping[str, Any], new: Mapping[str, Any], faults: Faults) -> None:
+    """What of a load balancer does not change while the Service is one."""
+    if old.get("type") == new.get("type") == "LoadBalancer":
+        name = new.get("loadBalancerClass")
+        if old.get("loadBalancerClass") != name:
+            faults.append(invalid("spec.loadBalancerClass", name, NOT_CHANGED))
+    if new.get("type") == "LoadBalancer":
+        name = new.get("loadBalancerClass")
+        faults += [invalid("spec.loadBalancerClass", name, why) for why in qualified_name(name or "x")]
+    elif new.get("loadBalancerClass") is not None:
+        why = "may only be used when `type` is 'LoadBalancer'"
+        faults.append(forbidden("spec.loadBalancerClass", why))
+    if needs_health_check_port(old) and needs_health_check_port(new):
+        if old.get("healthCheckNodePort") != new.get("healthCheckNodePort"):
+            faults.append(forbidden("spec.healthCheckNodePort", "field is immutable"))
+
+
+_IP_MODES: Final = ("Proxy", "VIP")
+
+
+def validate_balancer_status(status: Mapping[str, Any], faults: Faults) -> None:
+    """Where the load balancer of a Service is reached; said of Services of other types, too."""
+    for index, ingress in enumerate((status.get("loadBalancer") or {}).get("ingress") or ()):
+        here = f"status.loadBalancer.ingress[{index}]"
+        address, mode, host = ingress.get("ip") or "", ingress.get("ipMode"), ingress.get("hostname") or ""
+        if address and not is_address(address):
+            faults.append(invalid(f"{here}.ip", address, BAD_ADDRESS))
+        if mode is None:
+            if address:
+                faults.append(required(f"{here}.ipMode", "must be specified when `ip` is set"))
+        elif not address:
+            faults.append(forbidden(f"{here}.ipMode", "may not be specified when `ip` is not set"))
+        elif mode not in _IP_MODES:
+            faults.append(unsupported(f"{here}.ipMode", mode, _IP_MODES))
+        if host:
+            faults += [invalid(f"{here}.hostname", host, why) for why in dns_subdomain(host)]
+            if is_address(host):
+                faults.append(invalid(f"{here}.hostname", host, "must be a DNS name, not an IP address"))
 
 
 def _validate_traffic(spec: Raw, faults: Faults) -> None:

@@ -16,7 +16,7 @@ from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_nam
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.same import same
 from kschedd.registry.validation_quota import validate_quota_amounts
-from kschedd.registry.validation_resources import NOT_NEGATIVE, validate_resource_list
+from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, validate_resource_list
 from kschedd.registry.validation_selectors import validate_node_selector
 
 Raw = Mapping[str, Any]
@@ -103,13 +103,40 @@ def _quota(status: Raw, faults: Faults) -> None:
         validate_quota_amounts(status.get(field) or {}, f"status.{field}", faults)
 
 
+_RESIZE_STATES: Final = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
+
+
 def _volume_claim(status: Raw, faults: Faults) -> None:
-    for field in ("capacity", "allocatedResources"):
-        for name, amount in (status.get(field) or {}).items():
-            if field == "allocatedResources" and name != "storage":
-                faults.append(unsupported(f"status.{field}", name, ("storage",)))
-            elif nanos(amount) < 0:
-                faults.append(invalid(f"status.{field}[{name}]", value(amount), "must be a valid resource quantity"))
+    for name, amount in (status.get("capacity") or {}).items():
+        _basic(amount, f"status.capacity[{name}]", faults)
+    path = "status.allocatedResourceStatus"
+    for name, state in (status.get("allocatedResourceStatuses") or {}).items():
+        faults += _claim_resource(name, path)
+        if state not in _RESIZE_STATES:
+            faults.append(unsupported(path, name, _RESIZE_STATES))
+    for name, amount in (status.get("allocatedResources") or {}).items():
+        if wrong := _claim_resource(name, "status.allocatedResources"):
+            faults += wrong
+        else:
+            _basic(amount, f"status.allocatedResources[{name}]", faults)
+
+
+def _basic(amount: Any, path: str, faults: Faults) -> None:
+    if nanos(amount) < 0:
+        faults.append(invalid(path, value(amount), "must be a valid resource quantity"))
+
+
+def _claim_resource(name: str, path: str) -> Faults:
+    """The faults of what a claim has: storage, or something of a domain that is not Kubernetes' own."""
+    if wrong := qualified_name(name):
+        return [invalid(path, name, why) for why in wrong]
+    return [unsupported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
 
 
 def _budget(status: Raw, faults: Faults) -> None:

@@ -16,7 +16,9 @@ from kschedd.registry.go_structs import go_diff, go_struct, go_template
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
+from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_status import validate_status_beside_spec
+from kschedd.registry.validation_services import validate_balancer_status, validate_service_changes
 from kschedd.registry.validation_status import (
     node_addresses,
     validate_claim_status,
@@ -38,7 +40,6 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         "DaemonSet": "spec.selector",
         "PriorityClass": "preemptionPolicy",
         "RuntimeClass": "handler",
-        "ResourceQuota": "spec.scopes",
         "StorageClass": "volumeBindingMode",
         "CSIDriver": "spec.attachRequired=spec.attachedRequired spec.volumeLifecycleModes",
         "CSIStorageCapacity": "nodeTopology storageClassName",
@@ -85,6 +86,7 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
     faults: Faults = []
     kind = kind_of(old).name
     if kind == "Pod":
+        _pod_annotations(old, new, faults)
         before, after = _at(old, "status.qosClass"), _at(new, "status.qosClass")
         if before and after != before:
             faults.append(invalid("status.qosClass", after, FIELD_IS_IMMUTABLE))
@@ -97,11 +99,31 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
         validate_job_status(old, new, faults)
     elif kind == "Node":
         node_addresses(new.get("status") or {}, faults)
-    elif kind == "Deployment":
-        before, after = _at(old, "status.collisionCount") or 0, _at(new, "status.collisionCount") or 0
-        if after < before:
-            faults.append(invalid("status.collisionCount", after, "cannot be decremented"))
+    elif kind == "Namespace":
+        _namespace_status(new, faults)
+    elif kind == "Service":
+        validate_balancer_status(new.get("status") or {}, faults)
+    elif kind in ("Deployment", "StatefulSet", "DaemonSet"):
+        before, after = _at(old, "status.collisionCount"), _at(new, "status.collisionCount")
+        if before is not None and (after is None or after < before):
+            faults.append(invalid("status.collisionCount", after or 0, "cannot be decremented"))
     return faults
+
+
+def _pod_annotations(old: Raw, new: Raw, faults: Faults) -> None:
+    before, after = (pod["metadata"].get("annotations") or {} for pod in (old, new))
+    if before != after:
+        validate_annotation_changes(before, after, "metadata.annotations", faults)
+        validate_pod_annotations(after, new.get("spec") or {}, "metadata.annotations", faults, before)
+
+
+def _namespace_status(namespace: Raw, faults: Faults) -> None:
+    phase = _at(namespace, "status.phase") or ""
+    going = "deletionTimestamp" in namespace["metadata"]
+    if phase != ("Terminating" if going else "Active"):
+        when = "not empty" if going else "empty"
+        why = f"may only be '{'Terminating' if going else 'Active'}' if `deletionTimestamp` is {when}"
+        faults.append(invalid("status.Phase", phase, why))
 
 
 def validate_meta_update(old: Raw, given: Raw) -> Faults:
@@ -222,6 +244,8 @@ def _node(old: Raw, new: Raw, faults: Faults) -> None:
     if before.get("providerID") and before["providerID"] != after.get("providerID"):
         why = 'node updates may not change providerID except from "" to valid'
         faults.append(forbidden("spec.providerID", why))
+    if (before.get("externalID") or "") != (after.get("externalID") or ""):
+        faults.append(forbidden("spec.externalID", "may not be updated"))
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
@@ -253,6 +277,7 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
             before.pop("volumeAttributesClassName", None)
             after.pop("volumeAttributesClassName", None)
     then_all, now_all = _amounts(before), _amounts(after)
+    _claim_class(old, new, faults)
     bare = _without(before, ("resources",)), _without(after, ("resources",))
     if not same(*bare) or then_all != now_all:
         changed = go_diff("PersistentVolumeClaimSpec", old.get("spec") or {}, new.get("spec") or {})
@@ -261,6 +286,22 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
     if then is not None and now is not None and now < then and now <= provided:
         why = "field can not be less than status.capacity"
         faults.append(forbidden("spec.resources.requests.storage", why))
+    had, has = _at(old, "spec.volumeAttributesClassName"), _at(new, "spec.volumeAttributesClassName")
+    if had is not None and has in (None, ""):
+        what = "nil" if has is None else "an empty string"
+        faults.append(forbidden("spec.volumeAttributesClassName", f"update from non-nil value to {what} is forbidden"))
+
+
+_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+
+
+def _claim_class(old: Raw, new: Raw, faults: Faults) -> None:
+    """The class by the older annotation stays, unless the field takes its place."""
+    before, after = ((claim["metadata"].get("annotations") or {}).get(_CLASS) for claim in (old, new))
+    had, has = _at(old, "spec.storageClassName"), _at(new, "spec.storageClassName")
+    moved = before is not None and had is None and has == before and after in (None, before)
+    if not moved and (before or "") != (after or ""):
+        faults.append(invalid(f"metadata.annotations.{_CLASS}", after or "", FIELD_IS_IMMUTABLE))
 
 
 def _requested(spec: Raw) -> Any:
@@ -298,16 +339,67 @@ _VOLUME_MUTABLE: Final = (
 
 def _volume(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = old.get("spec") or {}, new.get("spec") or {}
+    secret = "controllerExpandSecretRef"  # may be named later
+    if "csi" in before and "csi" in after and secret not in before["csi"]:
+        after = {**after, "csi": {name: value for name, value in after["csi"].items() if name != secret}}
     if not same(_without(before, _VOLUME_MUTABLE), _without(after, _VOLUME_MUTABLE)):
         why = "spec.persistentvolumesource is immutable after creation"
         faults.append(forbidden("spec.persistentvolumesource", why))
     affinity = before.get("nodeAffinity")
-    if affinity is not None and not same(affinity, after.get("nodeAffinity")):
-        faults.append(invalid("nodeAffinity", after.get("nodeAffinity"), FIELD_IS_IMMUTABLE))
+    if affinity is not None and not same(_with_new_labels(affinity), _with_new_labels(after.get("nodeAffinity"))):
+        why = f"{FIELD_IS_IMMUTABLE}, except for updating from beta label to GA"
+        shown = after.get("nodeAffinity")
+        faults.append(invalid("nodeAffinity", None if shown is None else go_struct("VolumeNodeAffinity", shown), why))
+    if before.get("volumeAttributesClassName") is not None and after.get("volumeAttributesClassName") is None:
+        why = "update from non-nil value to nil is forbidden"
+        faults.append(forbidden("spec.volumeAttributesClassName", why))
+
+
+_NEW_LABELS: Final = {
+    "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
+    "beta.kubernetes.io/os": "kubernetes.io/os",
+    "beta.kubernetes.io/arch": "kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type": "node.kubernetes.io/instance-type",
+}
+
+
+def _with_new_labels(affinity: Any) -> Any:
+    """Node affinity with labels as they are called today."""
+    if isinstance(affinity, Mapping):
+        renamed = {name: _with_new_labels(value) for name, value in affinity.items()}
+        return {**renamed, "key": _NEW_LABELS.get(affinity["key"], affinity["key"])} if "key" in affinity else renamed
+    return list(map(_with_new_labels, affinity)) if isinstance(affinity, list) else affinity
 
 
 def _service(old: Raw, new: Raw, faults: Faults) -> None:
-    faults += changed_addresses(new.get("spec") or {}, old.get("spec") or {})
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    faults += changed_addresses(after, before)
+    validate_service_changes(before, after, faults)
+
+
+def _config_map(old: Raw, new: Raw, faults: Faults) -> None:
+    """What is said to be immutable, and that it is."""
+    if not old.get("immutable"):
+        return
+    why = "field is immutable when `immutable` is set"
+    if not new.get("immutable"):
+        faults.append(forbidden("immutable", why))
+    for field in ("data", "binaryData"):
+        if (old.get(field) or {}) != (new.get(field) or {}):
+            faults.append(forbidden(field, why))
+
+
+def _secret(old: Raw, new: Raw, faults: Faults) -> None:
+    if (old.get("type") or "") != (new.get("type") or ""):
+        faults.append(invalid("type", new.get("type") or "", FIELD_IS_IMMUTABLE))
+    _config_map(old, new, faults)
+
+
+def _resource_quota(old: Raw, new: Raw, faults: Faults) -> None:
+    before, after = (_at(quota, "spec.scopes") or [] for quota in (old, new))
+    if set(before) != set(after):
+        faults.append(invalid("spec.scopes", after or None, FIELD_IS_IMMUTABLE))
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
@@ -320,4 +412,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "PersistentVolumeClaim": _claim,
     "PersistentVolume": _volume,
     "Service": _service,
+    "ConfigMap": _config_map,
+    "Secret": _secret,
+    "ResourceQuota": _resource_quota,
 }

@@ -352,10 +352,18 @@ def accepted(
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
     """The object with its status as it would be stored; only the status is validated. Raises Invalid."""
+    done, faults = status_with_faults(kind, name, raw)
+    if faults:
+        raise Invalid(kind, name, tuple(faults))
+    return done
+
+
+def status_with_faults(kind: str, name: str, raw: dict[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
+    """`checked_status`, with the faults of the status. Raises Undecodable."""
     status = raw.get("status")
     fields = None if kind not in BY_NAME else field_of(schema_for({"kind": kind}) or ANY, "status")[0]
     if fields is None or fields is ANY:
-        return {**raw, "status": without_nulls(status)} if status is not None else _without_status(raw)
+        return ({**raw, "status": without_nulls(status)} if status is not None else _without_status(raw)), []
     if status is None:
         status = {}
     if faults := check_status_schema(kind, status):
@@ -363,9 +371,7 @@ def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
     status = decoded(status, fields)
     if kind == "Pod":
         status = with_pod_ips(status)
-    if faults := validate_status(kind, status):
-        raise Invalid(kind, name, tuple(faults))
-    return {**raw, "status": encoded(status, fields)}
+    return {**raw, "status": encoded(status, fields)}, validate_status(kind, status)
 
 
 def _without_status(raw: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.service_addresses import stack_faults, validate_addresses
 from kschedd.registry.strategy import prepare_create, prepare_finalize, prepare_status, prepare_update, strategy_of
-from kschedd.registry.validation import times_validated, validate_updated
+from kschedd.registry.validation import status_meta_faults, times_validated, validate_updated
 from kschedd.registry.validation_update import validate_status_update, validate_version
 from kschedd.store import custom, eviction, patches, updates
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
@@ -92,6 +92,7 @@ from kschedd.store.pod_strategy import (
     new_pod,
     packed,
     rebuild_pod,
+    status_with_faults,
 )
 from kschedd.store.service_addresses import SERVICE_RANGE, allocate
 from kschedd.store.set_aside import SetAside
@@ -991,7 +992,7 @@ class Store:
         Of one whose ports or address are at fault by themselves nothing is allocated: validation refuses it.
         """
         spec = service["spec"]
-        faults = validate_addresses(spec) or stack_faults(spec)
+        faults = validate_addresses(spec) or stack_faults(spec, None if old is None else old.spec)
         if faults:
             raise Invalid("Service", service["metadata"].get("name") or "", tuple(faults))
         others = [obj for space in self.present("Service") for obj in space if old is None or obj.uid != old.uid]
@@ -1113,8 +1114,11 @@ class Store:
         if not isinstance(old, Pod) and old.kind in BY_NAME:
             wanted = default_typed(decoded_object(wanted))
         wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._now()))
-        wanted = checked_status(old.kind, old.name, wanted)
-        if faults := [*(2 * updates.meta_faults(old, given)), *validate_status_update(old.raw, wanted)]:
+        faults: builtins.list[FieldError] = []
+        if meta is not old.metadata:
+            faults = status_meta_faults(kind_of(old.raw), wanted["metadata"], updates.meta_faults(old, given))
+        wanted, wrong = status_with_faults(old.kind, old.name, wanted)
+        if faults := [*faults, *wrong, *validate_status_update(old.raw, wanted)]:
             raise Invalid(old.kind, old.name, tuple(faults))
         return wanted
 

@@ -1,0 +1,256 @@
+"""Rules of Services, statuses and updates that each concern few objects: each row is a rule of upstream's."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.registry.validation import default_and_validate
+from kschedd.registry.validation_update import validate_status_update, validate_update
+from kschedd.store.errors import Invalid
+from kschedd.store.store import Store
+from tests.api.objects import Raw, named, pod
+
+VALUES = "regex used for validation is"
+IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
+RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+HINTS, MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
+
+
+def service(annotations: Raw | None = None, **spec: Any) -> Raw:
+    raw = named("Service", spec={"ports": [{"port": 80}], **spec})
+    raw["metadata"]["annotations"] = annotations or {}
+    return raw
+
+
+def refused(act: Any) -> list[str]:
+    with pytest.raises(Invalid) as refusal:
+        act()
+    return [str(fault) for fault in refusal.value.faults]
+
+
+def volume(**spec: Any) -> Raw:
+    ports = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+    return named("PersistentVolume", spec={**ports, **spec})
+
+
+@pytest.mark.parametrize(
+    ("raw", "faults"),
+    [
+        pytest.param(
+            service({HINTS: "a", MODE: "b"}),
+            [
+                f'metadata.annotations[{MODE}]: Invalid value: "b": must match annotations[{HINTS}] when both are '
+                "specified"
+            ],
+            id="two-names-of-one-annotation",
+        ),
+        pytest.param(
+            service({RANGES: "10.0.0.0/8, x"}),
+            [
+                f"metadata.annotations[{RANGES}]: Forbidden: may only be used when `type` is 'LoadBalancer'",
+                f'metadata.annotations[{RANGES}]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 '
+                "or 2001:db8::/64)",
+            ],
+            id="ranges-by-annotation",
+        ),
+        pytest.param(
+            named("Node", spec={"podCIDRs": ["10.0.0.0/24", "10.0.0.0/24"]}),
+            [
+                'spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.0.0.0/24"]: may specify no more than one CIDR for '
+                "each IP family",
+                'spec.podCIDRs[1]: Duplicate value: "10.0.0.0/24"',
+            ],
+            id="ranges-of-pods-twice",
+        ),
+        pytest.param(
+            named("Node", spec={"taints": [{"key": "a", "value": "-" + "x" * 64, "effect": "NoSchedule"}]}),
+            [
+                f'metadata.taints[0].value: Invalid value: "-{"x" * 64}": must be no more than 63 characters;a valid '
+                "label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
+                "and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', "
+                f"{VALUES} '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+            ],
+            id="one-fault-for-each-value-of-a-taint",
+        ),
+        pytest.param(
+            volume(hostPath={"path": "/.."}, persistentVolumeReclaimPolicy="Recycle"),
+            [
+                "spec.hostPath.path: Invalid value: \"/..\": must not contain '..'",
+                "spec.persistentVolumeReclaimPolicy: Forbidden: may not be 'recycle' for a hostPath mount of '/'",
+            ],
+            id="the-root-of-a-host-is-not-recycled",
+        ),
+        pytest.param(
+            volume(cinder={"volumeID": "a", "secretRef": {}}, flexVolume={"driver": ""}),
+            [
+                "spec.cinder.secretRef.name: Required value",
+                "spec.cinder.secretRef.namespace: Required value",
+                "spec.flexVolume.driver: Required value",
+            ],
+            id="a-flex-volume-beside-another",
+        ),
+        pytest.param(
+            volume(csi={"driver": "d", "volumeHandle": "h", "nodePublishSecretRef": {"name": "A", "namespace": "n"}}),
+            [
+                'spec.csi.nodePublishSecretRef.name: Invalid value: "A": a lowercase RFC 1123 subdomain must consist '
+                "of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric "
+                f"character (e.g. 'example.com', {VALUES} "
+                "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+            ],
+            id="secrets-of-csi-are-named-in-full",
+        ),
+        pytest.param(
+            named(
+                "PersistentVolumeClaim",
+                spec={"accessModes": ["ReadWriteOncePod", "X"], "resources": {"requests": {"storage": "1"}}},
+            ),
+            [
+                'spec.accessModes: Unsupported value: "X": supported values: "ReadOnlyMany", "ReadWriteMany", '
+                '"ReadWriteOnce", "ReadWriteOncePod"'
+            ],
+            id="an-unknown-mode-does-not-exclude",
+        ),
+    ],
+)
+def test_an_object_is_refused_for(raw: Raw, faults: list[str]) -> None:
+    assert [str(fault) for fault in default_and_validate(raw).faults] == faults
+
+
+@pytest.mark.parametrize(
+    ("spec", "faults"),
+    [
+        pytest.param(
+            {"clusterIP": "None", "clusterIPs": ["None", "10.0.0.3"]},
+            ['spec.clusterIPs: Invalid value: ["None","10.0.0.3"]: \'None\' must be the first and only value'],
+            id="headless-and-not",
+        ),
+        pytest.param(
+            {"clusterIP": "fd00::1"},
+            ['spec.clusterIPs[0]: Invalid value: ["fd00::1"]: IPv6 is not configured on this cluster'],
+            id="an-address-of-another-family",
+        ),
+        pytest.param(
+            {"ipFamilies": ["IPv4", "IPv6"], "type": "Foo"},
+            [
+                "spec.ipFamilyPolicy: Invalid value: \"SingleStack\": must be 'RequireDualStack' or "
+                "'PreferDualStack' when multiple IP families are specified"
+            ],
+            id="two-families-are-asked-for-and-nothing-else-is-looked-at",
+        ),
+    ],
+)
+def test_addresses_that_the_cluster_has_not(spec: Raw, faults: list[str]) -> None:
+    assert refused(lambda: Store().create(service(**spec))) == faults
+
+
+BALANCER = {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": True}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "faults"),
+    [
+        pytest.param(
+            service(**BALANCER, loadBalancerClass="a/b"),
+            service(**BALANCER, loadBalancerClass="a/c"),
+            ['spec.loadBalancerClass: Invalid value: "a/c": may not change once set'],
+            id="the-class-of-a-balancer",
+        ),
+        pytest.param(
+            service(**BALANCER, externalTrafficPolicy="Local", healthCheckNodePort=30001),
+            service(**BALANCER, externalTrafficPolicy="Local", healthCheckNodePort=30002),
+            ["spec.healthCheckNodePort: Forbidden: field is immutable"],
+            id="where-a-balancer-asks",
+        ),
+        pytest.param(
+            named("ConfigMap", data={"a": "b"}, immutable=True),
+            named("ConfigMap", data={"a": "c"}, binaryData={"d": "ZQ=="}),
+            [f"{field}: {IMMUTABLE}" for field in ("immutable", "data", "binaryData")],
+            id="what-is-said-to-be-immutable",
+        ),
+        pytest.param(
+            named("Node", spec={"externalID": "a"}),
+            named("Node", spec={"externalID": "b"}),
+            ["spec.externalID: Forbidden: may not be updated"],
+            id="the-external-name-of-a-node",
+        ),
+        pytest.param(
+            named("ResourceQuota", spec={"scopes": ["Terminating", "NotBestEffort"]}),
+            named("ResourceQuota", spec={"scopes": ["NotBestEffort", "Terminating"]}),
+            [],
+            id="scopes-in-another-order",
+        ),
+        pytest.param(
+            volume(csi={"driver": "d", "volumeHandle": "h"}),
+            volume(
+                csi={
+                    "driver": "d",
+                    "volumeHandle": "h",
+                    "controllerExpandSecretRef": {"name": "a", "namespace": "b"},
+                }
+            ),
+            [],
+            id="the-secret-to-expand-a-volume-comes-later",
+        ),
+    ],
+)
+def test_an_update_is_refused_for(old: Raw, new: Raw, faults: list[str]) -> None:
+    before, after = (default_and_validate(raw).raw for raw in (old, new))
+    assert [str(fault) for fault in validate_update(before, after)] == faults
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "faults"),
+    [
+        pytest.param(
+            "Namespace",
+            {"phase": "Terminating"},
+            ["status.Phase: Invalid value: \"Terminating\": may only be 'Active' if `deletionTimestamp` is empty"],
+            id="a-namespace-that-is-not-deleted",
+        ),
+        pytest.param(
+            "Service",
+            {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "1.2.3.4", "ipMode": "VIP"}]}},
+            [
+                "status.loadBalancer.ingress[0].ipMode: Required value: must be specified when `ip` is set",
+                "status.loadBalancer.ingress[1].ipMode: Forbidden: may not be specified when `ip` is not set",
+                'status.loadBalancer.ingress[1].hostname: Invalid value: "1.2.3.4": must be a DNS name, not an IP '
+                "address",
+            ],
+            id="where-a-service-is-reached",
+        ),
+    ],
+)
+def test_a_status_is_refused_for(kind: str, status: Raw, faults: list[str]) -> None:
+    old = named(kind)
+    assert [str(fault) for fault in validate_status_update(old, {**old, "status": status})] == faults
+
+
+@pytest.mark.parametrize(
+    ("meta", "faults"),
+    [
+        pytest.param({"labels": {"a b": "c"}}, ["metadata.labels"] * 3, id="labels-are-looked-at-three-times"),
+        pytest.param({"finalizers": ["bad"]}, ["metadata.finalizers[0]"], id="finalizers-once"),
+        pytest.param(
+            {"annotations": {"container.apparmor.security.beta.kubernetes.io/c": "unconfined"}},
+            ["metadata.annotations[container.apparmor.security.beta.kubernetes.io/c]"],
+            id="annotations-that-may-not-be-added",
+        ),
+    ],
+)
+def test_the_metadata_of_an_update_of_a_status(meta: Raw, faults: list[str]) -> None:
+    store = Store()
+    made = store.create(pod() | {"metadata": {"name": "p"}})
+    changed = {**made.raw, "metadata": {**made.metadata, **meta}}
+    found = refused(lambda: store.update(changed, subresource="status"))
+    assert [fault.partition(": ")[0] for fault in found] == faults
+
+
+def test_observed_generations_are_kept_where_they_are_not_stated() -> None:
+    store = Store()
+    made = store.create(pod() | {"metadata": {"name": "p"}})
+    ready = {"type": "Ready", "status": "True"}
+    seen = {"observedGeneration": 1, "conditions": [{**ready, "observedGeneration": 1}]}
+    made = store.update({**made.raw, "status": seen}, subresource="status")
+    after = store.update({**made.raw, "status": {"conditions": [ready]}}, subresource="status")
+    assert after.status["observedGeneration"] == 1
+    assert after.status["conditions"][0]["observedGeneration"] == 1
