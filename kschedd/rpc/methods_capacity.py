@@ -162,7 +162,9 @@ class CapacityMethods:
 
             cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
             try:
-                cluster.engine.driver.reconfigure(config_by(base, base.machine.config, version))
+                config = config_by(base, base.machine.config, version)
+                cluster.engine.driver.reconfigure(config)
+                cluster.engine.store.stand_for(config.rules)  # its API server keeps the fields of that version
                 self._apply(cluster, manifests)
             finally:
                 cluster.engine.close()

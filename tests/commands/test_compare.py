@@ -122,6 +122,23 @@ def test_a_pod_being_resized_takes_more_room_by_one_rule(tmp_path: Path, capsys:
     assert different["rules"] == ["pod_level_resize"]
 
 
+def test_a_workload_keeps_the_fields_that_the_newer_version_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """1.34 drops image volumes, 1.36 counts their images."""
+    there = [node("a", 8), node("b", 4)]
+    there[1]["status"]["images"] = [{"names": ["models:1"], "sizeBytes": 900 * 2**20}]
+    wanted = pod("more", "", "100m", "100Mi")
+    del wanted["spec"]["nodeName"], wanted["status"], wanted["metadata"]["uid"]
+    wanted["spec"]["volumes"] = [{"name": "v", "image": {"reference": "models:1"}}]
+    (tmp_path / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": there}))
+    (tmp_path / "more.json").write_text(json.dumps(wanted))
+    words = ("--from", str(tmp_path / "dump.json"), "-f", str(tmp_path / "more.json"), "-o", "json")
+    assert main([*VERSIONS, *words]) == 1
+    [different] = json.loads(capsys.readouterr().out)["different"]
+    assert (different["a"], different["b"], different["rules"]) == ("a", "b", ["image_volumes_scored"])
+
+
 def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     scenario = tmp_path / "small.txt"
     objects = [node("even", 4), {**node("tainted", 4), "spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}]
