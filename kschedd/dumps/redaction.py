@@ -33,7 +33,7 @@ _NAMES: Final = frozenset(
         "name generateName namespace nodeName nominatedNodeName claimName volumeName priorityClassName "
         "storageClassName runtimeClassName serviceName serviceAccountName serviceAccount schedulerName pool "
         "deviceClassName resourceClaimName resourceClaimTemplateName persistentVolumeName handler "
-        "volumeHandle currentRevision updateRevision holderIdentity"
+        "volumeHandle currentRevision updateRevision holderIdentity podGroupName workloadName podGroupTemplateName"
     ).split()
 )
 _LABEL_MAPS: Final = frozenset(("labels", "matchLabels", "nodeSelector"))

@@ -31,6 +31,7 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.pod_group_cycle import MemberDone
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.stepper import Intervention
 from kschedd.scheduling.work import Work
@@ -110,7 +111,9 @@ class RecordedDriver(SchedulingDriver):
         self._recorder.note((NoteKind.STEPPED,))
         return super().step_by_step(entry)
 
-    def group_cycle(self, entry: QueuedPod, clock: Callable[[], float]) -> Work[None]:
+    def group_cycle(
+        self, entry: QueuedPod, clock: Callable[[], float], told: MemberDone = lambda entry, result: None
+    ) -> Work[None]:
         self._recorder.note((NoteKind.GROUP_CYCLE, self._began_s, entry.uid))
 
         def noted_clock() -> float:
@@ -118,7 +121,7 @@ class RecordedDriver(SchedulingDriver):
             self._recorder.note((NoteKind.ANSWER, DRIVER, "", "clock", pack(now)))
             return now
 
-        return self._noted(super().group_cycle(entry, noted_clock))
+        return self._noted(super().group_cycle(entry, noted_clock, told))
 
     def _noted(self, work: Work[Any]) -> Work[Any]:
         """The attempt, with a note of what it is sent, but for what lets it go on from where it was stopped."""

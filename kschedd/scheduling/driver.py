@@ -95,9 +95,11 @@ from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.metrics import ERROR, SUCCESS, UNSCHEDULABLE, AttemptEnded
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.pod_group_cycle import (
+    MemberDone,
     TriedGroup,
     failed_with_group,
     group_condition,
+    not_placed,
     order_of_members,
     profile_fault,
     try_group,
@@ -253,12 +255,12 @@ class SchedulingDriver:
 
     def next_popped(self, now: float = 0.0) -> QueuedPod | None:
         """The popped pod to attempt next; None if there is none, or no attempt is allowed."""
-        if self.debugger.engaged and not self._lets_begin(now):
+        if self.debugger.engaged and not self.lets_begin(now):
             return None
         self.machine.handle.now_s = now
         return self._popped.popleft() if self._popped and self.attempts_allowed != 0 else None
 
-    def _lets_begin(self, now: float) -> bool:
+    def lets_begin(self, now: float) -> bool:
         """Whether the debugger lets the next attempt, or the next cycle of a PodGroup, begin."""
         head = self.head
         if not self.debugger.lets_begin(now):
@@ -318,10 +320,13 @@ class SchedulingDriver:
         """Whether the pod is tried with the others of its PodGroup, in one cycle (`group_cycle`)."""
         return bool(entry.pod.pod_spec.pod_group_name) and self.machine.handle.rules.pod_groups
 
-    def group_cycle(self, entry: QueuedPod, clock: Callable[[], float]) -> Work[None]:
+    def group_cycle(
+        self, entry: QueuedPod, clock: Callable[[], float], told: MemberDone = lambda entry, result: None
+    ) -> Work[None]:
         """The cycle of a popped pod's PodGroup: of all of its pods that were popped. Yields what attempts yield.
 
-        To be run to its end before anything else is begun; `clock` says the time.
+        To be run to its end before anything else is begun; `clock` says the time. `told` is called with what came of
+        each pod before it is acted on, while those before it are on their nodes.
         """
         group = entry.pod.pod_group
         entries = [entry, *(other for other in self._popped if other.pod.pod_group == group)]
@@ -339,7 +344,7 @@ class SchedulingDriver:
         tried = TriedGroup(error(fault), ())
         if not fault:
             tried = yield from try_group(self.machine, self.nominator, entries, clock(), self.broken)
-        self._complete_group(group, entries, tried, clock())
+        self._complete_group(group, entries, tried, clock(), told)
 
     def _begins(self, entry: QueuedPod) -> bool:
         """Whether an attempt of this pod begins now; else it is skipped, and no longer in flight."""
@@ -356,16 +361,20 @@ class SchedulingDriver:
         entry.pod = pod
         return True
 
-    def _complete_group(self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float) -> None:
+    def _complete_group(
+        self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float, told: MemberDone
+    ) -> None:
         placed = tried.status.code is Code.SUCCESS
         self.attempting = False
         for at, entry in enumerate(entries):
             member = tried.members[at] if at < len(tried.members) else None
             if placed and member is not None and member.failed is None:
+                told(entry, member.result)
                 self.complete_attempt(entry, member.result, now)
                 continue
             failed = failed_with_group(tried, entry, member)
             result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
+            told(entry, result if isinstance(result, FitError) else not_placed(entry, failed))
             self._record(entry, result, now, 0.0, failed)
             self._fail(failed, now)
         while self._failed:

@@ -31,6 +31,7 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.pod_group_cycle import MemberDone
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.work import Work, answered, drive
 from kschedd.store.log import WatchEvent
@@ -100,9 +101,9 @@ class SchedulingLoop:
                 self.driver.popped(self.queue.pop_others_of_group(popped, self.environment.now_ns))
         return popped
 
-    def group_cycle(self, entry: QueuedPod) -> None:
-        """The cycle of a popped pod's PodGroup, with all its results applied."""
-        drive(self.driver.group_cycle(entry, lambda: self.environment.now_s))
+    def group_cycle(self, entry: QueuedPod, told: MemberDone) -> None:
+        """The cycle of a popped pod's PodGroup, with all its results applied; `told` has each before that."""
+        drive(self.driver.group_cycle(entry, lambda: self.environment.now_s, told))
         self.apply_effects()
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:

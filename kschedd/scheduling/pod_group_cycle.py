@@ -26,6 +26,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND
+from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import MergePatch
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
@@ -34,6 +35,7 @@ from kschedd.scheduling.failure import FailedAttempt, failed_by_error
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.scheduling.work import Work
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
@@ -43,6 +45,9 @@ SCHEDULED: Final = "PodGroupScheduled"
 _SUCCESS: Final = Status(Code.SUCCESS)
 Broken = Callable[[QueuedPod, Exception], FitError]
 """What an attempt comes to that an exception ended."""
+
+MemberDone = Callable[[QueuedPod, ScheduleResult | FitError], None]
+"""Told of what came of one pod of a group, before that is acted on."""
 
 
 @attrs.frozen(eq=False)
@@ -210,6 +215,11 @@ def _words(member: TriedMember) -> str:
 
 def _unschedulable(entry: QueuedPod, message: str, node_name: str) -> FailedAttempt:
     return FailedAttempt(entry, "Unschedulable", message, NO_PLUGINS, NO_PLUGINS, node_name)
+
+
+def not_placed(entry: QueuedPod, failed: FailedAttempt) -> FitError:
+    """The result of a pod that fitted somewhere, and is on no node for what came of the others."""
+    return FitError(entry.pod, unschedulable(failed.message), Diagnosis(0), CycleState())
 
 
 def group_condition(group: Object, status: Status, at: str) -> MergePatch | None:

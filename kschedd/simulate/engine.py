@@ -337,8 +337,7 @@ class Engine:
     def cycle(self, entry: QueuedPod) -> None:
         """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result."""
         if self.driver.in_group(entry):
-            self.decisions += 1
-            self.loop.group_cycle(entry)
+            self.loop.group_cycle(entry, self._attempted)
             return
         if self.driver.debugger.engaged:
             self._stopped = self.loop.stepped_cycle(entry, partial(self._attempted, entry))

@@ -6,6 +6,7 @@ that has become something else there.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import attrs
@@ -15,6 +16,7 @@ from kschedd.api.pods import Pod
 from kschedd.recording.notes import Note, NoteKind
 from kschedd.recording.recorder import EVENT_TYPES
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import NotFound
 from kschedd.store.journal_reading import read_object
 from kschedd.store.log import ADDED, DELETED, EventType
 
@@ -36,7 +38,8 @@ class ExternalChange:
         new = self.new
         key = new.kind, new.namespace, new.name
         if self.type == DELETED:
-            store.delete(*key, grace_period_s=0)
+            with suppress(NotFound):  # it may have gone sooner than in the recorded run
+                store.delete(*key, grace_period_s=0)
             return
         if self.old is None:
             raw = {field: value for field, value in new.metadata.items() if field != "resourceVersion"}

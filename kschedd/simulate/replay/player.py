@@ -238,8 +238,10 @@ class Player:
             if at is not None and debugger.until is not None:
                 debugger.tick(at)
             return debugger.stop is None
-        if not debugger.lets_begin(note[1]):
+        if not self.driver.lets_begin(note[1]):
             return False
+        if note[0] == NoteKind.GROUP_CYCLE:
+            return True  # within which nothing is stopped
         if self.within or self._held == self.at or not debugger.may_stop_within(head.pod):
             return True
         self._held = self.at
@@ -268,10 +270,14 @@ class Player:
             self._stopped = None
 
     @property
-    def next_pod(self) -> QueuedPod | None:
-        """The pod whose attempt the next note begins; None if it is another note."""
-        note = self.peek()
-        return self.driver.head if note is not None and note[0] in _BEGINNINGS else None
+    def next_pods(self) -> Sequence[QueuedPod]:
+        """The pod whose attempt the next note begins, or those whose PodGroup's cycle; none if it is another note."""
+        note, head = self.peek(), self.driver.head
+        if note is None or note[0] not in _BEGINNINGS or head is None:
+            return ()
+        if note[0] == NoteKind.BEGIN:
+            return (head,)
+        return [entry for entry in self.driver.popped_entries if entry.pod.pod_group == head.pod.pod_group]
 
     def _do(self, note: Note) -> None:
         kind = note[0]

@@ -27,7 +27,7 @@ class StopError(KscheddError):
 @attrs.frozen
 class StopAt:
     """Where a replay stops: before the first note later than `time_s`, after so many attempts, before the attempt of a
-    pod (`attempt`: its number; 0: the first that is recorded). Without any: at the end."""
+    pod or the cycle of its PodGroup (`attempt`: its number; 0: the first recorded). Without any: at the end."""
 
     time_s: float | None = None
     attempts: int | None = None
@@ -92,11 +92,9 @@ class Replay:
         if stop.time_s is not None:
             at = player.next_s()
             return at is not None and at > stop.time_s
-        entry = player.next_pod
-        if entry is None:
-            return False
-        number = self._tried[entry.key] = entry.attempts
-        return entry.key == stop.pod and stop.attempt in (0, number)
+        next_pods = player.next_pods
+        self._tried.update((entry.key, entry.attempts) for entry in next_pods)
+        return any(entry.key == stop.pod and stop.attempt in (0, entry.attempts) for entry in next_pods)
 
     def _missed(self, stop: StopAt) -> None:
         player = self.player
