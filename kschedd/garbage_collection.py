@@ -20,7 +20,6 @@ from contextlib import contextmanager
 from typing import Literal
 
 import attrs
-import trio
 
 _lock = threading.Lock()
 _postponing = 0  # how many threads and tasks postpone at present; this and the next under `_lock`
@@ -31,7 +30,7 @@ _DUE = _YOUNG * _OLD  # objects made beyond those freed, for a full collection
 _ALL = 300_000  # objects made beyond those freed, after which it looks at everything
 _SHARE = 0.002  # of its time that this may take while it is busy
 _IDLE_SHARE = 0.02  # of the time for which it has had little to do: somebody may come just then
-_LOOK_S = 1.0
+LOOK_S = 1.0
 _IDLE = 0.2  # of a core: it has little to do
 
 
@@ -116,14 +115,16 @@ def collection_postponed() -> Iterator[None]:
 
 @attrs.define(eq=False)
 class FullCollections:
-    """See the module. To be entered by a daemon that has loaded what it begins with, and to be `run` beside all else.
-    Of several daemons in a process (tests have such) the first one sees to it."""
+    """See the module. To be entered by a daemon that has loaded what it begins with, which then has it `look` now and
+    then. Of several daemons in a process (tests have such) the first one sees to it."""
 
     cpu_s: Callable[[], float] = time.process_time
     made: int = attrs.field(default=0, init=False)  # objects beyond those freed, since everything was looked at
     _ended_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`
     _took_s: float = attrs.field(default=0.0, init=False)
     looked_at: int = attrs.field(default=0, init=False)  # objects that there were then
+    _used_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`, at the last look
+    _idle_s: float = attrs.field(default=0.0, init=False)  # for so long there has been little to do
     _thresholds: tuple[int, int, int] = attrs.field(default=(0, 0, 0), init=False)
 
     def __enter__(self) -> "FullCollections":
@@ -146,15 +147,13 @@ class FullCollections:
         gc.set_threshold(*self._thresholds)
         gc.unfreeze()
 
-    async def run(self) -> None:
-        """Look at everything when that is due."""
-        idle_s = 0.0
-        while True:
-            before = self.cpu_s()
-            await trio.sleep(_LOOK_S)
-            idle_s = idle_s + _LOOK_S if self.cpu_s() - before < _IDLE * _LOOK_S else 0.0
-            if self.due(idle_s) and gc.isenabled():
-                self.collect_all()
+    def look(self) -> None:
+        """Look at everything when that is due. To be called every LOOK_S."""
+        used_s = self.cpu_s()
+        self._idle_s = self._idle_s + LOOK_S if used_s - self._used_s < _IDLE * LOOK_S else 0.0
+        if self.due(self._idle_s) and gc.isenabled():
+            self.collect_all()
+        self._used_s = self.cpu_s()
 
     def due(self, idle_s: float) -> bool:
         """Whether it is, where there has been little to do for so long."""

@@ -30,7 +30,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.dumps.loading import LoadOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.garbage_collection import FullCollections, tune_gc
+from kschedd.garbage_collection import LOOK_S, FullCollections, tune_gc
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -250,7 +250,7 @@ class _Running:
                 self._manager.tell(READY, f"STATUS=at {self._daemon.socket}")
                 started()
                 nursery.start_soon(self._reloads)
-                nursery.start_soon(collections.run)
+                nursery.start_soon(_looks, collections)
                 if self._telemetry is not None:
                     nursery.start_soon(push_metrics, self._cluster, self._telemetry)
                 await self._orders.stop.wait()
@@ -292,6 +292,12 @@ class _Running:
             self._face.shut_down(grace_s)
         while self._server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
             await trio.sleep(0.01)
+
+
+async def _looks(collections: FullCollections) -> None:
+    while True:
+        await trio.sleep(LOOK_S)
+        collections.look()
 
 
 async def _alive(cluster: LiveCluster) -> None:
