@@ -1113,6 +1113,8 @@ class Store:
         wanted = {**raw, "metadata": meta}
         if not isinstance(old, Pod) and old.kind in BY_NAME:
             wanted = default_typed(decoded_object(wanted))
+        elif meta is not old.metadata:
+            wanted = decoded_object(wanted)
         wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._now()))
         faults: builtins.list[FieldError] = []
         if meta is not old.metadata:
