@@ -557,13 +557,16 @@ def _contained(
 ) -> T | Status:
     """Call a plugin; its exception becomes an Error status that names the plugin."""
     calls = framework.plugin_metrics.calls(plugin.name, point)
-    began = calls.start()
+    began = calls.start() if calls.sampling.plugins else None
     said: T | Status
     try:
         said = method(state, pod, node_name)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         said = error(fault_text(fault)).by(plugin.name)
-    calls.answered(began, said[0] if isinstance(said, tuple) else said)
+    if began is None and (said is None or type(said) is Plan):
+        calls.evaluations += 1
+    else:
+        calls.answered(began, said[0] if isinstance(said, tuple) else said)
     return said
 
 

@@ -38,7 +38,7 @@ class PluginFault(Exception):
 def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
     """A vector filter's codes on the rows; None: all pass. Raises PluginFault."""
     calls = filter_.calls
-    began = calls.start()
+    began = calls.start() if calls.sampling.plugins else None
     try:
         said = filter_.vector.filter_rows(state, pod, table, rows)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
@@ -47,15 +47,18 @@ def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: N
         calls.ended(began, ERROR, len(rows))
         text = f'running "{filter_.name}" filter plugin: {fault_text(fault)}'
         raise PluginFault(filter_.name, text) from fault
-    none_passes = began is not None and said is not None and count_nonzero(said) == len(rows)
-    calls.ended(began, UNSCHEDULABLE if none_passes else SUCCESS, len(rows))
+    if began is None:
+        calls.evaluations += len(rows)
+    else:
+        none_passes = said is not None and count_nonzero(said) == len(rows)
+        calls.ended(began, UNSCHEDULABLE if none_passes else SUCCESS, len(rows))
     return said
 
 
 def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
     """A vector plugin's raw scores of the rows. Raises PluginFault."""
     calls = score.calls
-    began = calls.start()
+    began = calls.start() if calls.sampling.plugins else None
     try:
         said = score.vector.score_rows(state, pod, table, rows)
     except KscheddError as wrong:  # an invalid pod, such as terms that cannot be parsed
@@ -68,7 +71,10 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
         calls.ended(began, ERROR, len(rows))
         text = f'running Score plugins: plugin "{score.name}" failed with: {fault_text(fault)}'
         raise PluginFault(score.name, text) from fault
-    calls.ended(began, SUCCESS, len(rows))
+    if began is None:
+        calls.evaluations += len(rows)
+    else:
+        calls.ended(began, SUCCESS, len(rows))
     return said
 
 

@@ -103,11 +103,14 @@ class Ranking:
         skipped = set()
         for plugin in plugins:
             calls = self.profile.plugin_metrics.calls(plugin.name, points.PRE_SCORE)
-            began = calls.start()
+            began = calls.start() if calls.sampling.plugins else None
             try:
                 status = plugin.pre_score(state, pod, self.cluster, rows)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 status = error(fault_text(fault))
+            if status is None and began is None:
+                calls.evaluations += 1
+                continue
             calls.answered(began, status)
             if status is None:
                 continue

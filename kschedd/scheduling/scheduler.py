@@ -48,6 +48,7 @@ from kschedd.scheduling.metrics import SUCCESS
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
 from kschedd.scheduling.nominated_pods import NO_NOMINATED, Nominated, NominatedByRow, NominatedPods
+from kschedd.scheduling.plugin_metrics import CallCounter
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.repetition import Repetition
@@ -143,7 +144,9 @@ class Scheduler:
     candidates: Candidates = attrs.field(init=False)
     repetition: Repetition | None = attrs.field(init=False)  # None: every attempt is made as a whole
     _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
-    _concerned_by: dict[int, tuple[list[PreFilterPlugin], frozenset[str]]] = attrs.field(factory=dict, init=False)
+    _concerned_by: dict[int, tuple[list[tuple[PreFilterPlugin, CallCounter]], frozenset[str]]] = attrs.field(
+        factory=dict, init=False
+    )
     _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
     # Whether pods that differ only in their pinned node get the same answers.
     _ignoring_node: bool = attrs.field(init=False)
@@ -351,15 +354,17 @@ class Scheduler:
         rejected: Status | None = None
         asked, idle = self._concerned(pod.signature)
         state.skip_filter.update(idle)
-        for plugin in asked:
+        for plugin, calls in asked:
             if stepper is not None:
                 yield from stepper.before("preFilter", plugin.name)
-            calls = self.profile.plugin_metrics.calls(plugin.name, points.PRE_FILTER)
-            began = calls.start()
+            began = calls.start() if calls.sampling.plugins else None
             try:
                 said = plugin.pre_filter(state, pod, self.cluster)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 said = error(fault_text(fault))
+            if said is None and began is None:
+                calls.evaluations += 1
+                continue
             calls.answered(began, said)
             if said is None:
                 continue
@@ -387,13 +392,15 @@ class Scheduler:
                 return None, Status(Code.ERROR, (text,), plugin.name), set()
         return narrowed, rejected, narrowed_by
 
-    def _concerned(self, signature: PodSignature) -> tuple[list[PreFilterPlugin], frozenset[str]]:
-        """The plugins whose PreFilter runs for pods of this signature, and the names of those that skip it."""
+    def _concerned(self, signature: PodSignature) -> tuple[list[tuple[PreFilterPlugin, CallCounter]], frozenset[str]]:
+        """The plugins whose PreFilter runs for pods of this signature, with what counts its calls, and the names of
+        those that skip it."""
         number = signature.signature_ignoring_node if self._ignoring_node else signature.id
         known = self._concerned_by.get(number)
         if known is None:
             idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])
-            asked = [plugin for plugin in self._pre_filters if plugin.name not in idle]
+            calls = self.profile.plugin_metrics.calls
+            asked = [(one, calls(one.name, points.PRE_FILTER)) for one in self._pre_filters if one.name not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()
             known = self._concerned_by[number] = asked, idle
