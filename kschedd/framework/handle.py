@@ -41,6 +41,7 @@ class Handle:
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
     reject: Callable[[str, str, str], bool] = lambda uid, plugin, reason: False
     waiting_pods: Callable[[], Sequence[tuple[Pod, str]]] = tuple
+    decided_at_permit: Callable[[str], bool] = lambda uid: False  # whether it was allowed or rejected, not told yet
     in_pre_bind: Callable[[str], bool] = lambda uid: False  # whether the pod's binding has work in PreBind under way
     evicting: Callable[[str], bool] = lambda uid: False  # whether PostFilter's writes for this pod are in progress
     current_pod: Callable[[str], Pod | None] | None = None  # key -> stored pod, if newer than the watch

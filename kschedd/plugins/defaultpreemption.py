@@ -80,7 +80,7 @@ class DefaultPreemption:
             every_victim if handle.rules.terminating_victims_deleted else unless_terminating,
             handle.feature_gates.get("SchedulerAsyncPreemption", True),
             lambda uid: handle.evicting(uid),
-            lambda: handle.waiting_pods(),
+            (lambda: _undecided(handle)) if handle.rules.victims_preempted_in_memory else lambda: handle.waiting_pods(),
             (lambda uid: handle.in_pre_bind(uid)) if handle.rules.victims_preempted_in_memory else lambda uid: False,
             lambda pod: pod if handle.current_pod is None else handle.current_pod(pod.key),
         )
@@ -138,6 +138,11 @@ class DefaultPreemption:
         """How many candidates end the search among this many eligible nodes."""
         share = nodes * self.args.min_candidate_nodes_percentage // 100
         return min(max(share, self.args.min_candidate_nodes_absolute), nodes)
+
+
+def _undecided(handle: Handle) -> list[tuple[Pod, str]]:
+    """The pods at Permit that can still be turned away there: one that was allowed, or rejected, is deleted."""
+    return [one for one in handle.waiting_pods() if not handle.decided_at_permit(one[0].uid)]
 
 
 def every_victim(victim: Pod) -> bool:

@@ -129,6 +129,7 @@ class SchedulingMachine:
         self.handle.allow = self.waiting.allow
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
+        self.handle.decided_at_permit = self.waiting.decided
         self.choose: Choose = choose or AtRandom(Random(seed))
         self._remember = remember
         self.config = config

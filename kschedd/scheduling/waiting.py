@@ -89,6 +89,11 @@ class WaitingPods:
         waiting.allow(plugin)
         return True
 
+    def decided(self, uid: str) -> bool:
+        """Whether this pod was allowed or rejected, and its binding has yet to go on."""
+        waiting = self.pods.get(uid)
+        return waiting is not None and waiting.decided
+
     def preempt(self, uid: str, plugin: str, reason: str) -> bool:
         waiting = self.pods.get(uid)
         if waiting is None:

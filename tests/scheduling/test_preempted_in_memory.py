@@ -105,6 +105,21 @@ def test_a_victim_at_permit(version: KubernetesVersion, event: str, message: str
     assert "uid-low" not in run.driver.binding_cycles
 
 
+@pytest.mark.parametrize(
+    ("version", "gone"),
+    [pytest.param(V1_34, [], id="1.34-goes-on"), pytest.param(V1_36, ["low"], id="1.36-is-deleted")],
+)
+@pytest.mark.parametrize("decide", ["allow", "reject"])
+def test_a_victim_at_permit_whose_case_is_decided_already(
+    version: KubernetesVersion, gone: list[str], decide: str
+) -> None:
+    run = low_in(HoldsLow, version)
+    waiting = run.machine.waiting.pods["uid-low"]
+    waiting.allow("HoldsLow") if decide == "allow" else waiting.reject("HoldsLow", "no")
+    effects = preempt(run)
+    assert (deleted(effects), told(effects)) == (gone, ["Preempted by pod uid-p on node n"])
+
+
 def test_a_victim_whose_binding_waits_in_pre_bind_is_deleted_in_1_34() -> None:
     run = low_in(WaitsForever, V1_34)
     effects = preempt(run)
