@@ -45,12 +45,21 @@ def brief_text(state: Raw) -> str:
     return text if not attempt or attempt["left"] is None else f"{text}Nodes: {_nodes(attempt)}\n"
 
 
+def _tried(member: Raw) -> str:
+    if member["why"] is None:
+        return f"fits on {member['node']}"
+    on = f", would be on {member['node']} without its victims" if member["node"] else ""
+    return f"does not fit{on}: {clean(member['why'])}"
+
+
 def where_text(state: Raw, style: TerminalStyle) -> str:
     """The stop and all that is known of the attempt."""
     text = stop_text(state) + "\n"
     if state.get("holder"):
         keeps = ", who keeps it stopped" if state.get("keep") and state.get("stopped") else ""
         text += f"Client {state['holder']} holds the debugger{keeps}.\n"
+    for member in state.get("group") or ():
+        text += f"Tried before in its PodGroup: {member['pod']} {_tried(member)}\n"
     attempt = state.get("attempt")
     if not attempt:
         return text

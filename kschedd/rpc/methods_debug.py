@@ -145,10 +145,11 @@ class DebugMethods:
                 self.where,
                 (Param("nodes", "integer", False, 20, "at most so many of each list", (), 0, _MOST_NODES),),
                 reads=True,
-                doc="All that is known of the attempt that is stopped.",
-                returns="The state, and `attempt`: null if none is stopped, else `{number, nodes, narrowed_to, "
-                "pre_filter, left: {count, nodes}, rejected: {count, nodes: [{node, plugin, reasons}]}, scores: "
-                "[{node, "
+                doc="All that is known of the attempt that is stopped, or of the cycle of a PodGroup.",
+                returns="The state, `group`: where the cycle of a PodGroup is stopped, `[{pod, node, why}]` of its "
+                "pods that were tried before, else null; and `attempt`: null if none is stopped, else `{number, "
+                "nodes, narrowed_to, pre_filter, left: {count, nodes}, rejected: {count, nodes: [{node, plugin, "
+                "reasons}]}, scores: [{node, "
                 "total, plugins: {NAME: {raw, score, weight}}}], cycle_state: {data, skip_filter, skip_score}, "
                 "victims: "
                 "[{pod, node, priority}], nominated_node, forced, vetoed, replaced: [{node, plugin, score}]}`; left "

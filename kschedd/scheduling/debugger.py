@@ -9,8 +9,9 @@ The driver asks `lets_begin` before each attempt; an attempt that may have to st
 at each stop point and, if that is to stop, yields the point to its caller, who goes on with it when `stop` is None
 again. Nothing else stops: events, bindings and questions are served as ever.
 
-The cycle of a PodGroup is one step: while it runs, pods are on nodes on trial, which nobody may see. It is stopped
-before (`enters_group`), by `next` or by a breakpoint that matches one of its pods, and after.
+The cycle of a PodGroup is stopped before (`enters_group`), by `next` or by a breakpoint that matches one of its pods;
+`next` goes on from one of its pods to the next (`before_member`), and stops after it. Within the attempt of one of its
+pods it is not stopped: others are on nodes on trial then, which nobody may see.
 
 One client holds the debugger at a time; others may look. When its connection ends, scheduling goes on and its
 breakpoints are disabled, unless it said `keep`.
@@ -273,6 +274,13 @@ class Debugger:
         self._entered = entering
         self._halt(SchedulingStop(why, now_s, None, number))
         return False
+
+    def before_member(self, at: StopPoint) -> bool:
+        """Whether to stop within the cycle of a PodGroup, before the attempt of this pod."""
+        if self._run not in (Run.POINT, Run.PLUGIN):
+            return False
+        self._halt(SchedulingStop(self._why, self.now_s, at))
+        return True
 
     def left_group(self, now_s: float) -> None:
         """The cycle of a PodGroup has ended: whoever runs up to the next plugin stops behind it."""

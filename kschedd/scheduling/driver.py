@@ -97,6 +97,7 @@ from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.pod_group_cycle import (
     MemberDone,
     TriedGroup,
+    TriedMember,
     failed_with_group,
     group_condition,
     not_placed,
@@ -147,6 +148,8 @@ class SchedulingDriver:
         self.cycles = 0  # binding cycles begun so far
         self.debugger = Debugger(self._state)
         self.stepper: Stepper | None = None  # of the attempt that runs, or ran last
+        self.stops_within_groups = True  # not in a replay, which knows of what the whole cycle asked
+        self.group_tried: Sequence[TriedMember] = ()  # what came of pods of the group whose cycle is stopped
         self.stopped_bindings: dict[str, BindingCycle] = {}  # by uid, in the order in which they were stopped
         self._effects = Effects()
         self.config_changes = ConfigChanges()
@@ -286,6 +289,14 @@ class SchedulingDriver:
         return self._popped[0] if self._popped else None
 
     @property
+    def first_tried(self) -> QueuedPod | None:
+        """The popped pod that is tried next: of a PodGroup the first in the order of its cycle."""
+        head = self.head
+        if head is None or not self.in_group(head):
+            return head
+        return order_of_members([entry for entry in self._popped if entry.pod.pod_group == head.pod.pod_group])[0]
+
+    @property
     def has_next(self) -> bool:
         """Whether `next_popped` would return a pod."""
         return bool(self._popped) and self.attempts_allowed != 0 and self.debugger.stop is None
@@ -343,8 +354,24 @@ class SchedulingDriver:
         fault = profile_fault(entries)
         tried = TriedGroup(error(fault), ())
         if not fault:
-            tried = yield from try_group(self.machine, self.nominator, entries, clock(), self.broken)
+            if self.debugger.engaged:
+                self._choices_before = self.machine.choices()
+            pause = self._before_member
+            tried = yield from try_group(self.machine, self.nominator, entries, clock(), self.broken, pause=pause)
         self._complete_group(group, entries, tried, clock(), told)
+
+    def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
+        """Where the cycle of a PodGroup is stopped, before one of its pods; None if it goes on."""
+        debugger, self.group_tried = self.debugger, ()
+        at = StopPoint(debugger.cycle, entry.pod, entry.attempts, "", "")
+        if not debugger.engaged or not self.stops_within_groups:
+            return None
+        if self.has_out_of_tree:  # their Reserve would be called again for the pods before
+            return None
+        if not debugger.before_member(at):
+            return None
+        self.group_tried = tuple(tried)
+        return at
 
     def _begins(self, entry: QueuedPod) -> bool:
         """Whether an attempt of this pod begins now; else it is skipped, and no longer in flight."""
@@ -365,7 +392,7 @@ class SchedulingDriver:
         self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float, told: MemberDone
     ) -> None:
         placed = tried.status.code is Code.SUCCESS
-        self.attempting = False
+        self.attempting, self.group_tried = False, ()
         for at, entry in enumerate(entries):
             member = tried.members[at] if at < len(tried.members) else None
             if placed and member is not None and member.failed is None:
@@ -417,7 +444,7 @@ class SchedulingDriver:
 
     def choices(self) -> Choices:
         """How the next attempt would choose; of an attempt that runs step by step, how it would if it began again."""
-        if self.stepped_pod and self._choices_before is not None:
+        if (self.stepped_pod or self.group_tried) and self._choices_before is not None:
             return self._choices_before
         return self.machine.choices()
 

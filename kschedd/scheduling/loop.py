@@ -98,12 +98,21 @@ class SchedulingLoop:
         if popped is None:
             popped = self.queue.pop(self.environment.now_ns)
             if popped is not None and self.driver.in_group(popped):
-                self.driver.popped(self.queue.pop_others_of_group(popped, self.environment.now_ns))
+                others = self.queue.pop_others_of_group(popped, self.environment.now_ns)
+                if debugger.engaged:  # which may stop before the group
+                    self.driver.popped([popped, *others])
+                    return self.driver.next_popped(self.environment.now_s)
+                self.driver.popped(others)
         return popped
 
     def group_cycle(self, entry: QueuedPod, told: MemberDone) -> None:
         """The cycle of a popped pod's PodGroup, with all its results applied; `told` has each before that."""
         drive(self.driver.group_cycle(entry, lambda: self.environment.now_s, told))
+        self.apply_effects()
+
+    def stepped_group(self, entry: QueuedPod, told: MemberDone) -> Generator[StopPoint, None, None]:
+        """As `group_cycle`; yields where the debugger stops it."""
+        yield from _stops_of(self.driver.group_cycle(entry, lambda: self.environment.now_s, told))
         self.apply_effects()
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:

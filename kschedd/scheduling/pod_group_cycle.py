@@ -14,6 +14,9 @@ What comes out, by the group's status:
 
 On trial Permit activates nobody: all pods of the group that could be are being tried.
 
+Between two pods the cycle may be stopped. Nothing is on trial then: what was done for the pods before is undone and, as
+the cycle goes on, done again by the same results; so nobody sees pods that are not there, a fork least of all.
+
 Pure, as an attempt is: it yields what attempts yield. The machine's cluster is as before when it ends.
 Source: Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
 """
@@ -31,6 +34,7 @@ from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import MergePatch
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominator import Nominator
@@ -62,6 +66,8 @@ class TriedMember:
     """Permit's words where it has it wait."""
     preempts: bool = False
     """It would be on `result`'s node once the victims of `failed` are gone."""
+    placed: ScheduleResult | None = None
+    """By which it is on its node while others are tried; None if it is on none."""
 
     @property
     def node_name(self) -> str:
@@ -102,18 +108,27 @@ def try_group(
     now: float,
     broken: Broken,
     look: Callable[[TriedMember], None] = lambda member: None,
+    pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
     """Try the pods in this order. Nothing of it is left in the machine's cluster.
 
-    `look` is called with what came of each, while those before it are on their nodes.
+    `look` is called with what came of each, while those before it are on their nodes; `pause` before each but the
+    first, with what came of those before: a point is where the cycle is stopped, and yielded.
     """
     trial = _Trial(machine, nominator, now)
-    activate, machine.handle.activate = machine.handle.activate, lambda pods: None
+    activate, machine.handle.activate = machine.handle.activate, _nobody
     members: list[TriedMember] = []
     status = unschedulable(UNSCHEDULABLE)
     preempts = waits = False
     try:
         for entry in entries:
+            if members and (at := pause(entry, members)) is not None:
+                trial.undo()
+                machine.handle.activate = activate
+                yield at
+                machine.handle.activate = _nobody
+                for earlier in members:
+                    trial.again(earlier)
             try:
                 result = yield from machine.begin(entry.pod, nominator.nominated, cycle=machine.batches.cycle)
             except Exception as fault:  # a plugin's, or the pod's
@@ -148,24 +163,40 @@ class _Trial:
     def place(self, entry: QueuedPod, result: ScheduleResult | FitError) -> TriedMember:
         """Assume the pod on the node that it would get."""
         failed: FailedAttempt | None = None
-        placed = result
-        if isinstance(result, FitError):
+        if isinstance(result, ScheduleResult):
+            placed = result
+        else:
             outcome = self.machine.complete_attempt(entry, result, self.now)
             assert isinstance(outcome, FailedAttempt), "what fits nowhere is not assumed"
             failed = outcome
             if not failed.nominated_node or failed.reason != "Unschedulable":
                 return TriedMember(entry, result, failed)
-            self._without(failed.victims if result.post_filter is None else result.post_filter.victims)
+            self._without(_victims(result, failed))
             placed = self.machine.result_on(entry.pod, failed.nominated_node, result)
+        reserved = self._assume(entry, placed)
+        if isinstance(reserved, FailedAttempt):
+            return TriedMember(entry, result, reserved)
+        return TriedMember(entry, result, failed, self._permit(reserved), failed is not None, placed)
+
+    def again(self, member: TriedMember) -> None:
+        """As `place` did for this pod, by the same result."""
+        if member.placed is None:
+            return
+        if member.failed is not None and isinstance(member.result, FitError):
+            self._without(_victims(member.result, member.failed))
+        reserved = self._assume(member.entry, member.placed)
+        if isinstance(reserved, AssumedPod):
+            self._permit(reserved)
+
+    def _assume(self, entry: QueuedPod, placed: ScheduleResult) -> AssumedPod | FailedAttempt:
         node = self.nominator.node_of(entry.uid)
         if node:
             self.nominator.remove(entry.pod)
             self._undo.append(lambda: self.nominator.add(entry.pod, node))
         reserved = self.machine.complete_attempt(entry, placed, self.now)
-        if isinstance(reserved, FailedAttempt):
-            return TriedMember(entry, result, reserved)
-        self._undo.append(lambda: self.machine.end_trial(reserved, self.now))
-        return TriedMember(entry, result, failed, self._permit(reserved), preempts=failed is not None)
+        if isinstance(reserved, AssumedPod):
+            self._undo.append(lambda: self.machine.end_trial(reserved, self.now))
+        return reserved
 
     def _permit(self, reserved: AssumedPod) -> Status | None:
         """What Permit said; on trial nobody waits."""
@@ -185,6 +216,14 @@ class _Trial:
     def undo(self) -> None:
         while self._undo:
             self._undo.pop()()
+
+
+def _nobody(pods: Sequence[Pod]) -> None:
+    """In place of `Handle.activate` while pods are tried."""
+
+
+def _victims(result: FitError, failed: FailedAttempt) -> Sequence[Pod]:
+    return failed.victims if result.post_filter is None else result.post_filter.victims
 
 
 def failed_with_group(group: TriedGroup, entry: QueuedPod, member: TriedMember | None) -> FailedAttempt:

@@ -11,6 +11,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.breakpoints import Breakpoint, StopPoint
 from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.pod_group_cycle import TriedMember
 from kschedd.scheduling.stepper import Stepper
 from kschedd.store.times import stamp
 
@@ -22,7 +23,7 @@ def stopped_at(driver: SchedulingDriver) -> dict[str, Any] | None:
     stop = driver.debugger.stop
     if stop is None:
         return None
-    point, head = stop.point, driver.head
+    point, head = stop.point, driver.first_tried
     where = {
         "why": stop.why,
         "since": stamp(stop.since_s),
@@ -100,12 +101,19 @@ class BreakpointTargets:
 def where(driver: SchedulingDriver, most: int) -> dict[str, Any]:
     """All that is known at the stop; at most so many nodes and pods of each list."""
     debugger = driver.debugger
-    shown: dict[str, Any] = {**debugger_state(driver), "attempt": None}
+    members = [_member(one) for one in driver.group_tried[:most]]
+    shown: dict[str, Any] = {**debugger_state(driver), "attempt": None, "group": members or None}
     stop, stepper = debugger.stop, driver.stepper
     if stop is None or stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
         return shown
     shown["attempt"] = _attempt(driver, debugger, stepper, most)
     return shown
+
+
+def _member(tried: TriedMember) -> dict[str, Any]:
+    """What came of a pod of the group whose cycle is stopped."""
+    node, failed = tried.node_name, tried.failed
+    return {"pod": tried.entry.key, "node": node or None, "why": None if failed is None else failed.message}
 
 
 def _attempt(driver: SchedulingDriver, debugger: Debugger, stepper: Stepper, most: int) -> dict[str, Any]:

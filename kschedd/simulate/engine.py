@@ -337,7 +337,11 @@ class Engine:
     def cycle(self, entry: QueuedPod) -> None:
         """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result."""
         if self.driver.in_group(entry):
-            self.loop.group_cycle(entry, self._attempted)
+            if self.driver.debugger.engaged:
+                self._stopped = self.loop.stepped_group(entry, self._attempted)
+                self._go_on()
+            else:
+                self.loop.group_cycle(entry, self._attempted)
             return
         if self.driver.debugger.engaged:
             self._stopped = self.loop.stepped_cycle(entry, partial(self._attempted, entry))

@@ -1,5 +1,6 @@
-"""The cycle of a PodGroup under the debugger: it is one step, stopped before and after, never within."""
+"""The cycle of a PodGroup under the debugger: stopped before, from pod to pod, and after; never within an attempt."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from kschedd.api.pods import Pod
 from kschedd.config.kube_versions import V1_36
 from kschedd.config.load import default_config
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.breakpoints import BreakpointSpec
+from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.stop_view import where
 from kschedd.scheduling.work import drive
 from kschedd.store.log import ADDED, WatchEvent
 from tests.scheduling.driven import NOW, node, pod
@@ -37,12 +40,12 @@ def group(name: str) -> dict[str, Any]:
 class Popped:
     """Two gangs of two pods, which the queue has handed out: a and b, then c and d."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpu: str = "8") -> None:
         machine = SchedulingMachine(default_config(version=V1_36, feature_gates=GATES), seed=1)
         self.driver = SchedulingDriver(machine)
         self.debugger = self.driver.debugger
         for raw in (
-            node(cpu="8"),
+            node(cpu=cpu),
             group("gang"),
             group("other"),
             *(member(name) for name in "ab"),
@@ -54,18 +57,34 @@ class Popped:
                 self.driver.popped([QueuedPod(new, new.key, len(self.driver.popped_entries), attempts=1)])
 
     def goes_on(self) -> str:
-        """Run the cycle that is next; whose it was. "" if none may begin."""
+        """Run the cycle that is next to its end; whose it was. "" if none may begin."""
         entry = self.driver.next_popped(NOW)
         if entry is None:
             return ""
         drive(self.driver.group_cycle(entry, lambda: NOW))
         return entry.pod.pod_group
 
+    def stops(self) -> Iterator[StopPoint]:
+        """The cycle that is next, from stop to stop."""
+        entry = self.driver.next_popped(NOW)
+        assert entry is not None
+        for at in self.driver.group_cycle(entry, lambda: NOW):
+            assert isinstance(at, StopPoint)
+            yield at
+
+    @property
+    def assumed(self) -> list[str]:
+        return sorted(pod.name for pod in self.driver.machine.cluster.assumed_pods())
+
     @property
     def stop(self) -> tuple[str, str]:
         """Why it is stopped, and the pod that is next."""
         stop, head = self.debugger.stop, self.driver.head
         return "" if stop is None else stop.why, "" if head is None else head.pod.name
+
+
+def placed(run: Popped) -> dict[str, str]:
+    return {pod.name: pod.node_name for pod in run.driver.machine.cluster.assumed_pods()}
 
 
 @pytest.mark.parametrize(
@@ -92,13 +111,74 @@ def test_a_breakpoint_stops_a_group_once() -> None:
     assert made.hits == 1
 
 
-def test_next_stops_before_a_group_and_behind_it() -> None:
+def test_next_stops_before_a_group_before_each_pod_of_it_and_behind_it() -> None:
     run = Popped()
     run.debugger.pause(NOW)
     run.debugger.next()
     assert (run.goes_on(), run.stop) == ("", ("next", "a"))
     run.debugger.next()
-    assert (run.goes_on(), run.stop) == ("default/gang", ("next", "c"))
+    for at in run.stops():
+        assert at.pod.name == "b", "before the first it was stopped already"
+        shown = where(run.driver, 10)
+        assert shown["stopped"]["pod"] == "default/b"
+        assert shown["group"] == [{"pod": "default/a", "node": "n", "why": None}]
+        assert run.assumed == [], "nobody sees a pod on a node on trial"
+        run.debugger.next()
+    assert run.stop == ("next", "c")
+    assert run.assumed == ["a", "b"]
+    assert where(run.driver, 10)["group"] is None
+
+
+def test_stopped_within_it_a_group_is_placed_as_it_would_be() -> None:
+    run, stepped = Popped(), Popped()
+    run.goes_on()
+    stepped.debugger.pause(NOW)
+    stepped.debugger.next()
+    stepped.goes_on()
+    stepped.debugger.next()
+    for _ in stepped.stops():
+        stepped.debugger.next()
+    assert placed(run) == placed(stepped) == {"a": "n", "b": "n"}
+
+
+def test_a_group_of_which_not_all_fit_comes_to_nothing_after_stops_as_well() -> None:
+    run = Popped(cpu="1")
+    run.debugger.pause(NOW)
+    run.debugger.next()
+    run.goes_on()
+    run.debugger.next()
+    for at in run.stops():
+        assert at.pod.name == "b"
+        run.debugger.step(1)
+    assert run.assumed == []
+    assert run.goes_on() == "", "the step has ended with the group"
+    assert run.stop == ("step", "c")
+
+
+def test_a_fork_of_a_group_that_is_stopped_within_begins_it_again() -> None:
+    run = Popped()
+    run.debugger.pause(NOW)
+    run.debugger.next()
+    run.goes_on()
+    run.debugger.next()
+    for _ in run.stops():
+        taken = DriverSnapshot.of(run.driver)
+        assert not taken.cluster.assumed_pods()
+        assert [entry.pod.name for entry in taken.popped] == ["c", "d"]
+        run.debugger.resume()
+    assert run.assumed == ["a", "b"]
+
+
+def test_a_cycle_that_is_given_up_where_it_is_stopped_leaves_nothing() -> None:
+    run = Popped()
+    run.debugger.pause(NOW)
+    run.debugger.next()
+    run.goes_on()
+    run.debugger.next()
+    stops = run.stops()
+    next(stops)
+    stops.close()
+    assert run.assumed == []
 
 
 def test_step_counts_the_cycle_of_a_group_as_one_attempt() -> None:

@@ -125,6 +125,7 @@ class Player:
             self._take_made()
             config = self._config(header.config, header.unschedulable_flush_s)
             self.driver = SchedulingDriver(SchedulingMachine(config, registry=self.registry, seed=header.seed))
+            self.driver.stops_within_groups = False
         run_by = self.driver.queue_configuration()
         self.queue = run_by.new_queue()
         self.queue.recorder = move_recorder
