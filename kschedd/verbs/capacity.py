@@ -9,7 +9,7 @@ from kschedd.printing import upgrade
 from kschedd.printing.comparison import comparison_text
 from kschedd.printing.tables import Table, render
 from kschedd.verbs.answers import FORMS, write_answer
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, output_of, whole_number
 from kschedd.verbs.manifests import file_flag, sources_of
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
@@ -163,7 +163,8 @@ def _compare_words(words: VerbParser) -> None:
 
 
 def compare(session: VerbSession, options: argparse.Namespace) -> int:
-    """The status is 1 where pods differ, as diff's."""
+    """The status is 1 where pods differ, as diff's, and 2 where nothing could be compared."""
+    output_of(options.output, (*FORMS, *_PAGES))
     if options.kube_version is not None:
         return _compare_versions(session, options)
     if options.output in _PAGES:
@@ -180,7 +181,7 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     if options.origin:
         found = _offline(session, {"configs": texts, "manifests": manifests, "origin": options.origin})
     else:
-        found = session.daemon.call("capacity.compare", configs=texts, manifests=manifests)
+        found = _of_daemon(session, configs=texts, manifests=manifests)
     if not write_answer(session, options.output, found):
         session.write(comparison_text(found, options.limit))
     return 1 if found["different"] else 0
@@ -197,7 +198,7 @@ def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("compare: a configuration cannot be read", "compare")
     manifests = _manifests(session, options.filename) if options.filename else ""
     if not options.origin and options.scenario is None:
-        found = session.daemon.call("capacity.compare", versions=versions, manifests=manifests)
+        found = _of_daemon(session, versions=versions, manifests=manifests)
     elif options.scenario is not None and (options.origin or options.filename):
         raise UsageError("compare --scenario FILE brings its pods itself: no --from, no -f", "compare")
     else:
@@ -208,6 +209,14 @@ def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
     elif not write_answer(session, options.output, found):
         session.write(upgrade.as_text(found, options.limit))
     return 1 if found["different"] else 0
+
+
+def _of_daemon(session: VerbSession, **named: Any) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = session.daemon.call("capacity.compare", **named)
+    except KscheddError as fault:  # 1 would say that something differs
+        raise UsageError(str(fault), "compare") from fault
+    return found
 
 
 def _offline(session: VerbSession, named: dict[str, Any]) -> dict[str, Any]:

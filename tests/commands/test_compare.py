@@ -165,6 +165,10 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--config", "a.yaml", "--from", "DUMP"], "two configurations are expected"),
         (["--config", "a.yaml", "--config", "b.yaml", "--scenario", "a.txt"], "is for --kube-version"),
         (["--kube-version", "1.34,1.36", "--config", "a.yaml"], "one --config at most, and with --from"),
+        (
+            ["--kube-version", "1.34,1.36", "--from", "DUMP", "-o", "pdf"],
+            'no output "pdf": allowed are table, json, yaml, markdown, html',
+        ),
     ],
 )
 def test_what_cannot_be_compared(dump: str, capsys: pytest.CaptureFixture[str], words: list[str], why: str) -> None:
