@@ -83,6 +83,10 @@ BOUNDS: Final[Mapping[str, Bound]] = {
             "those that no pod on a node requests are forgotten, and asked for again",
         ),
         Bound("forks", 8, "forks of the cluster", "a further one is refused", maximum=1000),
+        Bound(
+            "forks-of-readers", 4, "of these, forks of users who may only read", "a further one is refused", minimum=0
+        ),
+        Bound("forks-of-one-reader", 2, "the same of one such user", "a further one is refused"),
         Bound("breakpoints", 100, "breakpoints of the debugger", "a further one is refused", maximum=10_000),
         Bound("audited", 10_000, "writes that wait for the audit log's disk", "further ones are not logged"),
     )

@@ -9,6 +9,7 @@ What may take long (time that passes) ends when the fork is discarded, or when n
 
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -63,6 +64,32 @@ class ForkNameError(KscheddError):
 
 
 @attrs.define(eq=False)
+class TooManyReadersForksError(KscheddError):
+    """Users who may only read have as many as they may."""
+
+    most: int
+    whose: str  # "" for all such users together
+    rpc_code: ClassVar[str] = "too_many"
+
+    def __str__(self) -> str:
+        has = f"{self.whose} has" if self.whose else "users who may only read have"
+        return f"{has} {self.most} forks, which is the limit: discard one, or wait until somebody does"
+
+
+@attrs.define(eq=False)
+class NotOwnForkError(KscheddError):
+    """A user who may only read would change a fork of somebody else."""
+
+    method: str
+    name: str
+    user: str
+    rpc_code: ClassVar[str] = "forbidden"
+
+    def __str__(self) -> str:
+        return f'{self.method}: {self.user} may only read here, and did not make the fork "{self.name}": make one'
+
+
+@attrs.define(eq=False)
 class TooManyForksError(KscheddError):
     """All places are taken. `oldest`: the one not used for the longest time."""
 
@@ -89,6 +116,7 @@ class NamedFork:
     cluster: VirtualCluster
     daemon: VirtualDaemon
     log: ForkLog
+    owner: str  # the user who made it, if that is one who may only read; else ""
     begins_again: str  # the pod whose attempt was stopped where the fork was made of; "" if none was
     busy: threading.Lock = attrs.field(factory=threading.Lock)
     discarded: bool = False
@@ -139,6 +167,7 @@ def fork_of(
     now: float,
     version: KubernetesVersion | None = None,
     feature_gates: Sequence[str] = (),
+    owner: str = "",
 ) -> NamedFork:
     """A new fork, with the decisions of `version` if one is given; to be called in a thread.
 
@@ -157,17 +186,19 @@ def fork_of(
         engine.driver.change_config(config, what, engine.now)
         engine.store.stand_for(config.rules)
     begins_again = snapshot.driver.begins_again
-    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, begins_again)
+    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, owner, begins_again)
 
 
 class Forks:
     """All forks there are, and the names of those that are being made."""
 
-    def __init__(self, most: int = MOST_FORKS) -> None:
+    def __init__(self, most: int = MOST_FORKS, most_of_readers: int = 4, most_of_one_reader: int = 2) -> None:
         self._most = most
+        self._most_of_readers, self._most_of_one_reader = most_of_readers, most_of_one_reader
+        self._most_made_by_readers: Counter[str] = Counter()  # at once, by user; "": of all of them
         self._most_made = 0
         self._forks: dict[str, NamedFork] = {}
-        self._making: set[str] = set()
+        self._making: dict[str, str] = {}  # whose is what is being made
         self._count = 0
 
     def __iter__(self) -> Iterator[NamedFork]:
@@ -181,8 +212,12 @@ class Forks:
         fork.used_s = now
         return fork
 
-    def reserve(self, name: str | None, now: float) -> str:
-        """The name of a fork that is about to be made; None finds one."""
+    def _of_readers(self) -> list[str]:
+        """Whose each fork is that was made, or is being made, by a user who may only read."""
+        return [owner for owner in (*(fork.owner for fork in self._forks.values()), *self._making.values()) if owner]
+
+    def reserve(self, name: str | None, now: float, owner: str = "") -> str:
+        """The name of a fork that is about to be made; None finds one. `owner`: a user who may only read."""
         if name is None:
             while not name or name in self._forks or name in self._making:
                 self._count += 1
@@ -194,20 +229,39 @@ class Forks:
         if len(self._forks) + len(self._making) >= self._most:
             idle = min(self._forks.values(), key=lambda fork: fork.used_s, default=None)
             raise TooManyForksError(self._most, *("", 0.0) if idle is None else (idle.name, now - idle.used_s))
-        self._making.add(name)
+        if owner:
+            owners = self._of_readers()
+            if owners.count(owner) >= self._most_of_one_reader:
+                raise TooManyReadersForksError(self._most_of_one_reader, owner)
+            if len(owners) >= self._most_of_readers:
+                raise TooManyReadersForksError(self._most_of_readers, "")
+        self._making[name] = owner
         return name
 
     def add(self, fork: NamedFork) -> None:
         self._forks[fork.name] = fork
         self._most_made = max(self._most_made, len(self._forks))
+        if fork.owner:
+            owners = [other.owner for other in self._forks.values() if other.owner]
+            for whose, count in ((fork.owner, owners.count(fork.owner)), ("", len(owners))):
+                self._most_made_by_readers[whose] = max(self._most_made_by_readers[whose], count)
 
     def used(self) -> tuple[int, int]:
         """How many there are, and how many there were at most."""
         return len(self._forks), self._most_made
 
+    def used_by_readers(self) -> tuple[int, int]:
+        return sum(1 for fork in self._forks.values() if fork.owner), self._most_made_by_readers[""]
+
+    def used_by_one_reader(self) -> tuple[int, int]:
+        """The same of the one who has, and had, most."""
+        owners = Counter(fork.owner for fork in self._forks.values() if fork.owner)
+        most = (count for whose, count in self._most_made_by_readers.items() if whose)
+        return max(owners.values(), default=0), max(most, default=0)
+
     def release(self, name: str) -> None:
         """The fork was made, or could not be."""
-        self._making.discard(name)
+        self._making.pop(name, None)
 
     def discard(self, name: str) -> NamedFork:
         """Raises ForkNotFoundError."""

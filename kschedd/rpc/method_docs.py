@@ -122,7 +122,9 @@ def methods_page(table: Mapping[str, Method]) -> str:
 def _section(method: Method) -> str:
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
     if not method.reads:
-        parts.append("\nIt writes: read-only users are refused.\n")
+        only = ", but for forks that they have made" if method.own_forks else ""
+        elsewhere = ", also in a fork of theirs" if method.outside else ""
+        parts.append(f"\nIt writes: read-only users are refused{only}{elsewhere}.\n")
     if method.params:
         rows = "".join(_row(param) for param in method.params)
         parts.append(f"\n| parameter | type | default | meaning |\n|---|---|---|---|\n{rows}")

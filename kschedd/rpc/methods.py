@@ -60,8 +60,11 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
     """The methods, in the order of METHODS.md."""
     forks = Forks()
     if daemon is not None:  # as where the methods are only described
-        forks = Forks(daemon.limits["forks"])
+        limits = daemon.limits
+        forks = Forks(limits["forks"], limits["forks-of-readers"], limits["forks-of-one-reader"])
         daemon.usage["forks"] = forks.used
+        daemon.usage["forks-of-readers"] = forks.used_by_readers
+        daemon.usage["forks-of-one-reader"] = forks.used_by_one_reader
     return [
         *cluster_methods(cluster, daemon),
         *RecordingMethods(cluster).table(),

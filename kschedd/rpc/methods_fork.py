@@ -13,8 +13,8 @@ from kschedd.api.times import LAST_S
 from kschedd.config.kube_versions import kube_version
 from kschedd.printing import documents
 from kschedd.rpc.cluster import ClusterBackend
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.forks import Forks, NamedFork, fork_of
+from kschedd.rpc.errors import ReadOnlyError, RpcError
+from kschedd.rpc.forks import Forks, NamedFork, NotOwnForkError, fork_of
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
@@ -66,8 +66,10 @@ class ForkMethods:
                 ),
                 doc="Makes a fork: a copy of the whole cluster (objects, queue, nominations, what is assumed, timers, "
                 "random numbers), which goes on in virtual time and serves the daemon's methods. It lives until it is "
-                "discarded or the daemon ends. At most 8 at a time.",
+                "discarded or the daemon ends. At most 8 at a time, of which users who may only read have 4 at most, "
+                "and each 2.",
                 returns=f"{_INFO}.",
+                own_forks=True,
             ),
             Method(
                 "fork.list",
@@ -82,6 +84,7 @@ class ForkMethods:
                 (_FORK,),
                 doc="Forgets a fork.",
                 returns=f"What it was: {_INFO}.",
+                own_forks=True,
             ),
             Method(
                 "fork.call",
@@ -95,6 +98,7 @@ class ForkMethods:
                 "pods are scheduled, controllers have acted.",
                 returns="What the method returns.",
                 large=True,
+                own_forks=True,
             ),
             Method(
                 "fork.advance",
@@ -113,6 +117,7 @@ class ForkMethods:
                 ),
                 doc="Lets time pass in a fork, with all that is due in it: back-offs, deletions, evictions, jobs.",
                 returns="`{elapsed_s, now_s, at_rest}`: at_rest is false if something was left to do at the limit.",
+                own_forks=True,
             ),
             Method(
                 "fork.diff",
@@ -147,14 +152,16 @@ class ForkMethods:
         version = None if call["version"] is None else kube_version(call["version"])
         gates = call["feature_gates"]
         above = None if of is None else self._forks.find(of, now)
-        name = self._forks.reserve(call["name"], now)
+        owner = _reader(call)
+        name = self._forks.reserve(call["name"], now, owner)
         try:
             if above is None:
                 snapshot = await self._cluster.snapshot()
             else:
                 snapshot = await self._run(call, above, lambda fork: fork.cluster.engine.snapshot())
             fork = await call.services.workers.run(
-                call.client, lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates)
+                call.client,
+                lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates, owner),
             )
             self._forks.add(fork)
         finally:
@@ -165,6 +172,7 @@ class ForkMethods:
         return [fork.told(self._now) for fork in self._forks]
 
     async def discard(self, call: Call) -> Any:
+        self._own(call)
         gone = self._forks.discard(call["fork"])
         told = gone.told(self._now)
         await call.services.workers.run(call.client, lambda given_up: gone.close())
@@ -172,6 +180,10 @@ class ForkMethods:
 
     async def call(self, call: Call) -> Any:
         method, params = call["method"], call["params"]
+        fork = self._own(call)
+        found = fork.daemon.methods.get(method)
+        if _reader(call) and found is not None and found.outside:
+            raise ReadOnlyError(method, call.services.caller.user.name)
         return await self._use(call, lambda fork: fork.daemon.perform(method, **params))
 
     async def advance(self, call: Call) -> Any:
@@ -190,10 +202,17 @@ class ForkMethods:
                 engine.advance(engine.now + seconds, check)
             return {"elapsed_s": engine.elapsed, "now_s": engine.now, "at_rest": at_rest}
 
-        fork = self._forks.find(call["fork"], self._now)
+        fork = self._own(call)
         return await call.services.workers.run(
             call.client, lambda given_up: fork.use(partial(advance, given_up=given_up), given_up)
         )
+
+    def _own(self, call: Call) -> NamedFork:
+        """The fork that a call changes. Raises NotOwnForkError where a user who may only read has not made it."""
+        fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
+        if reader and fork.owner != reader:
+            raise NotOwnForkError(call.method, fork.name, reader)
+        return fork
 
     async def diff(self, call: Call) -> Any:
         return await self._use(call, lambda fork: changes(fork.cluster.engine, fork.log))
@@ -215,3 +234,9 @@ class ForkMethods:
 
     async def _run(self, call: Call, fork: NamedFork, work: Callable[[NamedFork], T]) -> T:
         return await call.services.workers.run(call.client, lambda given_up: fork.use(work, given_up))
+
+
+def _reader(call: Call) -> str:
+    """The name of the user if that is one who may only read, else ""."""
+    user = call.services.caller.user
+    return user.name if user.read_only else ""

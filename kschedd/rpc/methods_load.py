@@ -37,6 +37,7 @@ class LoadMethods:
                         doc="schedulerName of pods: the profile that is to schedule as",
                     ),
                 ),
+                outside=True,
                 doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
                 "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
                 "as manifests, afterwards.",

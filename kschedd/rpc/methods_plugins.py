@@ -31,6 +31,7 @@ class PluginMethods:
                 "plugins.reload",
                 self.reload,
                 (Param("file", "string", doc="a file that the daemon was started with"),),
+                outside=True,
                 doc="Reads a plugin file again. From the next attempt on profiles have new instances; pods that wait "
                 "at Permit or are being bound end with the old ones. If it cannot be used nothing changes. Earlier "
                 "changes of the configuration can no longer be undone.",

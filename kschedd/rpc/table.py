@@ -138,7 +138,8 @@ class Method:
     """A method of the table. `doc`, `returns` and `items` (what a stream's items are) are Markdown.
 
     `reads`: it changes nothing in the daemon, so users who are read-only may call it. All others are writes, which they
-    are refused and which the audit log has.
+    are refused and which the audit log has. Of those, `own_forks` are for them as well, in forks that they have made:
+    the handler sees to that. `outside`: it reads files of the daemon's machine, which they may not have it do there.
     """
 
     name: str
@@ -149,6 +150,8 @@ class Method:
     items: str = ""
     large: bool = False  # its result grows with the cluster
     reads: bool = False
+    own_forks: bool = False
+    outside: bool = False
 
     def __attrs_post_init__(self) -> None:
         names = [param.name for param in self.params]
@@ -174,7 +177,7 @@ def find_method(table: Mapping[str, Method], name: str) -> Method:
 
 def check_may_call(caller: Caller, method: Method) -> None:
     """Raises ReadOnlyError where the caller may only read and the method writes."""
-    if caller.user.read_only and not method.reads:
+    if caller.user.read_only and not method.reads and not method.own_forks:
         raise ReadOnlyError(method.name, caller.user.name)
 
 
