@@ -14,9 +14,10 @@ between two attempts. The actor works in short slices, so that it never blocks t
 milliseconds, and sends one message per slice, not per pod.
 
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and passes
-it on while it waits for a plugin. Until the step has ended, `_meanwhile` answers questions, and within an attempt it
-lets bindings go on, in other threads that take the lock. It is at rest whenever this actor's own code runs, so that
-the driver is never used from two threads at once. The same goes on while extenders are asked. PreBind, Bind and
+it on while it waits for a plugin; an attempt by a profile without such plugins runs here, as it does where there are
+none. Until the step has ended, `_meanwhile` answers questions, and within an attempt it lets bindings go on, in other
+threads that take the lock. It is at rest whenever this actor's own code runs, so that the driver is never used from two
+threads at once. The same goes on while extenders are asked. PreBind, Bind and
 PostBind of out-of-tree plugins, and an extender's Bind, are tasks of their own (`PluginCall`).
 """
 
@@ -238,7 +239,7 @@ class SchedulingActor:
             attempt = driver.begin(entry)
             if attempt is None:
                 return self._clock.now()
-            result = await self._run(attempt)
+            result = await self._run(attempt, entry)
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
@@ -255,7 +256,7 @@ class SchedulingActor:
                 self._telemetry.note(attempt_trace(driver, entry, result, took))
             now = self._clock.now()
             if self._out_of_tree:
-                await self._step(driver.complete_attempt, entry, result, now, took)
+                await self._step_of(entry)(driver.complete_attempt, entry, result, now, took)
             else:
                 driver.complete_attempt(entry, result, now, took)
         else:
@@ -265,16 +266,17 @@ class SchedulingActor:
             await self._step(driver.resume_decided, now)
         return now
 
-    async def _run(self, work: Work[T]) -> T:
-        """Run this to its end: have done what it yields, and wait where it is stopped."""
-        asked, result = await self._step(send_on, work, None) if self._out_of_tree else send_on(work, None)
+    async def _run(self, work: Work[T], entry: QueuedPod | None = None) -> T:
+        """Run this to its end: have done what it yields, and wait where it is stopped. `entry`: of one attempt."""
+        step = self._step_of(entry)
+        asked, result = await step(send_on, work, None) if self._out_of_tree else send_on(work, None)
         while asked is not None:
             if isinstance(asked, StopPoint):
                 await self._stopped()
                 answers: list[Any] = []
             else:
                 answers = await self._outside(asked)
-            asked, result = await self._step(send_on, work, answers)
+            asked, result = await step(send_on, work, answers)
         return cast(T, result)
 
     async def _stopped(self) -> None:
@@ -296,6 +298,16 @@ class SchedulingActor:
         if not self._out_of_tree:
             return work(*args)
         return await self._beside(partial(self._in_thread, passes_on=True), work, *args)
+
+    def _step_of(self, entry: QueuedPod | None) -> Callable[..., Awaitable[Any]]:
+        """How parts of this pod's attempt are run: beside out-of-tree plugins of other profiles they need no thread."""
+        if not self._out_of_tree or entry is None or self._driver.calls_out_of_tree(entry):
+            return self._step
+        return self._here
+
+    async def _here(self, work: Callable[..., T], *args: Any) -> T:
+        with self._exclusively():
+            return work(*args)
 
     async def _in_thread(self, work: Callable[..., T], *args: Any, passes_on: bool = False) -> T:
         """Do this in a thread that holds the SchedulerLock."""

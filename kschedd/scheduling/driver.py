@@ -859,6 +859,13 @@ class SchedulingDriver:
         added = self.machine.registry.added
         return any(name in added for profile in self.machine.config.profiles for name in profile.names())
 
+    def calls_out_of_tree(self, entry: QueuedPod) -> bool:
+        """Whether an attempt of this pod, or what it comes to, may call out-of-tree plugins."""
+        if self._failed:  # bindings of other profiles, which are undone with the attempt's end
+            return True
+        scheduler = self.machine.schedulers.get(entry.pod.scheduler_name)
+        return scheduler is None or len(scheduler.profile.in_tree) < len(scheduler.profile.plugins)
+
     def reconfigure(self, config: Config) -> Config:
         """Use this configuration from the next attempt on; returns the previous one. Raises PluginLoadError."""
         before, served = self.machine.config, frozenset(self.machine.schedulers)

@@ -39,6 +39,8 @@ from kschedd.framework.interface import PostFilterResult, PreFilterResult, plugi
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.driver import SchedulingDriver
 from tests.actors.clusters import comes_to, node, nothing_is_left_of, placed, pod, rejected, until
 
 LIMIT_S = 0.15  # where a plugin hangs; on a busy machine one that does not can take as long
@@ -751,3 +753,15 @@ async def test_what_a_plugin_is_is_looked_at_once() -> None:
         await cluster.store.create_many([pod("p", schedulerName="bad"), pod("q", schedulerName="bad")])
         await _placed(cluster, "p")
         await _placed(cluster, "q")
+
+
+async def test_attempts_of_other_profiles_need_no_thread_because_of_it() -> None:
+    cls = _made()
+    async with cluster_actors(_config(cls, everywhere=False), registry=Registry({"Bad": cls})) as cluster:
+
+        def calls(driver: SchedulingDriver) -> list[bool]:
+            profiles = "default-scheduler", "bad", "unknown"
+            pods = [Pod.from_raw(pod(name, schedulerName=name)) for name in profiles]
+            return [driver.calls_out_of_tree(QueuedPod(one, one.key, 0)) for one in pods]
+
+        assert await cluster.scheduler.query(calls) == [False, True, True]
