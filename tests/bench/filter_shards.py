@@ -1,0 +1,112 @@
+"""A cold evaluation by shards of rows in threads, against one thread: are filter workers worth it by default?
+
+`python -m tests.bench.filter_shards [--nodes N ...] [--times N]` evaluates what no pod asked for before, with the
+filters and scores of the default profile: on the rows that one decision looks at, on those that are looked at ahead,
+and on all. With two, the caller takes one half and hands the other to a thread that waits for it, which is the least
+that can be spent; numpy lets go of the interpreter's lock in each operation on a column. Wall time: the machine must be
+quiet. Both must come to the same. Not a test: times depend on the machine.
+"""
+
+import argparse
+import gc
+from queue import SimpleQueue
+from statistics import median
+from threading import Thread
+from time import perf_counter
+
+import numpy as np
+
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
+from kschedd.bench.workloads import workload
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.config.load import default_config
+from kschedd.framework.cycle_state import CycleState
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
+from kschedd.scheduling.node_search import nodes_to_find
+from kschedd.scheduling.verdicts import Places
+from kschedd.testing.objects import pod
+
+LOOKED_AHEAD = 20_000  # rows, at most: `kschedd.scheduling.lookahead`
+Evaluated = tuple[Places, Ints]
+
+
+class Evaluation:
+    """What is done for one pod and some rows: the verdicts, and the scores of all rows, as if all had passed."""
+
+    def __init__(self, plugins: NodeLocalPlugins, table: NodeTable, number: int) -> None:
+        raw = pod(f"p{number}", cpu=f"{100 + number}m", memory=f"{64 + number}Mi")
+        wanted = parse(raw)
+        assert isinstance(wanted, Pod)
+        self._plugins, self._table, self._pod, self._state = plugins, table, wanted, CycleState()
+
+    def of(self, rows: Rows) -> Evaluated:
+        failed, _ = self._plugins.judge(self._state, self._pod, self._table, rows)
+        return failed, self._plugins.score(self._state, self._pod, self._table, rows)[0]
+
+
+class Helper:
+    """A thread that evaluates shards; both queues are C, and hold one item at most."""
+
+    def __init__(self) -> None:
+        self._given: SimpleQueue[tuple[Evaluation, Rows] | None] = SimpleQueue()
+        self._done: SimpleQueue[Evaluated] = SimpleQueue()
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (given := self._given.get()) is not None:
+            evaluation, rows = given
+            self._done.put(evaluation.of(rows))
+
+    def with_caller(self, evaluation: Evaluation, rows: Rows) -> Evaluated:
+        half = len(rows) // 2
+        self._given.put((evaluation, rows[half:]))
+        failed, total = evaluation.of(rows[:half])
+        more_failed, more_total = self._done.get()
+        return np.concatenate((failed, more_failed)), np.concatenate((total, more_total))
+
+    def end(self) -> None:
+        self._given.put(None)
+        self._thread.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[5_000, 20_000, 100_000])
+    parser.add_argument("--times", type=int, default=100)
+    options = parser.parse_args()
+    print(f"{'NODES':>8} {'ROWS':>8} {'ONE MS':>8} {'LEAST':>7} {'TWO MS':>8} {'LEAST':>7} {'TWO/ONE':>8}")
+    helper = Helper()
+    for nodes in options.nodes:
+        machine = SchedulingMachine(default_config(), seed=1)
+        for raw in workload("SchedulingBasic", nodes).nodes:
+            machine.cluster.put(parse(raw))
+        table = machine.cluster.table
+        [scheduler] = machine.schedulers.values()
+        plugins = NodeLocalPlugins(scheduler.profile, None)
+        gc.collect()
+        gc.freeze()
+        for many in sorted({nodes_to_find(nodes, 0), min(nodes, LOOKED_AHEAD), nodes}):
+            rows = table.order[:many]
+            one: list[float] = []
+            two: list[float] = []
+            for number in range(options.times):
+                evaluation = Evaluation(plugins, table, number)
+                evaluation.of(rows[:1])  # what is worked out once for a pod
+                began = perf_counter()
+                alone = evaluation.of(rows)
+                between = perf_counter()
+                together = helper.with_caller(evaluation, rows)
+                one.append((between - began) * 1000)
+                two.append((perf_counter() - between) * 1000)
+                assert all(map(np.array_equal, alone, together)), "both must come to the same"
+            part = min(two) / min(one)
+            times = f"{median(one):>8.3f} {min(one):>7.3f} {median(two):>8.3f} {min(two):>7.3f}"
+            print(f"{nodes:>8,} {many:>8,} {times} {part:>8.2f}", flush=True)
+    helper.end()
+
+
+if __name__ == "__main__":
+    main()
