@@ -241,6 +241,21 @@ def test_pods_handed_out_later_overtake_less_important_ones_that_wait() -> None:
     assert order == ["c", "a", "d", "b"]
 
 
+@pytest.mark.parametrize("attempted", [0, 1, MOST_POPPED - 1])
+def test_the_queues_head_waits_for_no_attempt_of_the_batch_that_was_popped_before_it(attempted: int) -> None:
+    run = Driven()
+    low = [f"low{number}" for number in range(MOST_POPPED)]
+    run.see(node(), *(pod(name, priority=1) for name in low), pod("head", priority=9))
+    run.driver.popped([run.entry(name) for name in low])
+    for _ in range(attempted):
+        assert run.driver.next_popped() is not None
+    run.driver.popped([run.entry("head")])
+    entry = run.driver.next_popped()
+    assert entry is not None
+    assert entry.pod.name == "head"
+    assert len(run.driver.popped_entries) == MOST_POPPED - attempted
+
+
 # -- binding cycles --------------------------------------------------------------------------------------------
 
 
