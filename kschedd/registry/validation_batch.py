@@ -4,8 +4,8 @@ Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go.
 Takes objects that match the schema and have their defaults, Jobs with their generated selector; appends to `faults`.
 """
 
+import re
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -13,8 +13,8 @@ from kschedd.api.cron_schedule import ScheduleError, parse_schedule
 from kschedd.api.fields import FieldError, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import parse_label_selector
-from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
-from kschedd.registry.go_structs import go_struct
+from kschedd.api.validation_names import dns_label, dns_subdomain
+from kschedd.registry.validation_job_policies import INDEXED_ONLY, validate_failure_policy, validate_success_policy
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector
 from kschedd.registry.validation_workloads import validate_template
@@ -25,7 +25,6 @@ Faults = list[FieldError]
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
 _MODES: Final = ("NonIndexed", "Indexed")
-_INDEXED: Final = "requires indexed completion mode"
 _COUNTS: Final = (
     "parallelism",
     "completions",
@@ -33,8 +32,11 @@ _COUNTS: Final = (
     "backoffLimit",
     "ttlSecondsAfterFinished",
     "backoffLimitPerIndex",
+    "maxFailedIndexes",
 )
-_MOST_PARALLEL: Final = 100_000
+_MOST_INDEXES: Final = 100_000  # in parallel, and that may fail
+_MANY_COMPLETIONS: Final = 100_000
+_MOST_OF_MANY: Final = 10_000
 
 
 def validate_job(job: Raw, faults: Faults) -> None:
@@ -99,26 +101,20 @@ def validate_job_spec(spec: Raw, path: str, faults: Faults) -> None:
     for field in _COUNTS:
         if (value := spec.get(field)) is not None and value < 0:
             faults.append(invalid(f"{path}.{field}", value, NOT_NEGATIVE))
-    failed = spec.get("maxFailedIndexes")
-    if failed is not None:
-        if failed < 0:
-            faults.append(invalid(f"{path}.maxFailedIndexes", failed, NOT_NEGATIVE))
-        if spec.get("backoffLimitPerIndex") is None:
-            faults.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        faults.append(required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified"))
     if (manager := spec.get("managedBy")) is not None:
         _validate_manager(manager, f"{path}.managedBy", faults)
     _validate_mode(spec, path, faults)
     policy = spec.get("podFailurePolicy")
     if policy is not None:
-        _validate_failure_policy(spec, policy, f"{path}.podFailurePolicy", faults)
+        validate_failure_policy(spec, policy, f"{path}.podFailurePolicy", faults)
     if (success := spec.get("successPolicy")) is not None:
-        _validate_success_policy(spec, success, f"{path}.successPolicy", faults)
+        validate_success_policy(spec, success, f"{path}.successPolicy", faults)
     if (replacement := spec.get("podReplacementPolicy")) is not None:
-        here = f"{path}.podReplacementPolicy"
-        if policy is not None and replacement != "Failed":
-            faults.append(unsupported(here, replacement, ("Failed",)))
-        elif replacement not in ("Failed", "TerminatingOrFailed"):
-            faults.append(unsupported(here, replacement, ("Failed", "TerminatingOrFailed")))
+        allowed = ("Failed", "TerminatingOrFailed") if policy is None else ("Failed",)
+        if replacement not in allowed:
+            faults.append(unsupported(f"{path}.podReplacementPolicy", replacement, allowed))
     template = spec.get("template") or {}
     validate_template(template, f"{path}.template", faults)
     here = f"{path}.template.spec"
@@ -144,111 +140,37 @@ def _validate_manager(name: str, path: str, faults: Faults) -> None:
 
 def _validate_mode(spec: Raw, path: str, faults: Faults) -> None:
     mode = spec.get("completionMode")
-    if mode is None:
-        return
-    if mode not in _MODES:
+    if mode is not None and mode not in _MODES:
         faults.append(unsupported(f"{path}.completionMode", mode, _MODES))
     if mode == "Indexed":
-        if spec.get("completions") is None:
-            faults.append(required(f"{path}.completions", f"when completion mode is {mode}"))
-        if (parallel := spec.get("parallelism") or 0) > _MOST_PARALLEL:
-            why = f"must be less than or equal to {_MOST_PARALLEL} when completion mode is {mode}"
-            faults.append(invalid(f"{path}.parallelism", parallel, why))
-    else:
+        _validate_indexed(spec, path, faults)
+    elif mode in (None, "NonIndexed"):
         for field in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if (value := spec.get(field)) is not None:
-                faults.append(invalid(f"{path}.{field}", value, _INDEXED))
+                faults.append(invalid(f"{path}.{field}", value, INDEXED_ONLY))
 
 
-_ACTIONS: Final = ("Count", "FailIndex", "FailJob", "Ignore")
-_STATUSES: Final = ("False", "True", "Unknown")
+def _validate_indexed(spec: Raw, path: str, faults: Faults) -> None:
+    completions, failed, parallel = (spec.get(f) for f in ("completions", "maxFailedIndexes", "parallelism"))
 
+    def at_most(field: str, value: int | None, most: int, words: str) -> None:
+        if value is not None and value > most:
+            faults.append(invalid(f"{path}.{field}", value, f"must be less than or equal to {words}"))
 
-def _validate_failure_policy(spec: Raw, policy: Raw, path: str, faults: Faults) -> None:
-    rules = policy.get("rules") or ()
-    pod = (spec.get("template") or {}).get("spec") or {}
-    names = {each.get("name") for field in ("containers", "initContainers") for each in pod.get(field) or ()}
-    if len(rules) > 20:
-        faults.append(FieldError(f"{path}.rules", None, f"Too many: {len(rules)}: must have at most 20 items"))
-    for index, rule in enumerate(rules):
-        here = f"{path}.rules[{index}]"
-        action = rule.get("action") or ""
-        if not action:
-            faults.append(required(f"{here}.action", f"valid values: {list(_ACTIONS)}".replace("'", '"')))
-        elif action == "FailIndex" and spec.get("backoffLimitPerIndex") is None:
-            faults.append(invalid(f"{here}.action", action, "requires the backoffLimitPerIndex to be set"))
-        elif action not in _ACTIONS:
-            faults.append(unsupported(f"{here}.action", action, _ACTIONS))
-        if (codes := rule.get("onExitCodes")) is not None:
-            _validate_exit_codes(codes, names, f"{here}.onExitCodes", faults)
-        patterns = rule.get("onPodConditions") or ()
-        for number, pattern in enumerate(patterns):
-            there = f"{here}.onPodConditions[{number}]"
-            faults += [invalid(f"{there}.type", pattern.get("type") or "", why) for why in _type(pattern)]
-            status = pattern.get("status") or ""
-            if not status:
-                faults.append(required(f"{there}.status", f"valid values: {list(_STATUSES)}".replace("'", '"')))
-            elif status not in _STATUSES:
-                faults.append(unsupported(f"{there}.status", status, _STATUSES))
-        if codes is not None and patterns:
-            shown = {"Action": action, "OnExitCodes": codes, "OnPodConditions": patterns}
-            why = "specifying both OnExitCodes and OnPodConditions is not supported"
-            faults.append(invalid(here, shown, why))
-        elif codes is None and not patterns:
-            shown = {"Action": action, "OnExitCodes": None, "OnPodConditions": []}
-            faults.append(invalid(here, shown, "specifying one of OnExitCodes and OnPodConditions is required"))
-
-
-def _type(pattern: Raw) -> tuple[str, ...]:
-    return qualified_name(pattern.get("type") or "")
-
-
-def _validate_exit_codes(codes: Raw, names: set[Any], path: str, faults: Faults) -> None:
-    operator, values = codes.get("operator") or "", codes.get("values") or []
-    if not operator:
-        faults.append(required(f"{path}.operator", 'valid values: ["In" "NotIn"]'))
-    elif operator not in ("In", "NotIn"):
-        faults.append(unsupported(f"{path}.operator", operator, ("In", "NotIn")))
-    container = codes.get("containerName")
-    if container is not None and container not in names:
-        why = "must be one of the container or initContainer names in the pod template"
-        faults.append(invalid(f"{path}.containerName", container, why))
-    here = f"{path}.values"
-    if not values:
-        faults.append(invalid(here, values, "at least one value is required"))
-    elif len(values) > 255:
-        faults.append(FieldError(here, None, f"Too many: {len(values)}: must have at most 255 items"))
-    if any(one >= other for one, other in pairwise(values)):
-        if len(set(values)) < len(values):
-            for index, value in enumerate(values):
-                if value in values[:index]:
-                    faults.append(FieldError(f"{here}[{index}]", value, f"Duplicate value: {value}"))
-        if values != sorted(values):
-            faults.append(invalid(here, values, "must be ordered"))
-    if operator == "In" and 0 in values:
-        faults.append(invalid(f"{here}[{values.index(0)}]", 0, "must not be 0 for the In operator"))
-
-
-def _validate_success_policy(spec: Raw, policy: Raw, path: str, faults: Faults) -> None:
-    rules = policy.get("rules") or []
-    if spec.get("completionMode") != "Indexed":
-        faults.append(invalid(path, go_struct("batch.v1.SuccessPolicy", policy), _INDEXED))
+    if completions is None:
+        faults.append(required(f"{path}.completions", "when completion mode is Indexed"))
+    at_most("parallelism", parallel, _MOST_INDEXES, f"{_MOST_INDEXES} when completion mode is Indexed")
+    if completions is not None:
+        at_most("maxFailedIndexes", failed, completions, "completions")
+    at_most("maxFailedIndexes", failed, _MOST_INDEXES, f"{_MOST_INDEXES}")
+    if completions is None or completions <= _MANY_COMPLETIONS or spec.get("backoffLimitPerIndex") is None:
         return
-    if not rules:
-        why = "at least one rules must be specified when the successPolicy is specified"
-        faults.append(required(f"{path}.rules", why))
-    completions = spec.get("completions") or 0
-    for index, rule in enumerate(rules):
-        here = f"{path}.rules[{index}]"
-        count = rule.get("succeededCount")
-        if count is None and rule.get("succeededIndexes") is None:
-            faults.append(required(here, "at least one of succeededCount or succeededIndexes must be specified"))
-        if count is not None:
-            if count < 0:
-                faults.append(invalid(f"{here}.succeededCount", count, NOT_NEGATIVE))
-            if count > completions:
-                why = f"must be less than or equal to {completions} (the number of specified completions)"
-                faults.append(invalid(f"{here}.succeededCount", count, why))
+    if failed is None:
+        why = f"must be specified when completions is above {_MANY_COMPLETIONS}"
+        faults.append(required(f"{path}.maxFailedIndexes", why))
+    when = f"{_MOST_OF_MANY} when completions are above {_MANY_COMPLETIONS} and used with backoff limit per index"
+    at_most("parallelism", parallel, _MOST_OF_MANY, when)
+    at_most("maxFailedIndexes", failed, _MOST_OF_MANY, when)
 
 
 # --- CronJobs ------------------------------------------------------------------------------------------------------
@@ -264,10 +186,10 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
         faults.append(required("spec.schedule"))
     else:
         _validate_schedule(schedule, zone, faults)
-    if zone is not None:
-        _validate_zone(zone, faults)
     if (deadline := spec.get("startingDeadlineSeconds")) is not None and deadline < 0:
         faults.append(invalid("spec.startingDeadlineSeconds", deadline, NOT_NEGATIVE))
+    if zone is not None:
+        _validate_zone(zone, faults)
     policy = spec.get("concurrencyPolicy") or ""
     if not policy:
         faults.append(required("spec.concurrencyPolicy"))
@@ -289,24 +211,35 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
 
 
 def _validate_schedule(schedule: str, zone: str | None, faults: Faults) -> None:
+    """A schedule, which may not name a zone itself; upstream reads one that does, though."""
+    text = schedule
+    if schedule.startswith(("TZ=", "CRON_TZ=")) and " " in schedule:
+        text = schedule.partition(" ")[2].strip()
+    try:
+        parse_schedule(text)
+    except ScheduleError as wrong:
+        faults.append(invalid("spec.schedule", schedule, str(wrong)))
     if "TZ" in schedule:
         why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
         faults.append(invalid("spec.schedule", schedule, why))
-        return
-    try:
-        parse_schedule(schedule)
-    except ScheduleError as wrong:
-        faults.append(invalid("spec.schedule", schedule, str(wrong)))
+
+
+_ZONE_PART: Final = re.compile(r"(?!-)[A-Za-z._0-9+-]{1,14}", re.ASCII)
 
 
 def _validate_zone(zone: str, faults: Faults) -> None:
+    here, unknown = "spec.timeZone", f"unknown time zone {zone}"
     if not zone:
-        faults.append(invalid("spec.timeZone", zone, "timeZone must be nil or non-empty string"))
-    elif zone.lower() == "local":
+        faults.append(invalid(here, zone, "timeZone must be nil or non-empty string"))
+        return
+    if any(part in (".", "..") or not _ZONE_PART.fullmatch(part) for part in zone.split("/")):
+        faults.append(invalid(here, zone, unknown))
+        return
+    if zone.lower() == "local":
         why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        faults.append(invalid("spec.timeZone", zone, why))
-    else:
+        faults.append(invalid(here, zone, why))
+    if zone != "Local":
         try:
             ZoneInfo(zone)
         except (ValueError, OSError, KeyError):
-            faults.append(invalid("spec.timeZone", zone, f"unknown time zone {zone}"))
+            faults.append(invalid(here, zone, unknown))

@@ -4,6 +4,7 @@ Source: Kubernetes v1.34, pkg/apis/{apps,batch,core,policy}/validation/validatio
 Takes objects that match the schema and have their defaults.
 """
 
+import re
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid, required, unsupported
@@ -21,44 +22,29 @@ from kschedd.registry.validation_volumes import validate_claim_spec
 Raw = dict[str, Any]
 Faults = list[FieldError]
 
-_COUNTS: Final = (
-    "replicas",
-    "minReadySeconds",
-    "revisionHistoryLimit",
-    "progressDeadlineSeconds",
-    "parallelism",
-    "completions",
-    "backoffLimit",
-    "activeDeadlineSeconds",
-    "ttlSecondsAfterFinished",
-)
 
-
-def _validate_counts(spec: Raw, faults: Faults) -> None:
-    for field in _COUNTS:
+def _validate_counts(spec: Raw, faults: Faults, *fields: str) -> None:
+    for field in fields:
         count = spec.get(field)
         if count is not None and count < 0:
             faults.append(invalid(f"spec.{field}", count, NOT_NEGATIVE))
 
 
-def _validate_template(
-    spec: Raw, policies: tuple[str, ...], faults: Faults, without_deadline: str = "ReplicaSet"
-) -> None:
-    """The template, of whose kind the message says that its pods have no deadline."""
+def _validate_template(spec: Raw, faults: Faults, without_deadline: str = "ReplicaSet") -> None:
+    """The template of pods that are restarted always; `without_deadline` is the kind that upstream's message names."""
     template = spec.get("template") or {}
     if without_deadline == "StatefulSet":  # upstream looks at them, and at the whole template once more
         validate_template_meta(template, "spec.template", faults)
     validate_template(template, "spec.template", faults)
-    pod = template.get("spec")
+    _validate_ends(template.get("spec"), faults, without_deadline)
+
+
+def _validate_ends(pod: Raw | None, faults: Faults, without_deadline: str) -> None:
     if pod is None:
         return
-    policy = pod.get("restartPolicy")
-    if policy == "Always" and "Always" not in policies:
-        why = "valid values: " + ", ".join(f'"{each}"' for each in policies)
-        faults.append(required("spec.template.spec.restartPolicy", why))
-    elif policy not in policies:
-        faults.append(unsupported("spec.template.spec.restartPolicy", policy, policies))
-    if policies == ("Always",) and pod.get("activeDeadlineSeconds") is not None:
+    if (policy := pod.get("restartPolicy")) != "Always":
+        faults.append(unsupported("spec.template.spec.restartPolicy", policy, ("Always",)))
+    if pod.get("activeDeadlineSeconds") is not None:
         why = f"activeDeadlineSeconds in {without_deadline} is not Supported"
         faults.append(forbidden("spec.template.spec.activeDeadlineSeconds", why))
 
@@ -89,7 +75,8 @@ def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
     """Validate the selector, and that it matches the template's labels; False if it cannot be parsed."""
     selector = spec.get("selector")
     if selector is None:
-        faults.append(required("spec.selector"))
+        if word != "daemonset":
+            faults.append(required("spec.selector"))
         _mismatch(spec, faults)  # no selector selects nothing
         return True
     shown = {field: selector[field] for field in ("matchLabels", "matchExpressions") if selector.get(field)}
@@ -99,14 +86,15 @@ def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
     validate_label_selector(selector, "spec.selector", faults)
     if not shown:
         faults.append(invalid("spec.selector", shown, f"empty selector is invalid for {word}"))
+        return True
     try:
         parsed = parse_label_selector(selector) if len(faults) == before else None
     except SelectorError:
         parsed = None
     if parsed is None:
-        if shown and word != "daemonset":
+        if word != "daemonset":
             faults.append(invalid("spec.selector", shown, "" if word == "statefulset" else "invalid label selector"))
-        return not shown
+        return False
     if not parsed.matches(((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}):
         _mismatch(spec, faults)
     return True
@@ -121,9 +109,9 @@ def _mismatch(spec: Raw, faults: Faults) -> None:
 
 def validate_replica_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
-    _validate_counts(spec, faults)
+    _validate_counts(spec, faults, "replicas", "minReadySeconds")
     if _validate_selected(spec, "deployment", faults):  # upstream's word for both
-        _validate_template(spec, ("Always",), faults)
+        _validate_template(spec, faults)
 
 
 _STRATEGIES: Final = ("Recreate", "RollingUpdate")
@@ -131,9 +119,9 @@ _STRATEGIES: Final = ("Recreate", "RollingUpdate")
 
 def validate_deployment(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
-    _validate_counts(spec, faults)
+    _validate_counts(spec, faults, "replicas")
     if _validate_selected(spec, "deployment", faults):
-        _validate_template(spec, ("Always",), faults)
+        _validate_template(spec, faults)
     strategy = spec.get("strategy") or {}
     kind = strategy.get("type")
     rolling = strategy.get("rollingUpdate")
@@ -144,6 +132,7 @@ def validate_deployment(workload: Raw, faults: Faults) -> None:
         faults.append(forbidden("spec.strategy.rollingUpdate", why))
     elif rolling:
         _validate_rolling(rolling, "spec.strategy.rollingUpdate", faults)
+    _validate_counts(spec, faults, "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     limit = spec.get("progressDeadlineSeconds")
     if limit is not None and limit <= (spec.get("minReadySeconds") or 0):
         faults.append(invalid("spec.progressDeadlineSeconds", limit, "must be greater than minReadySeconds"))
@@ -152,11 +141,11 @@ def validate_deployment(workload: Raw, faults: Faults) -> None:
 def _validate_rolling(rolling: Raw, path: str, faults: Faults) -> None:
     for field in ("maxUnavailable", "maxSurge"):
         validate_share(rolling.get(field), f"{path}.{field}", faults)
-    shares = (rolling.get("maxUnavailable"), rolling.get("maxSurge"))
-    if all(share in (0, "0%") for share in shares):
-        faults.append(invalid(f"{path}.maxUnavailable", shares[0], "may not be 0 when `maxSurge` is 0"))
-    if (share := rolling.get("maxUnavailable")) is not None:
-        _validate_not_over_100(share, f"{path}.maxUnavailable", faults)
+    goes, comes = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    if not _amount(goes) and not _amount(comes):
+        faults.append(invalid(f"{path}.maxUnavailable", goes, "may not be 0 when `maxSurge` is 0"))
+    if goes is not None:
+        _validate_not_over_100(goes, f"{path}.maxUnavailable", faults)
 
 
 def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
@@ -167,6 +156,17 @@ def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
         faults.append(invalid(path, share, NOT_NEGATIVE))
 
 
+def _amount(share: int | str | None) -> int:
+    """The number, or that of percent; 0 of what is neither."""
+    if not isinstance(share, str):
+        return share or 0
+    text = share if percent(share) else share[:-1]
+    return int(text[:9]) if _NUMBER.fullmatch(text) else 0
+
+
+_NUMBER: Final = re.compile("[+-]?[0-9]+", re.ASCII)
+
+
 def _validate_not_over_100(share: int | str, path: str, faults: Faults) -> None:
     if isinstance(share, str) and not percent(share) and int(share[:-1][:9]) > 100:
         faults.append(invalid(path, share, "must not be greater than 100%"))
@@ -174,11 +174,8 @@ def _validate_not_over_100(share: int | str, path: str, faults: Faults) -> None:
 
 def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
-    _validate_counts(spec, faults)
     if name := spec.get("serviceName"):
         faults += [invalid("spec.serviceName", name, why) for why in dns_label(name)]
-    if _validate_selected(spec, "statefulset", faults):
-        _validate_template({**spec, "template": _with_claims(spec)}, ("Always",), faults, "StatefulSet")
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
         faults.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
@@ -193,9 +190,14 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
         if (policy := retention.get(field)) and policy not in ("Retain", "Delete"):
             here = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
             faults.append(unsupported(here, policy, ("Retain", "Delete")))
+    _validate_counts(spec, faults, "replicas", "minReadySeconds")
     start = (spec.get("ordinals") or {}).get("start") or 0
     if start < 0:
         faults.append(invalid("spec.ordinals.start", start, NOT_NEGATIVE))
+    if _validate_selected(spec, "statefulset", faults):
+        _validate_template({**spec, "template": _with_claims(spec)}, faults, "StatefulSet")
+    else:
+        _validate_ends((spec.get("template") or {}).get("spec"), faults, "StatefulSet")
     for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
         validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec", faults)
 
@@ -223,30 +225,26 @@ def _with_claims(spec: Raw) -> Raw | None:
 
 def validate_daemon_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
-    _validate_counts(spec, faults)
     _validate_selected(spec, "daemonset", faults)
-    _validate_template(spec, ("Always",), faults, "DaemonSet")
+    _validate_template(spec, faults, "DaemonSet")
+    _validate_counts(spec, faults, "minReadySeconds")
     update = spec.get("updateStrategy") or {}
     if update.get("type") not in ("OnDelete", "RollingUpdate"):
-        faults.append(
-            unsupported(
-                "spec.updateStrategy",
-                go_struct("apps.v1.DaemonSetUpdateStrategy", update),
-                ("RollingUpdate", "OnDelete"),
-            )
-        )
-    elif rolling := update.get("rollingUpdate"):
+        shown = go_struct("apps.v1.DaemonSetUpdateStrategy", update)
+        faults.append(unsupported("spec.updateStrategy", shown, ("RollingUpdate", "OnDelete")))
+    elif update["type"] == "RollingUpdate" and (rolling := update.get("rollingUpdate")):
         _validate_daemons(rolling, "spec.updateStrategy.rollingUpdate", faults)
+    _validate_counts(spec, faults, "revisionHistoryLimit")
 
 
 def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
     """How daemons are replaced: old ones first or new ones first, never both."""
     shares = {field: rolling.get(field) for field in ("maxUnavailable", "maxSurge")}
-    for field, share in shares.items():
-        validate_share(share, f"{path}.{field}", faults)
-        if share is not None:
-            _validate_not_over_100(share, f"{path}.{field}", faults)
-    goes, comes = (share not in (None, 0, "0%") for share in shares.values())
+    for check in (validate_share, _validate_not_over_100):
+        for field, share in shares.items():
+            if share is not None:
+                check(share, f"{path}.{field}", faults)
+    goes, comes = (_amount(share) for share in shares.values())
     if not goes and not comes:
         faults.append(required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
     elif goes and comes:
@@ -255,10 +253,11 @@ def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
 
 def validate_replication_controller(controller: Raw, faults: Faults) -> None:
     spec = controller.get("spec") or {}
-    _validate_counts(spec, faults)
+    _validate_counts(spec, faults, "minReadySeconds")
     selector = spec.get("selector")
     if not selector:
         faults.append(required("spec.selector"))
+    _validate_counts(spec, faults, "replicas")
     if spec.get("template") is None:
         faults.append(required("spec.template"))
         return
@@ -267,7 +266,7 @@ def validate_replication_controller(controller: Raw, faults: Faults) -> None:
         if not from_map(selector).matches(labels or {}):
             why = "`selector` does not match template `labels`"
             faults.append(invalid("spec.template.metadata.labels", labels, why))
-    _validate_template(spec, ("Always",), faults, "ReplicationController")
+    _validate_template(spec, faults, "ReplicationController")
 
 
 def validate_disruption_budget(budget: Raw, faults: Faults) -> None:

@@ -1,0 +1,205 @@
+"""Rules for workloads: each row is a rule of upstream's apps or batch validation."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.registry.validation import default_and_validate
+from kschedd.registry.validation_job_policies import IndexesError, parse_indexes
+from tests.api.objects import Raw, container
+
+LABELS = {"app": "a"}
+CONTAINERS = [container(name="c")]
+
+
+def said(raw: Raw) -> list[str]:
+    return [str(fault) for fault in default_and_validate(raw).faults]
+
+
+def template(restart: str | None = None, **pod: Any) -> Raw:
+    policy = {"restartPolicy": restart} if restart else {}
+    return {"metadata": {"labels": LABELS}, "spec": {"containers": CONTAINERS, **policy, **pod}}
+
+
+def apps(kind: str, **spec: Any) -> Raw:
+    meta = {"name": "x", "namespace": "default"}
+    held = {"selector": {"matchLabels": LABELS}, "template": template(), **spec}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": meta, "spec": held}
+
+
+def job(**spec: Any) -> Raw:
+    meta = {"name": "x", "namespace": "default", "uid": "u"}
+    held = {"manualSelector": True, "selector": {"matchLabels": LABELS}, "template": template("Never"), **spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": held}
+
+
+def indexed(**spec: Any) -> Raw:
+    return job(completionMode="Indexed", **{"completions": 3, **spec})
+
+
+def cron(**spec: Any) -> Raw:
+    meta = {"name": "x", "namespace": "default"}
+    held = {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": template("Never")}}, **spec}
+    return {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": held}
+
+
+def failing(*rules: Raw, **spec: Any) -> Raw:
+    return job(podFailurePolicy={"rules": list(rules)}, **spec)
+
+
+def succeeding(**rule: Any) -> Raw:
+    return indexed(successPolicy={"rules": [rule]})
+
+
+def rolling(kind: str, **shares: Any) -> Raw:
+    field = "strategy" if kind == "Deployment" else "updateStrategy"
+    return apps(kind, **{field: {"type": "RollingUpdate", "rollingUpdate": shares}})
+
+
+NEGATIVE = "must be greater than or equal to 0"
+RULES = "spec.podFailurePolicy.rules[0]"
+SUCCESS = "spec.successPolicy.rules[0]"
+CONDITION = {"type": "A", "status": "True"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "faults"),
+    [
+        pytest.param(apps("StatefulSet", revisionHistoryLimit=-1), [], id="upstream warns of it only"),
+        pytest.param(
+            apps("Deployment", revisionHistoryLimit=-1, minReadySeconds=-1, replicas=-1),
+            [
+                f"spec.replicas: Invalid value: -1: {NEGATIVE}",
+                f"spec.minReadySeconds: Invalid value: -1: {NEGATIVE}",
+                f"spec.revisionHistoryLimit: Invalid value: -1: {NEGATIVE}",
+            ],
+            id="counts of a deployment, in order",
+        ),
+        pytest.param(
+            apps("DaemonSet", selector=None),
+            ['spec.template.metadata.labels: Invalid value: {"app":"a"}: `selector` does not match template `labels`'],
+            id="a daemon set without selector",
+        ),
+        pytest.param(
+            rolling("Deployment", maxUnavailable="00%", maxSurge=0),
+            ['spec.strategy.rollingUpdate.maxUnavailable: Invalid value: "00%": may not be 0 when `maxSurge` is 0'],
+            id="a percentage of nothing",
+        ),
+        pytest.param(
+            rolling("DaemonSet", maxUnavailable=1, maxSurge=1),
+            [
+                "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: 1: "
+                "may not be set when maxUnavailable is non-zero"
+            ],
+            id="daemons both ways",
+        ),
+        pytest.param(
+            failing({"action": "Count"}),
+            [f"{RULES}: Invalid value: specifying one of OnExitCodes and OnPodConditions is required"],
+            id="a rule without either",
+        ),
+        pytest.param(
+            failing(
+                {
+                    "action": "Count",
+                    "onExitCodes": {"operator": "In", "values": [1]},
+                    "onPodConditions": [CONDITION],
+                }
+            ),
+            [f"{RULES}: Invalid value: specifying both OnExitCodes and OnPodConditions is not supported"],
+            id="a rule with both",
+        ),
+        pytest.param(
+            failing({"action": "Count", "onExitCodes": {"operator": "In", "values": [0, 0]}}),
+            [
+                f"{RULES}.onExitCodes.values[0]: Invalid value: 0: must not be 0 for the In operator",
+                f"{RULES}.onExitCodes.values[1]: Invalid value: 0: must not be 0 for the In operator",
+                f"{RULES}.onExitCodes.values[1]: Duplicate value: 0",
+            ],
+            id="each zero",
+        ),
+        pytest.param(
+            failing({"action": "Count", "onPodConditions": [CONDITION] * 21}),
+            [f"{RULES}.onPodConditions: Too many: 21: must have at most 20 items"],
+            id="many conditions",
+        ),
+        pytest.param(
+            succeeding(succeededIndexes="0,2", succeededCount=3),
+            [
+                f"{SUCCESS}.succeededCount: Invalid value: 3: must be less than or equal to 2 "
+                "(the number of indexes in the specified succeededIndexes field)"
+            ],
+            id="more than the indexes",
+        ),
+        pytest.param(
+            succeeding(succeededIndexes="0-5"),
+            [f'{SUCCESS}.succeededIndexes: Invalid value: "0-5": error parsing succeededIndexes: too large index: "5"'],
+            id="an index too large",
+        ),
+        pytest.param(
+            indexed(successPolicy={"rules": [{"succeededCount": 1}] * 21}),
+            ["spec.successPolicy.rules: Too many: 21: must have at most 20 items"],
+            id="many rules of success",
+        ),
+        pytest.param(
+            indexed(backoffLimitPerIndex=1, maxFailedIndexes=4),
+            ["spec.maxFailedIndexes: Invalid value: 4: must be less than or equal to completions"],
+            id="more failures than indexes",
+        ),
+        pytest.param(
+            indexed(completions=100_001, parallelism=10_001, backoffLimitPerIndex=1),
+            [
+                "spec.maxFailedIndexes: Required value: must be specified when completions is above 100000",
+                "spec.parallelism: Invalid value: 10001: must be less than or equal to 10000 "
+                "when completions are above 100000 and used with backoff limit per index",
+            ],
+            id="a job of very many",
+        ),
+        pytest.param(
+            job(completionMode="Other", backoffLimitPerIndex=1),
+            ['spec.completionMode: Unsupported value: "Other": supported values: "NonIndexed", "Indexed"'],
+            id="an unknown mode is neither",
+        ),
+        pytest.param(
+            cron(schedule="TZ=UTC x"),
+            [
+                'spec.schedule: Invalid value: "TZ=UTC x": expected exactly 5 fields, found 1: [x]',
+                'spec.schedule: Invalid value: "TZ=UTC x": '
+                "cannot use TZ or CRON_TZ in schedule, use timeZone field instead",
+            ],
+            id="a schedule with a zone is read",
+        ),
+        pytest.param(
+            cron(timeZone="local", startingDeadlineSeconds=-1),
+            [
+                f"spec.startingDeadlineSeconds: Invalid value: -1: {NEGATIVE}",
+                'spec.timeZone: Invalid value: "local": timeZone must be an explicit time zone as defined in '
+                "https://www.iana.org/time-zones",
+                'spec.timeZone: Invalid value: "local": unknown time zone local',
+            ],
+            id="the local zone",
+        ),
+    ],
+)
+def test_what_is_said(raw: Raw, faults: list[str]) -> None:
+    assert said(raw) == faults
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1-2-3", "can have at most two parts separated by '-'"),
+        ("x", 'cannot convert string to integer for index: "x"'),
+        ("2-1", "non-increasing order, previous: 2, current: 1"),
+        ("2,1", "non-increasing order, previous: 2, current: 1"),
+        ("9", 'too large index: "9"'),
+    ],
+)
+def test_indexes_that_cannot_be_read(text: str, why: str) -> None:
+    with pytest.raises(IndexesError, match=".*" + why.replace("(", "[(]")):
+        parse_indexes(text, 5)
+
+
+def test_indexes() -> None:
+    assert parse_indexes("", 5) == []
+    assert parse_indexes("0,2-4", 5) == [(0, 0), (2, 4)]
