@@ -188,56 +188,6 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
 # --- what may change -----------------------------------------------------------------------------------------------
 
 
-def validate_job_status(old: Raw, new: Raw, faults: Faults) -> None:
-    """A Job's status: a fault that was there before and has nothing to do with what changes is left."""
-    before, after = old.get("status") or {}, new.get("status") or {}
-    was, now = _conditions_of(before), _conditions_of(after)
-    complete, finished = "Complete" in now, not now.isdisjoint(("Complete", "Failed"))
-    finish_changed = finished is was.isdisjoint(("Complete", "Failed"))
-    complete_changed = complete is not ("Complete" in was)
-    start_changed = before.get("startTime") != after.get("startTime")
-    end_changed = before.get("completionTime") != after.get("completionTime")
-    start, end = after.get("startTime"), after.get("completionTime")
-    if finished and not start and (finish_changed or start_changed):
-        faults.append(required("status.startTime", "startTime is required for finished job"))
-    if (finish_changed or before.get("active") != after.get("active")) and finished and after.get("active"):
-        faults.append(invalid("status.active", after["active"], "active>0 is invalid for finished job"))
-    if (complete_changed or end_changed) and not complete and end:
-        why = "cannot set completionTime when there is no Complete=True condition"
-        faults.append(invalid("status.completionTime", end, why))
-    if (complete_changed or end_changed) and complete and not end:
-        faults.append(required("status.completionTime", "completionTime is required for Complete jobs"))
-    if (start_changed or end_changed) and start and end and end < start:
-        why = "completionTime cannot be set before startTime"
-        faults.append(invalid("status.completionTime", end, why))
-    _job_conditions(was, now, faults)
-    suspended = (new.get("spec") or {}).get("suspend") or "Suspended" in was  # one that is resumed starts anew
-    if before.get("startTime") and start_changed and not suspended:
-        if start is None:
-            faults.append(required("status.startTime", "startTime cannot be removed for unsuspended job"))
-        else:
-            faults.append(required("status.startTime", "startTime cannot be modified for unsuspended job"))
-
-
-def _job_conditions(was: frozenset[str], now: frozenset[str], faults: Faults) -> None:
-    """Conditions that end a Job contradict each other, and stay."""
-
-    def wrong(why: str) -> None:
-        faults.append(FieldError("status.conditions", None, f"Invalid value: {why}"))
-
-    if {"Complete", "Failed"} <= now and now != was:
-        wrong("cannot set Complete=True and Failed=true conditions")
-    for kind in ("Failed", "Complete", "FailureTarget", "SuccessCriteriaMet"):
-        if kind in was and kind not in now:
-            wrong(f"cannot disable the terminal {kind}=True condition")
-
-
-def _conditions_of(status: Raw) -> frozenset[str]:
-    """The types of the conditions that are true."""
-    conditions = status.get("conditions") or ()
-    return frozenset(each.get("type") or "" for each in conditions if each.get("status") == "True")
-
-
 def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
     """A ResourceClaim's allocation, which does not change, and who it is reserved for."""
     before, after = old.get("status") or {}, new.get("status") or {}

@@ -16,13 +16,13 @@ from kschedd.registry.go_structs import go_diff, go_struct, go_template
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
+from kschedd.registry.validation_job_status import validate_job_status
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_status import validate_status_beside_spec
 from kschedd.registry.validation_services import validate_balancer_status, validate_service_changes
 from kschedd.registry.validation_status import (
     node_addresses,
     validate_claim_status,
-    validate_job_status,
     validate_pod_claims,
 )
 
@@ -209,19 +209,48 @@ def _job(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = old.get("spec") or {}, new.get("spec") or {}
     completions = after.get("completions")
     if before.get("completions") != completions:
-        if before.get("completionMode") != "Indexed":
+        if after.get("completionMode") != "Indexed":
             faults.append(invalid("spec.completions", completions, FIELD_IS_IMMUTABLE))
-        elif completions != after.get("parallelism"):
+        elif completions is not None and completions != after.get("parallelism"):
             faults.append(
                 invalid("spec.completions", completions, "can only be modified in tandem with spec.parallelism")
             )
-    fixed = ["selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"]
-    # A suspended Job that has not started yet may still change the scheduling directives of its pods.
-    if not (before.get("suspend") and not (old.get("status") or {}).get("startTime")):
-        fixed.insert(1, "template")
-    for field in fixed:
+    if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
+        before = {**before, "template": _directed(before.get("template") or {}, after.get("template") or {})}
+    for field in _FIXED_OF_JOB:
         if not same(before.get(field), after.get(field)):
             faults.append(invalid(f"spec.{field}", _shown_of_job(field, after.get(field)), FIELD_IS_IMMUTABLE))
+
+
+_FIXED_OF_JOB: Final = (
+    "selector",
+    "template",
+    "completionMode",
+    "podFailurePolicy",
+    "backoffLimitPerIndex",
+    "managedBy",
+    "successPolicy",
+)
+
+
+def _directed(template: Raw, by: Raw) -> Raw:
+    """A template with the other's directives for scheduling, which a suspended Job that has not started may change."""
+    meta, spec = _taking(template.get("metadata"), by.get("metadata"), ("labels", "annotations")), template.get("spec")
+    now: Raw = by.get("spec") or {}
+    spec = _taking(spec, now, ("nodeSelector", "tolerations", "schedulingGates"))
+    affinity = _taking(spec.get("affinity"), now.get("affinity"), ("nodeAffinity",))
+    if affinity or now.get("affinity") is not None:
+        spec["affinity"] = affinity
+    else:
+        spec.pop("affinity", None)
+    return {**template, "metadata": meta, "spec": spec}
+
+
+def _taking(one: Raw | None, other: Raw | None, fields: tuple[str, ...]) -> dict[str, Any]:
+    """`one` with the fields of `other`, or without them."""
+    taken = {field: (other or {}).get(field) for field in fields}
+    held = {**(one or {}), **taken}
+    return {field: value for field, value in held.items() if value is not None}
 
 
 def _shown_of_job(field: str, value: Any) -> Any:

@@ -1114,7 +1114,7 @@ class Store:
         if not isinstance(old, Pod) and old.kind in BY_NAME:
             wanted = default_typed(decoded_object(wanted))
         elif meta is not old.metadata:
-            wanted = decoded_object(wanted)
+            wanted["metadata"] = decoded_object({**old.raw, "metadata": meta})["metadata"]
         wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._now()))
         faults: builtins.list[FieldError] = []
         if meta is not old.metadata:

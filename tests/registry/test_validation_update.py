@@ -32,6 +32,13 @@ def job(parallelism: int = 1, image: str = "a", **spec: Any) -> Raw:
     return named("Job", "batch/v1", spec={"parallelism": parallelism, "template": template, **spec})
 
 
+def directed(raw: Raw) -> Raw:
+    """The Job with directives for scheduling in its template."""
+    pod = raw["spec"]["template"]["spec"]
+    raw["spec"]["template"]["spec"] = {**pod, "nodeSelector": {"a": "b"}, "affinity": {"nodeAffinity": {}}}
+    return raw
+
+
 def slice_(**spec: Any) -> Raw:
     pool = {"name": "p", "resourceSliceCount": 1}
     return named("ResourceSlice", "resource.k8s.io/v1", spec={"driver": "d", "pool": pool, "nodeName": "n", **spec})
@@ -70,6 +77,8 @@ def slice_(**spec: Any) -> Raw:
         (volume(), volume(csi={"driver": "d", "volumeHandle": "i"}), "spec.persistentvolumesource: Forbidden"),
         (volume(volumeMode="Block"), volume(), 'volumeMode: Invalid value: "Filesystem": field is immutable'),
         (job(), job(image="b"), "spec.template: Invalid value"),
+        (job(suspend=True), job(suspend=True, image="b"), "spec.template: Invalid value"),
+        (job(), directed(job()), "spec.template: Invalid value"),
         (job(completions=1), job(completions=2), "spec.completions: Invalid value: 2: field is immutable"),
         (slice_(), slice_(nodeName="m"), 'spec.nodeName: Invalid value: "m": field is immutable'),
     ],
@@ -90,7 +99,7 @@ def test_fixed(old: Raw, new: Raw, fault: str) -> None:
         (volume(), volume(claimRef={"name": "c", "namespace": "d"})),
         (volume(), volume(nodeAffinity={"required": {"nodeSelectorTerms": [{"matchExpressions": []}]}})),
         (job(), job(parallelism=3)),
-        (job(suspend=True), job(suspend=True, image="b")),
+        (job(suspend=True), directed(job(suspend=True))),
         (slice_(), slice_(devices=[{"name": "gpu"}])),
         (pod(), pod(nodeName="n")),
         (named("Widget", "example.com/v1", spec=1), named("Widget", "example.com/v1", spec=2)),

@@ -50,7 +50,9 @@ class Run:
 
     def end(self, job: Object, type_: str = "Complete") -> None:
         at = stamp(self.clock.now)
-        done = {"conditions": [{"type": type_, "status": "True", "lastTransitionTime": at}], "startTime": at}
+        before = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}[type_]
+        conditions = [{"type": each, "status": "True", "lastTransitionTime": at} for each in (before, type_)]
+        done = {"conditions": conditions, "startTime": at}
         if type_ == "Complete":
             done["completionTime"] = at
         self.store.patch_status("Job", "default", job.name, done)
