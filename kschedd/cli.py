@@ -206,12 +206,15 @@ def _mounted(words: list[str], socket: str | None) -> int:
 
 
 def _verb(words: list[str], socket: str | None) -> int:
-    from kschedd.verbs.table import run_words
+    from kschedd.verbs.table import BY_NAME, run_words
 
     opened: list[Any] = []
     session = make_session(socket, opened)
     try:
         return run_words(session, words, tuple(MOUNTED))
+    except KscheddError as lost:  # the daemon
+        _report_error(f"error: {lost}")
+        return BY_NAME[words[0]].failed
     finally:
         for client in opened:
             client.close()

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 
 import attrs
 
+from kschedd.config.faults import ConfigErrors
+from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
 from kschedd.config.load import default_config, load_config
 from kschedd.dumps.loading import LoadOptions, read_dump, take_dump
@@ -15,7 +17,7 @@ from kschedd.garbage_collection import collection_paused
 from kschedd.printing.safe import safe
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
-from kschedd.scenarios.file import read, run
+from kschedd.scenarios.file import Scenario, ScenarioError, read, run
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions
 from kschedd.values import run_steps
@@ -34,8 +36,9 @@ def answer(named: Mapping[str, Any]) -> Any:
     """What `capacity.compare` answers, about the cluster of a dump (`origin`), or about a `scenario`."""
     versions, configs = named.get("versions") or [], named.get("configs") or []
     if named.get("scenario") is not None:
-        a, b = map(kube_version, versions)
-        return compare_versions(lambda version, keys: _outcomes(Path(named["scenario"]), version), a, b)
+        scenario = read(Path(named["scenario"]))
+        a, b = _with_gates(scenario, *map(kube_version, versions))
+        return compare_versions(lambda version, keys: _outcomes(scenario, version), a, b)
     version = kube_version(versions[0]) if versions else DEFAULT
     config = load_config(configs[0], "--config", version=version) if configs else default_config(version=version)
     with collection_paused():
@@ -55,13 +58,35 @@ def answer(named: Mapping[str, Any]) -> Any:
     return daemon.call("capacity.compare", configs=configs, manifests=named["manifests"])
 
 
-def _outcomes(path: Path, version: KubernetesVersion) -> PodOutcomes:
+def _with_gates(scenario: Scenario, *versions: KubernetesVersion) -> list[KubernetesVersion]:
+    """The versions with the feature gates that the scenario turns on or off, each with those that it has.
+
+    Raises ScenarioError for one that none of them has, or that cannot be changed.
+    """
+    known = {name: gate for version in versions for name, gate in version.gates.items()}
+    states: dict[str, bool] = {}
+    for step in scenario.steps:
+        command, _, words = step.command.partition(" ")
+        if command == "feature-gates":
+            try:
+                states |= parse_flag([words], known)
+            except ConfigErrors as fault:
+                raise ScenarioError(scenario.file, step.line, str(fault)) from fault
+    return [version.with_gates(_of_version(states, version)) for version in versions]
+
+
+def _of_version(states: Mapping[str, bool], version: KubernetesVersion) -> dict[str, bool]:
+    gates = version.gates
+    return {name: state for name, state in states.items() if name in gates and not gates[name].locked}
+
+
+def _outcomes(scenario: Scenario, version: KubernetesVersion) -> PodOutcomes:
     """What the last attempt of each pod of the scenario came to. Raises ScenarioError."""
     found: dict[str, PodOutcome] = {}
 
     def note(attempt: LoggedAttempt) -> None:
         found[attempt.pod] = PodOutcome(attempt.node, "" if attempt.node else attempt.message)
 
-    for _ in run(read(path), note, version):
+    for _ in run(scenario, note, version, only=True):
         pass
     return found

@@ -42,8 +42,9 @@ class KubernetesVersion:
 
     def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
         """This version, but for one rule, and the gate that it takes, as in the other."""
-        gate = RULES[name].gate
-        gates = {**self.gates, gate: other.gates[gate]} if gate in other.gates else self.gates
+        gate = other.gates.get(RULES[name].gate)
+        taken = () if gate is None else (RULES[name].gate, *gate.needs)
+        gates = {**self.gates, **{one: other.gates[one] for one in taken}}
         rules = attrs.evolve(self.rules, **{name: getattr(other.rules, name)})
         return KubernetesVersion(f"{self.name} with {name}", self.patch, gates, rules)
 

@@ -166,6 +166,8 @@ class CapacityMethods:
                 cluster.engine.driver.reconfigure(config)
                 cluster.engine.store.stand_for(config.rules)  # its API server keeps the fields of that version
                 self._apply(cluster, manifests)
+            except RpcError as refusal:
+                raise RpcError(refusal.code, f"by {version.name}: {refusal.message}", refusal.data) from refusal
             finally:
                 cluster.engine.close()
             return outcome.outcomes
@@ -174,7 +176,8 @@ class CapacityMethods:
 
     def _apply(self, cluster: VirtualCluster, manifests: Any) -> None:
         """Apply the workload, and let the cluster run until nothing is left to do."""
-        applied = VirtualDaemon(cluster, self._methods).call("objects.apply", manifests=manifests)
+        call = VirtualDaemon(cluster, self._methods).call
+        applied = call("objects.apply", manifests=manifests, source="-f")
         for fault in applied["errors"]:
             raise RpcError(str(fault["code"]), str(fault["message"]), fault)
         cluster.engine.run_to_rest(_REST_S)

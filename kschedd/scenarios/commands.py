@@ -76,7 +76,10 @@ class CommandResult:
 
 
 class ScenarioCluster:
-    """The cluster of a scenario. `folder` is the base of relative file names; `cluster`: one that is there already."""
+    """The cluster of a scenario. `folder` is the base of relative file names; `cluster`: one that is there already.
+
+    `only`: it is decided by `version`, with its states of feature gates, whatever the scenario says of these.
+    """
 
     def __init__(
         self,
@@ -84,12 +87,15 @@ class ScenarioCluster:
         on_decision: Callable[[LoggedAttempt], None] | None = None,
         cluster: VirtualCluster | None = None,
         version: KubernetesVersion = DEFAULT,
+        *,
+        only: bool = False,
     ) -> None:
         self._folder = folder
         self._on_decision = on_decision
         self._seed = 1
         self._config = ""
         self._version = version
+        self._only = only
         self._gates: dict[str, bool] = {}
         self._options: dict[str, Any] = {}
         self._registry = Registry(run_async=run_async)
@@ -216,13 +222,15 @@ class ScenarioCluster:
 
     def kube_version(self, words: list[str], given: str) -> str:
         self._not_begun()
-        name = _exactly(words, "kube-version 1.34")
-        self._version = kube_version(name)
+        named = kube_version(_exactly(words, "kube-version 1.34"))
+        self._version = self._version if self._only else named
         return ""
 
     def feature_gates(self, words: list[str], given: str) -> str:
         self._not_begun()
-        self._gates |= parse_flag([_exactly(words, "feature-gates NAME=true,...")], self._version.gates)
+        text = _exactly(words, "feature-gates NAME=true,...")
+        if not self._only:  # else the version has them
+            self._gates |= parse_flag([text], self._version.gates)
         return ""
 
     def plugin(self, words: list[str], given: str) -> str:

@@ -148,13 +148,17 @@ OnDecision = Callable[[LoggedAttempt], None]
 
 
 def run(
-    scenario: Scenario, on_decision: OnDecision | None = None, version: KubernetesVersion = DEFAULT
+    scenario: Scenario,
+    on_decision: OnDecision | None = None,
+    version: KubernetesVersion = DEFAULT,
+    *,
+    only: bool = False,
 ) -> Iterator[StepResult]:
     """Run the scenario, step by step. `on_decision` is called with every attempt. Raises ScenarioError.
 
-    `version`: whose decisions are made where the file does not say it.
+    `version`: whose decisions are made where the file does not say it; with `only` whatever it says.
     """
-    cluster = ScenarioCluster(Path(scenario.file).parent, on_decision, version=version)
+    cluster = ScenarioCluster(Path(scenario.file).parent, on_decision, version=version, only=only)
     for step in scenario.steps:
         yield _asserted(scenario, step, cluster) if step.asserts else _executed(scenario, step, cluster)
 

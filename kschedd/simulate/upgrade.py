@@ -32,6 +32,7 @@ Judge = Callable[[KubernetesVersion, Collection[str] | None], PodOutcomes]
 
 
 _OFTEN: Final = ("untolerated_taints_unnamed", "balance_before_and_after")  # the rules that most differences come from
+_NOT_TRIED: Final = "no attempt was made"
 _MOST_SETS: Final = 4  # of rules that only matter together
 
 
@@ -144,7 +145,7 @@ class _Comparison:
 
 
 def _told(key: str, a: PodOutcome | None, b: PodOutcome | None, rules: list[str], *, together: bool) -> dict[str, Any]:
-    on_a, on_b = a or PodOutcome(""), b or PodOutcome("")
+    on_a, on_b = a or PodOutcome("", _NOT_TRIED), b or PodOutcome("", _NOT_TRIED)
     if on_a.node != on_b.node:
         change = "moved" if on_a.node and on_b.node else "placed" if on_b.node else "pending"
     else:

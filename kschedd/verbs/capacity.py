@@ -137,6 +137,7 @@ def _shape(session: VerbSession, text: str, verb: str) -> dict[str, Any]:
 
 
 _PAGES: Final = {"markdown": upgrade.as_markdown, "html": upgrade.as_html}
+_COMPARE_FORMS: Final = (*FORMS, *_PAGES)
 
 
 def _compare_words(words: VerbParser) -> None:
@@ -159,12 +160,12 @@ def _compare_words(words: VerbParser) -> None:
     words.add_argument("--scenario", type=path_text, metavar="FILE", help="with --kube-version: the pods of a scenario")
     file_flag(words, needed=False)
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print so many pods (100)")
-    output_flag(words, (*FORMS, *_PAGES))
+    output_flag(words, _COMPARE_FORMS)
 
 
 def compare(session: VerbSession, options: argparse.Namespace) -> int:
     """The status is 1 where pods differ, as diff's, and 2 where nothing could be compared."""
-    output_of(options.output, (*FORMS, *_PAGES))
+    output_of(options.output, _COMPARE_FORMS)
     if options.kube_version is not None:
         return _compare_versions(session, options)
     if options.output in _PAGES:
@@ -176,7 +177,7 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     sources, failed = sources_of(session, options.config)
     if failed or len(sources) != 2:
         raise UsageError("compare: a configuration cannot be read", "compare")
-    manifests = _manifests(session, options.filename) if options.filename else ""
+    manifests = _workload(session, options.filename)
     texts = [source.text for source in sources]
     if options.origin:
         found = _offline(session, {"configs": texts, "manifests": manifests, "origin": options.origin})
@@ -185,6 +186,14 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     if not write_answer(session, options.output, found):
         session.write(comparison_text(found, options.limit))
     return 1 if found["different"] else 0
+
+
+def _workload(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
+    """The objects of -f, none without it. Raises UsageError where there are none in it."""
+    manifests = _manifests(session, files) if files else []
+    if files and not manifests:
+        raise UsageError(f"-f {', '.join(files)}: there are no objects in it", "compare")
+    return manifests
 
 
 def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
@@ -196,7 +205,7 @@ def _compare_versions(session: VerbSession, options: argparse.Namespace) -> int:
     sources, failed = sources_of(session, options.config) if options.config else ([], 0)
     if failed:
         raise UsageError("compare: a configuration cannot be read", "compare")
-    manifests = _manifests(session, options.filename) if options.filename else ""
+    manifests = _workload(session, options.filename)
     if not options.origin and options.scenario is None:
         found = _of_daemon(session, versions=versions, manifests=manifests)
     elif options.scenario is not None and (options.origin or options.filename):
@@ -233,7 +242,7 @@ def _offline(session: VerbSession, named: dict[str, Any]) -> dict[str, Any]:
 VERBS = (
     Verb(
         "compare",
-        "One workload under two configurations or versions: which pods go elsewhere, and what decided.",
+        "One workload under two configurations or versions: which pods differ, and why. 0: none, 1: some, 2: an error.",
         compare,
         _compare_words,
         examples=(
@@ -245,6 +254,7 @@ VERBS = (
             "compare --config now.yaml --config packed.yaml --from dump/",
             "compare --kube-version 1.34,1.36 --scenario upgrade.txt",
         ),
+        failed=2,
     ),
     Verb(
         "capacity",

@@ -123,5 +123,6 @@ VERBS = (
         diff,
         _words,
         examples=("diff -f cluster.yaml", "diff -f manifests/", "diff what-if"),
+        failed=FAILED,
     ),
 )

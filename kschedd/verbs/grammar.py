@@ -260,6 +260,8 @@ class Verb:
     completes: str = ""
     #: for completion: in which state they are, if it matters
     live: LiveState | None = None
+    #: the exit status where it fails: another one where 1 says something else
+    failed: int = 1
 
     def parser(self, program: str = "") -> VerbParser:
         words = VerbParser(self.name, self.summary, program)

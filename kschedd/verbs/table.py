@@ -109,7 +109,7 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
 
 
 def run_words(session: VerbSession, words: Sequence[str], others: Sequence[str] = ()) -> int:
-    """Run a command. Every error is written to standard error; returns 0, 1 (it failed) or 2 (usage error).
+    """Run a command. Every error is written to standard error; returns 0, `Verb.failed` or 2 (wrong use).
 
     Raises ConnectionLostError and NoDaemonError: the caller decides whether the session goes on.
     """
@@ -132,7 +132,7 @@ def run_words(session: VerbSession, words: Sequence[str], others: Sequence[str] 
         raise
     except KscheddError as error:
         session.error(str(error))
-        return FAILED
+        return verb.failed
 
 
 def wants_help(words: Sequence[str]) -> bool:

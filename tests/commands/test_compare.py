@@ -1,6 +1,7 @@
 """`kschedd compare --kube-version` without a daemon: of a dump, of a scenario; what comes out, and the exit status."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,44 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert different["rules"] == ["untolerated_taints_unnamed"]
 
 
+def test_what_a_scenario_says_of_its_version_and_gates(
+    dump: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those compared decide, not the one that it names; of its gates each has those that it knows."""
+    scenario = tmp_path / "gang.txt"
+    gates = "feature-gates GenericWorkload=true,GangScheduling=true"
+    wanted = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}}
+    wanted["spec"] = {
+        "schedulingGroup": {"podGroupName": "g"},
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
+    }
+    group = {"apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": {"name": "g"}}
+    group["spec"] = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    has = {"cpu": "4", "memory": "4Gi", "pods": "20"}
+    n = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": has, "capacity": has}}
+    text = "".join(f"---\n{json.dumps(each)}\n" for each in (n, group, wanted))
+    scenario.write_text(f"kube-version 1.36\n----\n\n{gates}\n----\n\napply -f -\n{text}----\n...\n")
+    words = ("--scenario", str(scenario), "-o", "json")
+    assert main([*VERSIONS, *words]) == 1
+    found = json.loads(capsys.readouterr().out)
+    [different] = found["different"]
+    assert (different["a"], different["b"], different["rules"]) == ("", "n", ["pod_groups"])
+    assert (different["why_a"], found["pending"]) == ("no attempt was made", [0, 0])
+    workload = tmp_path / "workload.yaml"
+    workload.write_text(text)
+    assert main([*VERSIONS, "--from", dump, "-f", str(workload)]) == 2
+    assert 'by 1.34: -f[1]: no matches for kind "PodGroup"' in capsys.readouterr().err
+    scenario.write_text(f"{gates},Nothing=true\n----\n")
+    assert main([*VERSIONS, *words]) == 2
+    assert "gang.txt:1: --feature-gates: $.Nothing: true: no such feature gate" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["compare", "--kube-version", "1.34,1.36"], ["diff", "fork"]])
+def test_no_daemon_is_no_difference(words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--socket", str(tmp_path / "none"), *words]) == 2
+    assert "no daemon at" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -162,6 +201,8 @@ def test_the_pods_of_a_scenario(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--kube-version", "1.34,1.36", "--from", "gone.yaml"], "gone.yaml"),
         (["--kube-version", "1.34,1.36", "--scenario", "gone.txt"], "gone.txt"),
         (["--kube-version", "1.34,1.36", "--scenario", "a.txt", "--from", "DUMP"], "brings its pods itself"),
+        (["--kube-version", "1.34,1.36", "--from", "DUMP", "-o", "xml"], "table, json, yaml, markdown, html"),
+        (["--kube-version", "1.34,1.36", "--from", "DUMP", "-f", os.devnull], "there are no objects in it"),
         (["--config", "a.yaml", "--from", "DUMP"], "two configurations are expected"),
         (["--config", "a.yaml", "--config", "b.yaml", "--scenario", "a.txt"], "is for --kube-version"),
         (["--kube-version", "1.34,1.36", "--config", "a.yaml"], "one --config at most, and with --from"),
