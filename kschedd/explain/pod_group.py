@@ -7,8 +7,8 @@
     suggestions                            [{sentence, commands: [{command, input}], placed: {POD: NODE}, displaced}]
     would_fit_if                           their sentences
 
-A member's state is scheduled, fits, preempts, unschedulable, gated (it is not tried) or error. `node` is where it is,
-or would be if the group were placed.
+A member's state is scheduled, fits, preempts, unschedulable, gated (it is not tried) or error (nor is it after one).
+`node` is where it is, or would be if the group were placed.
 
 Suggestions come from three sources, and each was tried, with the whole group: what the members that fit nowhere lack,
 one after the other until the group fits; more nodes like the largest; and a group that needs no more pods than fit.
@@ -34,7 +34,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.registry import Registry
 from kschedd.framework.remedies import RemedyContext
-from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.framework.status import Code, Status, error, fault_text, unschedulable
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominated_pods import NominatedPods
@@ -112,7 +112,7 @@ class _Explaining:
             "pod_group": key,
             "exists": group is not None,
             "policy": next(iter(policy), ""),
-            "min_count": 0 if group is None else min_count(group),
+            "min_count": 0 if group is None else self._needed(group),
             "pods": len(pods),
             "scheduled": len(scheduled),
             "fits": self._placed(tried),
@@ -120,6 +120,7 @@ class _Explaining:
             "members": [
                 *(_member(pod, "scheduled", node=self._node_of(pod)) for pod in scheduled),
                 *(_tried(member) for member in tried.members),
+                *(_member(pod, "error", status=tried.status) for pod in self._left_out(tried)),
                 *(_member(pod, "gated", status=gated[pod.uid]) for pod in pods if pod.uid in gated),
             ],
             "would_fit_if": [each["sentence"] for each in found],
@@ -133,9 +134,20 @@ class _Explaining:
     def _placed(self, tried: TriedGroup) -> bool:
         return tried.status.code is Code.SUCCESS and bool(tried.members)
 
+    def _needed(self, group: Object) -> int:
+        return min_count(group) if self._machine.handle.rules.gang_scheduling else 0
+
+    def _left_out(self, tried: TriedGroup) -> list[Pod]:
+        """Those that an error kept from being tried."""
+        seen = {member.entry.uid for member in tried.members}
+        waiting = self._groups.waiting_for_node(self._key)
+        return [pod for pod in waiting if pod.uid not in seen and self._gate(pod) is None]
+
     def _gate(self, pod: Pod) -> Status | None:
         scheduler = self._machine.schedulers.get(pod.scheduler_name)
-        for plugin in () if scheduler is None else scheduler.profile.at(PRE_ENQUEUE):
+        if scheduler is None:
+            return unschedulable(f'no profile here is called "{pod.scheduler_name}", as the scheduler of the pod is')
+        for plugin in scheduler.profile.at(PRE_ENQUEUE):
             try:
                 status: Status | None = plugin.pre_enqueue(pod)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
@@ -185,7 +197,7 @@ class _Explaining:
     def _suggestions(self, group: Object | None, first: Sequence[Proposal]) -> list[dict[str, Any]]:
         lacking = (self._step_by_step(one) for one in first[:_MOST_PROPOSALS])
         found = [next(filter(None, lacking), None), self._more_nodes()]
-        if group is not None and min_count(group):
+        if group is not None and self._needed(group):
             found.append(self._smaller(group))
         return sorted(filter(None, found), key=lambda each: len(each["commands"]))  # the least change first
 
@@ -218,24 +230,31 @@ class _Explaining:
         return None
 
     def _smaller(self, group: Object) -> dict[str, Any] | None:
-        """The group as if it needed no more pods than fit."""
-        tried, _ = self._try()
+        """The group as if it needed no more pods than there are and fit."""
+        there = len(self._groups.pods(self._key))
+        tried, _ = self._try() if there >= min_count(group) else self._with(_needing(group, there))
         scheduled = len(self._groups.scheduled(self._key))
         enough = scheduled + sum(bool(member.node_name) and not member.preempts for member in tried.members)
         if not 0 < enough < min_count(group) or enough == scheduled:
             return None
-        policy = {**group.spec["schedulingPolicy"], "gang": {"minCount": enough}}
-        named = {"name": group.name, "namespace": group.namespace}
-        smaller = {**_kind_of(group), "metadata": named, "spec": {**group.spec, "schedulingPolicy": policy}}
-        remove = Change(f"delete podgroup {group.name}", lambda cluster, pod: ChangedObjects(remove=(group,)))
-        changes = [remove, create(smaller)]  # its spec never changes
+        changes = _needing(group, enough)
         tried, _ = self._with(changes)
-        return _told(f"it needed {enough} pods at once", changes, tried) if self._placed(tried) else None
+        pods = "1 pod" if enough == 1 else f"{enough} pods"
+        return _told(f"it needed {pods} at once", changes, tried) if self._placed(tried) else None
 
     def _with(self, changes: Sequence[Change]) -> tuple[TriedGroup, list[Proposal]]:
         waiting = self._groups.waiting_for_node(self._key)
         with applied(self._machine.cluster, waiting[0], changes):
             return self._try()
+
+
+def _needing(group: Object, number: int) -> list[Change]:
+    """The group made anew, as its spec never changes, with so many pods that it needs."""
+    policy = {**group.spec["schedulingPolicy"], "gang": {"minCount": number}}
+    named = {"name": group.name, "namespace": group.namespace}
+    wanted = {**_kind_of(group), "metadata": named, "spec": {**group.spec, "schedulingPolicy": policy}}
+    remove = Change(f"delete podgroup {group.name}", lambda cluster, pod: ChangedObjects(remove=(group,)))
+    return [remove, create(wanted)]
 
 
 def _together(taken: Sequence[Proposal]) -> str:

@@ -34,7 +34,9 @@ def _said(answer: Raw) -> str:
         return text + "as things stand, its next cycle places those that fit\n"
     states = {member.get("state") for member in answer.get("members") or ()}
     if states <= {"scheduled", "gated"}:
-        return text + ("no other pod of it can be tried yet\n" if "gated" in states else "")
+        lacks = (answer.get("min_count") or 0) - (pods or 0)
+        short = f": it lacks {_pods(lacks)}" if lacks > 0 else ""
+        return text + (f"no other pod of it can be tried yet{short}\n" if "gated" in states else "")
     if states != {"scheduled"}:
         why = answer.get("message")
         return (

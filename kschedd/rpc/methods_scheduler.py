@@ -201,6 +201,10 @@ class SchedulerMethods:
     async def explain_group(self, call: Call) -> Any:
         namespace, slash, name = str(call["pod_group"]).rpartition("/")
         key = f"{namespace if slash else 'default'}/{name}"
+        config = await self._cluster.scheduler.query(lambda owner: owner.machine.config)
+        if not config.rules.pod_groups:
+            by = f"kube-scheduler {config.version.name} without the feature gate GenericWorkload"
+            raise RpcError("invalid", f"{by} tries the pods of a PodGroup one by one: explain each by itself")
         fork = await self._cluster.scheduler.query(lambda owner: begin_group(owner.machine, owner.nominator, key))
         if fork is None:
             raise RpcError("not_found", f'podgroups.scheduling.k8s.io "{name}" not found, and no pod names it')

@@ -1,11 +1,15 @@
 """Explaining a PodGroup: what its next cycle comes to, pod by pod, and changes that were tried with the whole group."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import V1_36
-from kschedd.config.load import default_config
+from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.load import load_config
+from kschedd.printing.explaining_group import group_explanation
+from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
@@ -34,9 +38,18 @@ def group(min_count: int) -> Raw:
     }
 
 
-def cluster(*objects: Raw) -> VirtualDaemon:
-    gates = {"GenericWorkload": True, "GangScheduling": True}
-    made = VirtualCluster(default_config(version=V1_36, feature_gates=gates))
+GATES = {"GenericWorkload": True, "GangScheduling": True}
+
+
+def cluster(
+    *objects: Raw,
+    version: KubernetesVersion = V1_36,
+    gates: dict[str, bool] = GATES,
+    profiles: Sequence[Raw] = ({"schedulerName": "default-scheduler"},),
+) -> VirtualDaemon:
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    text = json.dumps({**kind, "profiles": profiles})
+    made = VirtualCluster(load_config(text, "config", version=version, feature_gates=gates))
     for raw in objects:
         made.engine.store.create(raw)
     made.engine.run_until_idle()
@@ -91,6 +104,42 @@ def test_a_gang_that_lacks_pods_is_gated() -> None:
     assert states(answer) == {"a": ("gated", None)}
     assert answer["members"][0]["plugin"] == "GangScheduling"
     assert not answer["fits"]
+    [smaller] = answer["suggestions"]
+    assert (smaller["sentence"], smaller["placed"]) == ("it needed 1 pod at once", {"default/a": "n"})
+    assert "no other pod of it can be tried yet: it lacks 2 pods\n" in group_explanation(answer, TerminalStyle())
+
+
+def test_of_a_gang_that_lacks_pods_and_room_the_pods_that_fit_could_be_enough() -> None:
+    answer = told(cluster(node("n", "2"), group(9), pod("a"), pod("b"), pod("c")))
+    assert [each["sentence"] for each in answer["suggestions"]] == ["it needed 2 pods at once"]
+
+
+def test_pods_of_a_scheduler_that_is_not_here_are_not_tried() -> None:
+    answer = told(cluster(node("n", "1"), group(2), pod("a"), pod("b"), pod("c", schedulerName="other")))
+    assert states(answer) == {"a": ("fits", "n"), "b": ("unschedulable", None), "c": ("gated", None)}
+    assert answer["members"][-1]["message"] == 'no profile here is called "other", as the scheduler of the pod is'
+
+
+def test_pods_that_two_profiles_are_responsible_for_are_not_tried() -> None:
+    profiles = [{"schedulerName": "default-scheduler"}, {"schedulerName": "other"}]
+    daemon = cluster(node("n", "1"), group(2), pod("a"), pod("b", schedulerName="other"), profiles=profiles)
+    answer = told(daemon)
+    assert states(answer) == {"a": ("error", None), "b": ("error", None)}
+    assert "should have the same .spec.schedulerName" in group_explanation(answer, TerminalStyle())
+
+
+@pytest.mark.parametrize(
+    ("version", "gates"), [(V1_34, {}), (V1_36, {})], ids=["a-version-without", "without-the-gate"]
+)
+def test_where_pods_are_tried_one_by_one_that_is_said(version: KubernetesVersion, gates: dict[str, bool]) -> None:
+    daemon = cluster(node("n", "1"), pod("a"), version=version, gates=gates)
+    with pytest.raises(RpcError, match="without the feature gate GenericWorkload tries the pods of a PodGroup one by"):
+        told(daemon)
+
+
+def test_without_gang_scheduling_a_group_needs_no_number_of_pods() -> None:
+    answer = told(cluster(node("n", "1"), group(2), pod("a"), pod("b"), gates={"GenericWorkload": True}))
+    assert (answer["min_count"], states(answer)) == (0, {"a": ("scheduled", "n"), "b": ("unschedulable", None)})
 
 
 def test_a_group_that_is_only_named_does_not_exist() -> None:
