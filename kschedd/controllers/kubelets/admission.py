@@ -18,9 +18,10 @@ from kschedd.api.node_fit import HostPort, node_matches, ports_conflict
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.qos import qos_of_spec
-from kschedd.api.resource_names import is_extended, is_scalar
+from kschedd.api.resource_names import is_scalar
 from kschedd.api.selectors import SelectorError
 from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, Taint
+from kschedd.devices.extended_resources import may_be_devices
 
 CRITICAL_PRIORITY: Final = 2_000_000_000
 PRESSURE_CONDITIONS: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
@@ -132,8 +133,8 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
     scalars = sorted(name for name in requests if name not in _PLAIN and is_scalar(name))
     for name in (*_PLAIN, *scalars):
         wanted = requests.get(name, 0)
-        # What the cluster as a whole has, but no node, is not the kubelet's to check.
-        if not wanted or (is_extended(name) and name not in has):
+        # What the cluster as a whole has, or a DeviceClass gives, but no node, is not the kubelet's to check.
+        if not wanted or (may_be_devices(name) and name not in has):
             continue
         used, capacity = usage.requested.get(name, 0), has.get(name, 0)
         if wanted > capacity - used:

@@ -103,6 +103,16 @@ def insufficient(resource: str, requested: int, used: int, capacity: int) -> str
             id="an-extended-resource-that-the-node-does-not-know-is-the-clusters",
         ),
         pytest.param(
+            pod(
+                requests={"deviceclass.resource.kubernetes.io/aaa": "1"},
+                limits={"deviceclass.resource.kubernetes.io/aaa": "1"},
+            ),
+            [],
+            node(),
+            [],
+            id="a-resource-that-a-device-class-gives-is-not-the-nodes",
+        ),
+        pytest.param(
             pod(requests={"hugepages-2Mi": "4Mi"}),
             [],
             node(**{"hugepages-2Mi": "2Mi"}),
