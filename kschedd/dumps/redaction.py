@@ -33,10 +33,12 @@ _NAMES: Final = frozenset(
         "name generateName namespace nodeName nominatedNodeName claimName volumeName priorityClassName "
         "storageClassName runtimeClassName serviceName serviceAccountName serviceAccount schedulerName pool "
         "deviceClassName resourceClaimName resourceClaimTemplateName persistentVolumeName handler "
-        "volumeHandle currentRevision updateRevision holderIdentity podGroupName workloadName podGroupTemplateName"
+        "volumeHandle currentRevision updateRevision holderIdentity podGroupName workloadName podGroupTemplateName "
+        "request device counterSet containerName requestName"
     ).split()
 )
-_LABEL_MAPS: Final = frozenset(("labels", "matchLabels", "nodeSelector"))
+_SELECTING: Final = frozenset(("labels", "matchLabels", "nodeSelector", "selector"))
+_LISTS: Final = frozenset(("namespaces", "matchLabelKeys", "mismatchLabelKeys", "nodeNames", "requests"))
 _EXPRESSIONS: Final = frozenset(("matchExpressions", "matchFields", "matchLabelExpressions", "taints", "tolerations"))
 _KEPT_WORDS: Final = frozenset(
     (
@@ -50,6 +52,8 @@ _KEPT_KEYS: Final = frozenset(
 _SYSTEM: Final = re.compile(r"(^|[./])(kubernetes|k8s|kschedd)\.io(/|$)")
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
+_EXTENDED: Final = re.compile(r"-extended-resources-[0-9a-f]{5}$")
+_OF_CLASS: Final = "deviceclass.resource.kubernetes.io/"
 _TAG: Final = re.compile(r"(@|:)[^/]*$")
 
 
@@ -91,10 +95,10 @@ class Redaction:
 
     def _value(self, value: Any, field: str) -> Any:
         if isinstance(value, Mapping):
-            if field in _LABEL_MAPS or (field == "selector" and all(isinstance(v, str) for v in value.values())):
+            if field in _SELECTING and _has_texts(value):
                 return {self._key(key): self._text(text) for key, text in value.items()}
             return {
-                key: self._field(key, inner)
+                self._resource(key): self._field(key, inner)
                 for key, inner in value.items()
                 if key not in _DROPPED and key != "annotations"
             }
@@ -111,7 +115,9 @@ class Redaction:
             return self._image(value) if isinstance(value, str) else [self._image(one) for one in value]
         if key == "topologyKey" or key == "topologyKeys":
             return self._key(value) if isinstance(value, str) else [self._key(one) for one in value]
-        if key in ("namespaces", "matchLabelKeys", "mismatchLabelKeys", "nodeNames") and isinstance(value, list):
+        if key == "resourceName" and isinstance(value, str):
+            return self._resource(value)
+        if key in _LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
             turn = self._key if key.endswith("Keys") else self._text
             return [turn(one) for one in value]
         return self._value(value, key)
@@ -132,6 +138,12 @@ class Redaction:
     def _key(self, key: str) -> str:
         return key if key in _KEPT_KEYS or _SYSTEM.search(key) or key.startswith("metadata.") else self._text(key)
 
+    def _resource(self, name: Any) -> Any:
+        """The name of a resource, or of any field: only that of a DeviceClass is hidden."""
+        if isinstance(name, str) and name.startswith(_OF_CLASS):
+            return _OF_CLASS + self._text(name.removeprefix(_OF_CLASS))
+        return name
+
     def _image(self, image: Any) -> Any:
         """Whether it has a tag stays: without one `latest` is meant."""
         if not isinstance(image, str):
@@ -146,7 +158,10 @@ class Redaction:
             return text
         found = self._known.get(text)
         if found is None:
-            found = self._known[text] = _WORD.sub(lambda word: self._made_up.get(word[0], word[0]), text)
+            end = _EXTENDED.search(text)  # by which the scheduler knows a claim that it has written
+            rest = text[: end.start()] if end else text
+            found = _WORD.sub(lambda word: self._made_up.get(word[0], word[0]), rest) + (end[0] if end else "")
+            self._known[text] = found
         return found
 
 
@@ -155,7 +170,7 @@ def _texts(value: Any, field: str = "") -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key not in _DROPPED:
-                if field in _LABEL_MAPS or field == "selector":
+                if field in _SELECTING and _has_texts(value):
                     yield key
                 yield from _texts(inner, key)
     elif isinstance(value, list):
@@ -163,6 +178,11 @@ def _texts(value: Any, field: str = "") -> Iterator[str]:
             yield from _texts(inner, field)
     elif isinstance(value, str) and not _UID.fullmatch(value):
         yield value
+
+
+def _has_texts(value: Mapping[Any, Any]) -> bool:
+    """Labels, and not a selector of nodes with its terms."""
+    return all(isinstance(text, str) for text in value.values())
 
 
 def _is_kept(word: str) -> bool:

@@ -26,7 +26,12 @@ from kschedd.recording.state import driver_renamed, objects_in, queue_renamed
 from kschedd.recording.values import pack, unpack
 
 _FRAME_NOTES: Final = 5_000
-_KEPT_ANNOTATIONS: Final = ("volume.kubernetes.io/", "volume.beta.kubernetes.io/", "pv.kubernetes.io/")
+_KEPT_ANNOTATIONS: Final = (
+    "volume.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
+    "pv.kubernetes.io/",
+    "resource.kubernetes.io/",
+)
 _KEPT_FIELDS: Final = frozenset(("plugin", "method", "kind", "uid", "subresource", "propagation"))
 _REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # of plugins: what names labels
 
