@@ -153,9 +153,13 @@ def test_when_everything_is_looked_at(idle_s: float, since_s: float, due: bool) 
 
 
 def test_the_collector_is_as_before_when_the_daemon_has_ended() -> None:
-    before = gc.get_threshold(), len(gc.callbacks)
-    with FullCollections() as first, FullCollections() as second:
-        second.__exit__(None, None, None)
-        assert gc.get_threshold() != before[0]
-        assert first.made >= 0
-    assert (gc.get_threshold(), len(gc.callbacks)) == before
+    at_first, before = gc.get_threshold(), ((700, 9, 8), len(gc.callbacks))
+    gc.set_threshold(*before[0])
+    try:
+        with FullCollections() as first, FullCollections() as second:
+            second.__exit__(None, None, None)
+            assert gc.get_threshold() != before[0]
+            assert first.made >= 0
+        assert (gc.get_threshold(), len(gc.callbacks)) == before
+    finally:
+        gc.set_threshold(*at_first)
