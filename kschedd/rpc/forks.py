@@ -195,8 +195,7 @@ class Forks:
     def __init__(self, most: int = MOST_FORKS, most_of_readers: int = 4, most_of_one_reader: int = 2) -> None:
         self._most = most
         self._most_of_readers, self._most_of_one_reader = most_of_readers, most_of_one_reader
-        self._most_made_by_readers: Counter[str] = Counter()  # at once, by user; "": of all of them
-        self._most_made = 0
+        self._most_made = self._most_made_by_readers = self._most_made_by_one_reader = 0  # at once
         self._forks: dict[str, NamedFork] = {}
         self._making: dict[str, str] = {}  # whose is what is being made
         self._count = 0
@@ -212,9 +211,9 @@ class Forks:
         fork.used_s = now
         return fork
 
-    def _of_readers(self) -> list[str]:
-        """Whose each fork is that was made, or is being made, by a user who may only read."""
-        return [owner for owner in (*(fork.owner for fork in self._forks.values()), *self._making.values()) if owner]
+    def _by_readers(self) -> Counter[str]:
+        """How many forks there are of each user who may only read."""
+        return Counter(fork.owner for fork in self._forks.values() if fork.owner)
 
     def reserve(self, name: str | None, now: float, owner: str = "") -> str:
         """The name of a fork that is about to be made; None finds one. `owner`: a user who may only read."""
@@ -230,10 +229,10 @@ class Forks:
             idle = min(self._forks.values(), key=lambda fork: fork.used_s, default=None)
             raise TooManyForksError(self._most, *("", 0.0) if idle is None else (idle.name, now - idle.used_s))
         if owner:
-            owners = self._of_readers()
-            if owners.count(owner) >= self._most_of_one_reader:
+            counts = self._by_readers() + Counter(filter(None, self._making.values()))
+            if counts[owner] >= self._most_of_one_reader:
                 raise TooManyReadersForksError(self._most_of_one_reader, owner)
-            if len(owners) >= self._most_of_readers:
+            if counts.total() >= self._most_of_readers:
                 raise TooManyReadersForksError(self._most_of_readers, "")
         self._making[name] = owner
         return name
@@ -241,23 +240,20 @@ class Forks:
     def add(self, fork: NamedFork) -> None:
         self._forks[fork.name] = fork
         self._most_made = max(self._most_made, len(self._forks))
-        if fork.owner:
-            owners = [other.owner for other in self._forks.values() if other.owner]
-            for whose, count in ((fork.owner, owners.count(fork.owner)), ("", len(owners))):
-                self._most_made_by_readers[whose] = max(self._most_made_by_readers[whose], count)
+        counts = self._by_readers()
+        self._most_made_by_readers = max(self._most_made_by_readers, counts.total())
+        self._most_made_by_one_reader = max(self._most_made_by_one_reader, *counts.values(), 0)
 
     def used(self) -> tuple[int, int]:
         """How many there are, and how many there were at most."""
         return len(self._forks), self._most_made
 
     def used_by_readers(self) -> tuple[int, int]:
-        return sum(1 for fork in self._forks.values() if fork.owner), self._most_made_by_readers[""]
+        return self._by_readers().total(), self._most_made_by_readers
 
     def used_by_one_reader(self) -> tuple[int, int]:
         """The same of the one who has, and had, most."""
-        owners = Counter(fork.owner for fork in self._forks.values() if fork.owner)
-        most = (count for whose, count in self._most_made_by_readers.items() if whose)
-        return max(owners.values(), default=0), max(most, default=0)
+        return max(self._by_readers().values(), default=0), self._most_made_by_one_reader
 
     def release(self, name: str) -> None:
         """The fork was made, or could not be."""
