@@ -132,7 +132,7 @@ class FullCollections:
         if _full is not None:
             return self
         self._thresholds = gc.get_threshold()
-        gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+        tune_gc()
         self.collect_all()
         gc.callbacks.append(self._collected)
         _full = self
