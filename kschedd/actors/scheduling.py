@@ -44,6 +44,7 @@ from kschedd.actors.plugin_calls import Called, PluginCall, PluginThreads
 from kschedd.actors.queue import Popped, QueueUpdate
 from kschedd.actors.threads import in_actor_thread
 from kschedd.extenders.calls import ExtenderCall
+from kschedd.framework.status import fault_text
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
 from kschedd.scheduling.breakpoints import StopPoint
@@ -161,10 +162,15 @@ class SchedulingActor:
         await self._observe()
         await self._hear()
         now = self._clock.now()
-        for _ in range(_MOST_ATTEMPTS):
-            if (entry := driver.next_popped(now)) is None:
+        made = 0
+        while made < _MOST_ATTEMPTS:
+            if together := self._attempt_several():
+                made += together
+            elif (entry := driver.next_popped(now)) is not None:
+                made += 1
+                now = await self._attempt(entry)
+            else:
                 break
-            now = await self._attempt(entry)
             if time.perf_counter() > pause:
                 break
         await self._send_effects()
@@ -224,6 +230,20 @@ class SchedulingActor:
             await step(driver.eviction_failed, pod)
 
     # -- attempts ---------------------------------------------------------------------------------------------
+
+    def _attempt_several(self) -> int:
+        """Make the attempts for the next pods that need not be made one by one; returns how many these are."""
+        if self._out_of_tree or self._log_scores or self._telemetry is not None:
+            return 0
+        driver, started = self._driver, time.perf_counter()
+        try:
+            results = driver.begin_run()
+        except Exception as fault:  # of one of the pods: it comes up again in that pod's own attempt
+            log.warning("run_broken", why=fault_text(fault))
+            return 0
+        if results:
+            driver.complete_run(results, self._clock.now(), (time.perf_counter() - started) / len(results))
+        return len(results)
 
     async def _attempt(self, entry: QueuedPod) -> float:
         """Make an attempt for the pod and act on its result; returns when that was."""

@@ -18,7 +18,7 @@ Source: Kubernetes v1.34, plugins/podtopologyspread/common.go, plugins/interpoda
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Literal, TypeVar
 
@@ -153,6 +153,20 @@ class PodCounts:
                 counter.add(row, amount)
         if signature.spec.has_pod_affinity:
             self._carry(row, signature, amount)
+
+    def add_each(self, rows: Sequence[int], pod: Pod) -> None:
+        """As `add` of a pod like this one to each of these rows; of one that has no terms itself."""
+        signature = pod.signature
+        assert not signature.spec.has_pod_affinity, "pods with terms are counted one by one"
+        key = (signature.group_key, bool(pod.deletion_timestamp))
+        group = self._groups.get(key) or self._found(key, signature)
+        by_row = group.by_row
+        for row in rows:
+            by_row[row] = by_row.get(row, 0) + 1
+        for counter in group.counters:
+            if not counter.dropped:
+                for row in rows:
+                    counter.add(row, 1)
 
     def matching(self, kind: PodMatcher) -> DomainCounter:
         """The counter of the matching pods: an existing one, or a new one filled from the groups."""

@@ -8,6 +8,8 @@ Invariant: every answer equals that of `PodCounts` over the same pods.
 Owned by the fork's cluster; plugins read it.
 """
 
+from collections.abc import Sequence
+
 import attrs
 
 from kschedd.api.pods import Pod
@@ -41,6 +43,10 @@ class ForkedCounts(PodCounts):
                 counter.add(row, amount)
         if pod.signature.spec.has_pod_affinity:
             self._carry(row, pod.signature, amount)
+
+    def add_each(self, rows: Sequence[int], pod: Pod) -> None:
+        for row in rows:
+            self.add(row, pod, 1)
 
     def matching(self, kind: PodMatcher) -> DomainCounter:
         counter = self._matching.get(kind)

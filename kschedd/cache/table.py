@@ -465,6 +465,35 @@ class NodeTable:
         self.pods[row].append(pod)
         self.versions.touch_pods(row)
 
+    def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> bool:
+        """Add each of these pods to its row, of which no two are the same; they request the same. False, and nothing
+        has changed, where that is not all that is to be counted, or sums may overflow."""
+        spec = pods[0].signature.spec
+        if spec.host_ports or spec.volumes or any([pod.reports_resources for pod in pods]):
+            return False
+        sums = list(zip(self.nonzero, spec.nonzero_requests, strict=True))
+        for name, amount in spec.requests.items():
+            if amount and name != "pods":
+                if name not in self.resources:
+                    return False
+                sums.append((self.requested[self.resources[name]], amount))
+        totals = []
+        for column, amount in sums:
+            sum_at = column.item
+            totals.append([sum_at(row) + amount for row in rows])
+            if not 0 <= min(totals[-1]) <= max(totals[-1]) <= PLAIN_AMOUNT:
+                return False
+        for (column, _), found in zip(sums, totals, strict=True):
+            for row, total in zip(rows, found, strict=True):
+                column[row] = total
+        for row, pod in zip(rows, pods, strict=True):
+            if self._shared[row]:
+                self._own(row)
+            self.pods[row].append(pod)
+            self.pod_count[row] += 1
+        self.versions.touch_pods_of(rows)
+        return True
+
     def remove_pod(self, row: int, pod: Pod) -> None:
         """Remove the pod (by uid) from the row. The last pod of the list takes its index, as upstream does."""
         if self._shared[row]:

@@ -24,6 +24,7 @@ Shapes: `row_pods_at` has one int64 for each row of the table.
 """
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -104,6 +105,18 @@ class Versions:
         self.now = self.row_pods_at[row] = log.at = now = self.now + 1
         log.rows.append(row)
         log.dates.append(now)
+        if len(log.rows) > log.limit:
+            log.forget_half()
+
+    def touch_pods_of(self, rows: Sequence[int]) -> None:
+        """As `touch_pods` of each of these rows, one after the other."""
+        log, before = self.pods, self.now
+        self.now = log.at = now = before + len(rows)
+        dates, row_pods_at = range(before + 1, now + 1), self.row_pods_at
+        for row, date in zip(rows, dates, strict=True):
+            row_pods_at[row] = date
+        log.rows += rows
+        log.dates += dates
         if len(log.rows) > log.limit:
             log.forget_half()
 

@@ -139,6 +139,7 @@ def _describe_placed(
     pod, state, rows = placed.pod, placed.state, placed.feasible
     names = scheduler.cluster.table.names
     verdicts = placed.verdicts
+    assert verdicts is not None, "of a whole attempt"
     wished = pod.nominated_node_name
     rejected_by = verdicts
     if wished and [names[row] for row in rows.tolist()] == [wished]:

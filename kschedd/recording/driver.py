@@ -5,7 +5,7 @@ replay calls again, in the same order. What a call returns is not noted, since i
 attempts, which a replay is held against.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import attrs
@@ -139,6 +139,9 @@ class RecordedDriver(SchedulingDriver):
                 leave(before)
             answers = yield asked
 
+    def begin_run(self) -> list[ScheduleResult]:
+        return []  # each attempt is noted by itself
+
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         result = super().broken(entry, fault)
         if stream() is None:
@@ -179,6 +182,10 @@ class RecordedDriver(SchedulingDriver):
         self._call((NoteKind.EVICTION_FAILED, pod.uid), super().eviction_failed, pod)
 
     # -- bindings ---------------------------------------------------------------------------------------------
+
+    def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
+        for uid, failure in plans:
+            self.plan_executed(uid, failure, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
         packed = None if failure is None else pack(failure)

@@ -13,6 +13,7 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
 
 from collections.abc import Callable, Generator
+from typing import Final
 
 import attrs
 
@@ -128,6 +129,10 @@ class BindingProgress:
     has_work: bool = True  # PreBind may have, unless it was asked and has none
     in_pre_bind: bool = False
     cancelled: Status | None = None  # why it must not go on to Bind
+
+
+NOTHING_DONE: Final = BindingProgress()
+"""That of a binding cycle that is one plan, which nobody changes."""
 
 
 @attrs.define(eq=False)

@@ -22,6 +22,7 @@ Inputs, one call at a time, in this order of priority:
                                      (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
     popped(entries), nominated(pods) pods the queue handed out
     begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
+    begin_run() → results            what several attempts come to that need not be made one by one; for `complete_run`
     complete_attempt(entry, result)  where `begin` or the attempt raised: with `broken(entry, fault)` as its result
                                      (`completing`: the same as a generator, for attempts that may be stopped)
     resume_stopped(now)              continue the bindings that the debugger had stopped
@@ -52,6 +53,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -76,6 +78,7 @@ from kschedd.queue.operations import (
 )
 from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.binding_cycle import (
+    NOTHING_DONE,
     AssumedPod,
     AwaitPermit,
     BindingCycle,
@@ -424,6 +427,77 @@ class SchedulingDriver:
         self._result = entry, result
         return self._completed(entry, result, self.machine.complete_attempt(entry, result, now), now, took_s)
 
+    # -- runs of attempts ---------------------------------------------------------------------------------------
+
+    def begin_run(self) -> list[ScheduleResult]:
+        """What the attempts of the next popped pods come to, one after the other, as far as the pods are alike and it
+        is known already. They are acted on at once (`complete_run`), or not at all. Empty: the next pod is attempted
+        by itself (`next_popped`), as any may be.
+        """
+        popped = self._popped
+        if len(popped) < 2 or self.nominator or self._failed or self.attempts_allowed is not None:
+            return []
+        if self.debugger.engaged or self.in_group(popped[0]):
+            return []
+        most = self.machine.longest_run(popped[0].pod)
+        entries = self._alike(most) if most > 1 else ()
+        return self.machine.run(entries) if len(entries) > 1 else []
+
+    def _alike(self, most: int) -> Sequence[QueuedPod]:
+        """Popped pods, at most so many, that are next and can be attempted together, with their current versions."""
+        head, known = self._popped[0].pod, self.machine.cluster.pod
+        signature, owner, template = head.signature, head.owner, head.signature.signature_ignoring_node
+        entries = []
+        for entry in islice(self._popped, most):
+            pod = self.pending.current(entry)
+            if (
+                pod is None
+                or (pod.signature is not signature and pod.signature.signature_ignoring_node != template)
+                or pod.owner != owner
+                or pod.nominated_node_name
+                or pod.deletion_timestamp
+                or known(pod.uid) is not None
+            ):
+                break
+            entry.pod = pod
+            entries.append(entry)
+        return entries
+
+    def complete_run(self, results: Sequence[ScheduleResult], now: float, took_s: float) -> None:
+        """Act on what `begin_run` came to, each of which took so long."""
+        entries = [self._popped.popleft() for _ in results]
+        self.stepper = self._result = None
+        self.machine.batches.cycle += len(entries)
+        run = self.machine.complete_run(entries, results)
+        if run is None:
+            for entry, result in zip(entries, results, strict=True):
+                self.pending.begin(entry.uid)
+                self.complete_attempt(entry, result, now, took_s)
+            return
+        if self.machine.metrics is not None:
+            self.machine.metrics.found_nodes(took_s, len(run))
+        began_s, effects = run[0].framework.times.start(), self._effects
+        for assumed, plan in zip(run, self.machine.direct_plans(run), strict=True):
+            self._record(assumed.entry, assumed.result, now, took_s, None)
+            self.cycles += 1
+            if plan is None:
+                self._begin_binding(assumed, now, took_s)
+                continue
+            uid = assumed.pod.uid
+            effects.released.append(uid)
+            effects.plans.append(ExecutePlan(uid, plan))
+            self.binding_cycles[uid] = BindingCycle(
+                uid,
+                self.cycles,
+                assumed,
+                None,
+                plan,
+                progress=NOTHING_DONE,
+                began_s=now,
+                attempt_s=took_s,
+                bind_began_s=began_s,
+            )
+
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> Work[AssumedPod | FailedAttempt]:
@@ -479,13 +553,7 @@ class SchedulingDriver:
             self.nominator.remove(entry.pod)
             self.cycles += 1
             if self.stepper is not None or not self._bind_directly(outcome, now, took_s):
-                uid = outcome.pod.uid
-                progress = BindingProgress()
-                binding = self.machine.binding(outcome, progress, self.stepper)
-                self.binding_cycles[uid] = cycle = BindingCycle(
-                    uid, self.cycles, outcome, binding, progress=progress, began_s=now, attempt_s=took_s
-                )
-                self._advance(cycle, None, now)
+                self._begin_binding(outcome, now, took_s)
         while self._failed:
             self._undo(*self._failed.pop(0), now)
         return outcome
@@ -585,6 +653,15 @@ class SchedulingDriver:
         self.binding_cycles[uid] = cycle
         return True
 
+    def _begin_binding(self, assumed: AssumedPod, now: float, took_s: float) -> None:
+        """Begin a binding cycle of several steps."""
+        uid, progress = assumed.pod.uid, BindingProgress()
+        binding = self.machine.binding(assumed, progress, self.stepper)
+        self.binding_cycles[uid] = cycle = BindingCycle(
+            uid, self.cycles, assumed, binding, progress=progress, began_s=now, attempt_s=took_s
+        )
+        self._advance(cycle, None, now)
+
     def take_up(
         self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
     ) -> None:
@@ -617,8 +694,28 @@ class SchedulingDriver:
 
     def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
         """As `plan_executed` for each: its uid, and what was refused of it."""
+        ended: list[BindingCycle] = []
         for uid, failure in plans:
+            cycle = self.binding_cycles[uid]
+            if (
+                failure is None
+                and cycle.binding is None
+                and (not ended or ended[0].assumed.framework is cycle.assumed.framework)
+            ):
+                ended.append(self.binding_cycles.pop(uid))
+                continue
+            self._bound_directly(ended, now)
+            ended.clear()
             self.plan_executed(uid, failure, now)
+        self._bound_directly(ended, now)
+
+    def _bound_directly(self, cycles: Sequence[BindingCycle], now: float) -> None:
+        """Binding cycles of one profile that were one plan each have ended, with the pods bound."""
+        if not cycles:
+            return
+        self.machine.all_bound_directly(cycles[0].assumed.framework, [cycle.bind_began_s for cycle in cycles])
+        for cycle in cycles:
+            self._bound(cycle, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
         """A binding plan's writes are done, or the API server refused one."""
@@ -779,21 +876,22 @@ class SchedulingDriver:
         self._ended(cycle, failure, now)
 
     def _ended(self, cycle: BindingCycle, failure: Status | None, now: float) -> None:
-        assumed, effects = cycle.assumed, self._effects
-        pod = assumed.pod
         if failure is None:
-            if self.machine.metrics is not None:
-                entry = assumed.entry
-                since_s = (entry.initial_attempt or entry.timestamp) / SECOND
-                attempt_s = cycle.attempt_s + now - cycle.began_s
-                self.machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
-            effects.bound.append(pod)
-            self.pods_bound += 1
-            effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
+            self._bound(cycle, now)
         elif self.attempting:
-            self._failed.append((assumed, failure))
+            self._failed.append((cycle.assumed, failure))
         else:
-            self._undo(assumed, failure, now)
+            self._undo(cycle.assumed, failure, now)
+
+    def _bound(self, cycle: BindingCycle, now: float) -> None:
+        entry, pod, effects = cycle.assumed.entry, cycle.assumed.pod, self._effects
+        if self.machine.metrics is not None:
+            since_s = (entry.initial_attempt or entry.timestamp) / SECOND
+            attempt_s = cycle.attempt_s + now - cycle.began_s
+            self.machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
+        effects.bound.append(pod)
+        self.pods_bound += 1
+        effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
 
     def _undo(self, assumed: AssumedPod, failure: Status, now: float) -> None:
         pod, effects = assumed.pod, self._effects

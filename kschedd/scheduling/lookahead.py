@@ -14,6 +14,7 @@ Looking ahead pays where pods of the signature come often enough. How far it goe
 taken: `Pace` says how far.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final
 
@@ -45,6 +46,17 @@ class Window:
     totals: Ints
     score: int  # the highest total
     best: Rows  # the rows that have it
+
+
+@fast_frozen(eq=False)
+class ChosenWindow:
+    """A window of which no more is wanted than what was chosen from."""
+
+    visited: int
+    feasible: Rows
+    totals: Ints
+    score: int
+    best: Rows
 
 
 @attrs.define(eq=False)
@@ -104,23 +116,9 @@ class Lookahead:
         self, state: CycleState, pod: Pod, start: int, wanted: int, table: NodeTable, reads_pods: bool
     ) -> Window | None:
         """What a search from `start` for so many nodes would find now; None if that is not known."""
-        versions = table.versions
-        order = self.visiting.order
-        if table.order is not order or (reads_pods and versions.pod_updates.at > self.stamp):
-            self.held = False
-            return None
         place = start - self.start
-        if place < self._at:
+        if not self._reaches(place, table, reads_pods):
             return None
-        pods, now = versions.pods, versions.now
-        if now > self._known_at:
-            if now == pods.at == self._known_at + 1:  # most often: the pod that has taken the latest window
-                self._changed(pods.rows[-1:], place)
-            else:
-                for log in (pods, versions.nodes):
-                    if log.at > self._known_at:
-                        self._changed(log.since(self._known_at), place)
-            self._known_at = now
         known = self._windows
         if known is not None and known.wanted == wanted and place == self._at and self.taken < len(known.ends):
             first = self.taken * wanted
@@ -145,6 +143,49 @@ class Lookahead:
             best = feasible[totals == score]
         self._at, self.taken = end, self.taken + 1
         return Window(rows, failed, codes, feasible, totals, score, best)
+
+    @property
+    def chosen(self) -> int:
+        """How many windows are left of which the best are known."""
+        return 0 if self._windows is None else len(self._windows.ends) - self.taken
+
+    def take_several(
+        self, start: int, wanted: int, most: int, table: NodeTable, reads_pods: bool
+    ) -> Sequence[ChosenWindow]:
+        """What the next searches, at most so many, would find now, the first of them from `start`, where nothing
+        changes in between but the nodes that they choose; as far as the best of each are known."""
+        known, place, first = self._windows, start - self.start, self.taken
+        if known is None or known.wanted != wanted or place != self._at or not self._reaches(place, table, reads_pods):
+            return ()
+        ends, best_ends = known.ends, known.best_ends
+        last = bisect_right(ends, self._until, first, min(len(ends), first + most))
+        found = []
+        for at in range(first, last):
+            end, rows = ends[at], slice(at * wanted, (at + 1) * wanted)
+            best = known.best[best_ends[at - 1] if at else 0 : best_ends[at]]
+            found.append(ChosenWindow(end - place, self.feasible[rows], known.totals[rows], known.scores[at], best))
+            place = end
+        self.taken, self._at = last, place
+        return found
+
+    def _reaches(self, place: int, table: NodeTable, reads_pods: bool) -> bool:
+        """Whether what lies from that place on may be known; what has changed meanwhile is looked through."""
+        versions = table.versions
+        if table.order is not self.visiting.order or (reads_pods and versions.pod_updates.at > self.stamp):
+            self.held = False
+            return False
+        if place < self._at:
+            return False
+        pods, now = versions.pods, versions.now
+        if now > self._known_at:
+            if now == pods.at == self._known_at + 1:  # most often: the pod that has taken the latest window
+                self._changed(pods.rows[-1:], place)
+            else:
+                for log in (pods, versions.nodes):
+                    if log.at > self._known_at:
+                        self._changed(log.since(self._known_at), place)
+            self._known_at = now
+        return True
 
     def choose_each(self, state: CycleState, pod: Pod, wanted: int) -> None:
         """Find the best of each window in advance: for pods that nobody else comes between."""

@@ -277,6 +277,36 @@ class SchedulingMachine:
             return AssumedPod(entry, assumed, result, None, binder)
         return drive(self.completing(entry, result, now, None))
 
+    def longest_run(self, pod: Pod) -> int:
+        """How many pods like this one `run` may know the outcomes of at most. Of pods that have more before them than
+        to be bound: none."""
+        scheduler = self.schedulers.get(pod.scheduler_name)
+        if scheduler is None or self._extender_binds:
+            return 0
+        known = scheduler.longest_run(pod)
+        return known if known and scheduler.profile.bound_by(pod.signature) is not None else 0
+
+    def run(self, entries: Sequence[QueuedPod]) -> list[ScheduleResult]:
+        """The outcomes of the attempts for the first of these pods, alike in all but their names and the node that they
+        name, as far as they are known: see `Scheduler.run`."""
+        if self.metrics is not None:
+            self.metrics.sampling.next_several(len(entries))
+        return self.schedulers[entries[0].pod.scheduler_name].run([entry.pod for entry in entries])
+
+    def complete_run(self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]) -> list[AssumedPod] | None:
+        """As `complete_attempt` of each of them; None, and nothing is done, where that has to be done one by one."""
+        pods = [entry.pod for entry in entries]
+        placed = self.cluster.assume_each(pods, [result.node_name for result in results])
+        if placed is None:
+            return None
+        framework = results[0].framework
+        framework.times.skipped(_BEFORE_BINDING, len(placed))
+        binder = framework.bound_by(pods[0].signature)
+        return [
+            AssumedPod(entry, pod, result, None, binder)
+            for entry, pod, result in zip(entries, placed, results, strict=True)
+        ]
+
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
     ) -> Work[AssumedPod | FailedAttempt]:
@@ -476,6 +506,25 @@ class SchedulingMachine:
             assumed.framework, points.BIND, binder, binder.bind, result.state, assumed.pod, result.node_name
         )
         return said if isinstance(said, Plan) and said.writes and said.ready is None else None
+
+    def direct_plans(self, run: Sequence[AssumedPod]) -> list[Plan | None]:
+        """As `direct_plan` of each of these pods, whose binder is one."""
+        framework, binder = run[0].framework, run[0].binder
+        assert binder is not None, "they are bound directly"
+        calls = framework.plugin_metrics.calls(binder.name, points.BIND)
+        if calls.sampling.plugins:
+            return [self.direct_plan(assumed) for assumed in run]
+        calls.evaluations += len(run)
+        plans: list[Plan | None] = []
+        for assumed in run:
+            said = binder.bind(assumed.result.state, assumed.pod, assumed.result.node_name)
+            plans.append(said if isinstance(said, Plan) and said.writes and said.ready is None else None)
+        return plans
+
+    def all_bound_directly(self, framework: Framework, began_s: Sequence[float]) -> None:
+        """As `bound_directly` of so many pods, none of whose plans was refused."""
+        framework.times.ended_each("Bind", began_s)
+        framework.times.skipped(_AROUND_BIND, len(began_s))
 
     def bound_directly(self, assumed: AssumedPod, began_s: float, failure: Status | None) -> Status | None:
         """What comes of a binding cycle whose one plan was executed; it began then, on the clock of `times`."""

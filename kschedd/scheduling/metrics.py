@@ -67,9 +67,14 @@ class PointTimes:
         self.steps[point] = took_s
         return now_s
 
-    def skipped(self, points: tuple[str, ...]) -> None:
-        """Extension points at which no plugin had to be called: they took no time."""
-        self._skipped[points] = self._skipped.get(points, 0) + 1
+    def ended_each(self, point: str, began_s: Iterable[float]) -> None:
+        """As `ended`, with success, of each that began then."""
+        now_s = self.start()
+        self._histogram.series(point, SUCCESS, self._profile).observe_all([now_s - each for each in began_s])
+
+    def skipped(self, points: tuple[str, ...], times: int = 1) -> None:
+        """Extension points at which no plugin had to be called, so many times: they took no time."""
+        self._skipped[points] = self._skipped.get(points, 0) + times
 
     def repeated(self, filter_s: float, score_s: float | None = None) -> None:
         """An attempt that searched and scored nodes for so long (None: there was one); no other plugin was called."""
@@ -81,6 +86,14 @@ class PointTimes:
             self._repeated.append((filter_s, score_s))
         if len(self._repeated) + len(self._searched) >= MOST_UNSORTED:
             self.count_skipped()
+
+    def repeated_several(self, attempts: int, filter_s: float, score_s: float | None = None) -> None:
+        """As `repeated` for so many attempts, each of which took so long."""
+        self.repeated(filter_s, score_s)
+        if score_s is None:
+            self._searched += [filter_s] * (attempts - 1)
+        else:
+            self._repeated += [(filter_s, score_s)] * (attempts - 1)
 
     def count_skipped(self) -> None:
         """Observe what was skipped so far."""
@@ -111,9 +124,13 @@ class NoTimes:
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         return 0.0
 
-    def skipped(self, points: tuple[str, ...]) -> None: ...
+    def ended_each(self, point: str, began_s: Iterable[float]) -> None: ...
+
+    def skipped(self, points: tuple[str, ...], times: int = 1) -> None: ...
 
     def repeated(self, filter_s: float, score_s: float | None = None) -> None: ...
+
+    def repeated_several(self, attempts: int, filter_s: float, score_s: float | None = None) -> None: ...
 
 
 NO_TIMES: Final = NoTimes()
@@ -174,6 +191,10 @@ class SchedulingMetrics:
         bound.append((attempt_s, waited_s))
         if len(bound) >= MOST_UNSORTED:
             self._count_bound()
+
+    def found_nodes(self, took_s: float, attempts: int) -> None:
+        """So many attempts have found a node, each within that time."""
+        self.algorithm_s.series().observe_all([took_s] * attempts)
 
     def _count_bound(self) -> None:
         uncounted, self._bound = self._bound, {}

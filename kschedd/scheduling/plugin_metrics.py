@@ -47,12 +47,13 @@ class Sampling:
     """Which attempts have more of them noted: `plugins` for their times, `scores` for every plugin's score; `shares`
     are how many of them do, of one."""
 
-    __slots__ = ("_draw", "plugins", "scores", "shares", "timer")
+    __slots__ = ("_draw", "_due", "plugins", "scores", "shares", "timer")
 
     def __init__(self, seed: int = 0, timer: Callable[[], float] = time.perf_counter) -> None:
         self.timer = timer
         self.plugins = self.scores = False
         self.shares = (PLUGINS_SAMPLED, SCORES_SAMPLED)
+        self._due = False  # the next attempt that is made by itself is one of those whose scores are noted
         self._draw = Random(f"{seed}/metrics").random
 
     def next(self) -> None:
@@ -60,7 +61,18 @@ class Sampling:
         drawn = self._draw()
         plugins, scores = self.shares
         self.plugins = drawn < plugins
-        self.scores = drawn < scores
+        self.scores, self._due = drawn < scores or self._due, False
+
+    def next_several(self, attempts: int) -> None:
+        """So many attempts begin whose scores cannot be noted: where some of them were to be, the next one's are."""
+        plugins, scores = self.shares
+        self.plugins, self.scores = self._draw() < plugins, False
+        self._due = self._due or self._draw() < scores * attempts
+
+    @property
+    def due(self) -> bool:
+        """Whether the next attempt has to be made by itself."""
+        return self._due
 
 
 class CallCounter:

@@ -21,6 +21,7 @@ and step by step.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import cast
 
 import attrs
@@ -34,7 +35,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterResult
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
-from kschedd.scheduling.lookahead import Lookahead, Pace, VisitingOrder
+from kschedd.scheduling.lookahead import ChosenWindow, Lookahead, Pace, VisitingOrder
 from kschedd.scheduling.metrics import NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
@@ -45,6 +46,7 @@ from kschedd.values import fast_frozen
 
 _MOST_PATTERNS = 4096
 _MOST_PACES = 16
+_MOST_NAMED = 64  # attempts for pods that name their nodes, in a run
 _LONG_AGO = 1 << 32
 
 
@@ -70,6 +72,16 @@ class Repeated:
     best: Rows | None = None  # the rows that have it
 
 
+@fast_frozen(eq=False)
+class RepeatedRun:
+    """What the attempts for several pods come to, made one right after the other: by windows; or, of pods that name a
+    node each, the rows of these."""
+
+    state: CycleState  # of all of them
+    windows: Sequence[ChosenWindow] = ()
+    rows: Sequence[int] = ()
+
+
 @attrs.define(eq=False)
 class Repetition:
     """The patterns of one profile on one cluster."""
@@ -92,11 +104,21 @@ class Repetition:
 
     def attempt(self, pod: Pod, start: int, wanted: int, times: PointTimes | NoTimes) -> Repeated | None:
         """The attempt's outcome; None to make a whole attempt instead."""
-        signature, table = pod.signature, self._cluster.table
-        pattern = self._patterns.get(signature.signature_ignoring_node)
+        pattern = self._pattern_of(pod)
+        if pattern is None or pattern.state is None:
+            return None
+        common = pattern.state
+        state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
+        if common.already_filtered_by:
+            return self._on_named_node(pod, state, times)
+        return self._search_for(pod, state, pattern, start % len(self._cluster.table.order), wanted, times)
+
+    def _pattern_of(self, pod: Pod) -> Pattern | None:
+        """The pattern of such pods, if it holds for this one now."""
+        table = self._cluster.table
+        pattern = self._patterns.get(pod.signature.signature_ignoring_node)
         if (
             pattern is None
-            or pattern.state is None
             or pattern.stamp != table.versions.parts_at
             or pod.nominated_node_name
             or pod.node_name
@@ -104,11 +126,66 @@ class Repetition:
             or pattern.owner != pod.owner
         ):
             return None
-        common = pattern.state
-        state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
-        if common.already_filtered_by:
-            return self._on_named_node(pod, state, times)
-        return self._search_for(pod, state, pattern, start % len(table.order), wanted, times)
+        return pattern
+
+    # -- several at once ----------------------------------------------------------------------------------------
+
+    def known(self, pod: Pod) -> int:
+        """How many attempts for pods like this one `run` may know at most."""
+        pattern = self._patterns.get(pod.signature.signature_ignoring_node)
+        if pattern is None or pattern.state is None:
+            return 0
+        if pattern.state.already_filtered_by:
+            return _MOST_NAMED
+        pace = self._paces.get(pod.signature.id)
+        return 0 if pace is None or pace.ahead is None or pace.latest != self._attempts else pace.ahead.chosen
+
+    def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> RepeatedRun | None:
+        """What the attempts for the first of these pods come to, as far as it is known by now; None where the next has
+        to be made by itself.
+
+        The pods are alike in all but their names and the node that they name. No two of them come to one node.
+        """
+        pattern = self._pattern_of(pods[0])
+        if pattern is None or pattern.state is None:
+            return None
+        if pattern.state.already_filtered_by:
+            return self._on_named_nodes(pods, pattern.state, times)
+        pace = self._paces.get(pods[0].signature.id)
+        ahead = None if pace is None else pace.ahead
+        if pace is None or ahead is None or pace.latest != self._attempts:
+            return None
+        if ahead.pattern is not pattern or ahead.entry.cache_keys != self._cache.cache_keys():
+            return None
+        table = self._cluster.table
+        first = start % len(table.order)
+        windows = ahead.take_several(first, wanted, len(pods), table, self._profile.reads_pods)
+        if not windows:
+            return None
+        ahead.entry.failed_search = None
+        self._attempts += len(windows)
+        pace.apart, pace.latest = 1, self._attempts
+        times.repeated_several(len(windows), ahead.judge_s, ahead.score_s)
+        return RepeatedRun(pattern.state, windows)
+
+    def _on_named_nodes(
+        self, pods: Sequence[Pod], state: CycleState, times: PointTimes | NoTimes
+    ) -> RepeatedRun | None:
+        began = times.start()
+        cached = self._cache.of(pods[0], state)
+        if cached is None:
+            return None
+        row_of, failed, rows = self._cluster.table.row_of, cached.failed, dict[int, None]()
+        for pod in pods:
+            row = row_of.get(pod.signature.spec.required_node or "")
+            if row is None or row in rows or failed.item(row) != PASSED:
+                break
+            rows[row] = None
+        if not rows:
+            return None
+        self._cache.use.hits += len(rows)
+        times.repeated_several(len(rows), (times.start() - began) / len(rows))
+        return RepeatedRun(state, rows=list(rows))
 
     def _on_named_node(self, pod: Pod, state: CycleState, times: PointTimes | NoTimes) -> Repeated | None:
         began = times.start()

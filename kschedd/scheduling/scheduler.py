@@ -101,7 +101,7 @@ class ScheduleResult:
     totals: Ints | None  # None where only one node was feasible
     score: int | None  # the highest total
     ties: int
-    verdicts: Verdicts
+    verdicts: Verdicts | None  # None of what was found with others (`Scheduler.run`)
 
 
 @attrs.frozen(eq=False)
@@ -216,6 +216,52 @@ class Scheduler:
             return self._only_node(made.state, pod, found)
         return self._one_of(made.best, made.state, pod, found, made.totals, made.score)
 
+    def longest_run(self, pod: Pod) -> int:
+        """How many pods like this one `run` may know the outcomes of at most."""
+        sampling = self.profile.plugin_metrics.sampling
+        if self.repetition is None or self._sign is not None or sampling.due:
+            return 0
+        return self.repetition.known(pod)
+
+    def run(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
+        """The outcomes for the first of these pods, alike in all but their names and the node that they name, as far
+        as they are known without anything but a choice; to be made one right after the other, with no pod nominated.
+        """
+        repetition, table, start = self.repetition, self.cluster.table, self.start
+        assert repetition is not None, "else there is no run"
+        made = repetition.run(pods, start.index, self._wanted(len(table.order)), self.profile.times)
+        if made is None:
+            return []
+        sampled = self.profile.plugin_metrics.sampling.plugins
+        names, profile, state, choose = table.names, self.profile, made.state, self.choose
+        visited, results = len(made.rows), []
+        for pod, row in zip(pods, made.rows, strict=False):
+            feasible = np.array((row,), dtype=np.int64)
+            results.append(ScheduleResult(pod, names[row], profile, state, feasible, 1, None, None, 1, None))
+        for pod, window in zip(pods, made.windows, strict=False):
+            best = window.best
+            ties = len(best)
+            chosen = best.item(0) if ties == 1 else choose(best, names)
+            if sampled:
+                profile.plugin_metrics.chosen(window.totals, window.score, ties)
+            visited += window.visited
+            results.append(
+                ScheduleResult(
+                    pod,
+                    names[chosen],
+                    profile,
+                    state,
+                    window.feasible,
+                    window.visited,
+                    window.totals,
+                    window.score,
+                    ties,
+                    None,
+                )
+            )
+        start.index = (start.index + visited) % table.node_count
+        return results
+
     def _attempt(
         self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None, batching: Batching | None
     ) -> Attempt:
@@ -320,6 +366,7 @@ class Scheduler:
         vetoed = stepper.vetoes(result.feasible)
         if vetoed:
             left = result.feasible[~np.isin(result.feasible, list(vetoed))]
+            assert result.verdicts is not None, "of an attempt of its own"
             result = attrs.evolve(result, verdicts=result.verdicts.overruled(vetoed, ()), feasible=left, totals=None)
         if not len(result.feasible):
             diagnosis = Diagnosis(table.node_count, result.verdicts)

@@ -115,7 +115,15 @@ class Path:
             self.took["queue: pop"].append((time.perf_counter_ns() - began) / len(entries) / 1000)
             driver.popped(entries)
             began, completed = time.perf_counter_ns(), 0
-            while (popped := driver.next_popped(now / SECOND)) is not None:
+            while driver.has_next:
+                middle = time.perf_counter_ns()
+                if run := driver.begin_run():
+                    middle = time.perf_counter_ns()
+                    driver.complete_run(run, time.time(), 0.0)
+                    completed += time.perf_counter_ns() - middle
+                    continue
+                popped = driver.next_popped(now / SECOND)
+                assert popped is not None, "there is a next one"
                 attempt = driver.begin(popped)
                 if attempt is None:
                     continue

@@ -1,0 +1,226 @@
+"""Runs: attempts that are made together come to what they come to one by one, and leave the cluster the same.
+
+Two drivers of one seed are told the same: one makes runs of attempts where it can, the other each by itself.
+"""
+
+from random import Random
+from typing import Any
+
+import attrs
+import pytest
+
+from kschedd.scheduling.breakpoints import BreakpointSpec
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.work import drive
+from tests.scheduling.driven import NOW, Driven, Raw, node, pod
+
+_NODES = 700
+_SOFT = [{"key": "soft", "effect": "PreferNoSchedule"}]
+
+
+@attrs.define(eq=False)
+class Both:
+    """The two drivers, and how many attempts were made in runs."""
+
+    together: Driven = attrs.field(factory=lambda: Driven(percentageOfNodesToScore=15))
+    apart: Driven = attrs.field(factory=lambda: Driven(percentageOfNodesToScore=15))
+    in_runs: int = 0
+    last: tuple[Effects, ...] = ()
+
+    def see(self, *raws: Raw) -> None:
+        for one in (self.together, self.apart):
+            one.see(*raws)
+
+    def attempt(self, *names: str) -> None:
+        """Attempt these pods, and have the API server do what is planned; what both come to is the same."""
+        effects = []
+        for one in (self.together, self.apart):
+            one.driver.take_effects()
+            one.driver.popped([one.entry(name) for name in names])
+            while one.driver.has_next:
+                run: list[ScheduleResult] = one.driver.begin_run() if one is self.together else []
+                if run:
+                    self.in_runs += len(run)
+                    one.driver.complete_run(run, NOW, 0.0)
+                    continue
+                entry = one.driver.next_popped(NOW)
+                assert entry is not None
+                attempt = one.driver.begin(entry)
+                if attempt is not None:
+                    one.driver.complete_attempt(entry, drive(attempt), NOW)
+            effects.append(one.driver.take_effects())
+        self.last = tuple(effects)
+        self.compare(*effects)
+
+    def compare(self, together: Effects, apart: Effects) -> None:
+        assert [one.outcome for one in together.records] == [one.outcome for one in apart.records]
+        assert together.released == apart.released
+        assert [(one.uid, one.plan) for one in together.plans] == [(one.uid, one.plan) for one in apart.plans]
+        first, second = self.together.driver, self.apart.driver
+        assert list(first.binding_cycles) == list(second.binding_cycles)
+        assert first.cycles == second.cycles
+        assert first.machine.start.index == second.machine.start.index
+        one, other = first.machine.cluster.table, second.machine.cluster.table
+        for column in ("requested", "nonzero", "pod_count"):
+            assert (getattr(one, column) == getattr(other, column)).all(), column
+        assert [[pod.key for pod in row] for row in one.pods] == [[pod.key for pod in row] for row in other.pods]
+        assert one.versions.pods.rows == other.versions.pods.rows
+        assert one.versions.now == other.versions.now
+        assert one.versions.pods.dates == other.versions.pods.dates
+        assert (one.versions.row_pods_at == other.versions.row_pods_at).all()
+        groups = [machine.cluster.counts._groups for machine in (first.machine, second.machine)]
+        assert {key: group.by_row for key, group in groups[0].items()} == {
+            key: group.by_row for key, group in groups[1].items()
+        }
+
+    def answer(self) -> None:
+        """All that was planned last is done."""
+        for one, effects in zip((self.together, self.apart), self.last, strict=True):
+            one.driver.plans_executed([(wanted.uid, None) for wanted in effects.plans], NOW)
+        together, apart = self.together.driver.take_effects(), self.apart.driver.take_effects()
+        assert [one.key for one in together.bound] == [one.key for one in apart.bound]
+        assert [(one.reason, one.name, one.about) for one in together.events] == [
+            (one.reason, one.name, one.about) for one in apart.events
+        ]
+        assert self.together.driver.pods_bound == self.apart.driver.pods_bound
+
+
+def _both(**fields: Any) -> Both:
+    both = Both(**fields)
+    both.see(*(node(f"n{number}", cpu="8") for number in range(_NODES)))
+    return both
+
+
+def _several(both: Both, first: int, many: int, **fields: Any) -> list[str]:
+    names = [f"p{number}" for number in range(first, first + many)]
+    both.see(*(pod(name, cpu="100m", **fields) for name in names))
+    return names
+
+
+def _named(name: str, node_name: str) -> Raw:
+    """A pod of a DaemonSet."""
+    raw = pod(name, cpu="100m")
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node_name]}]}
+    required = {"nodeSelectorTerms": [term]}
+    raw["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return raw
+
+
+def test_pods_of_one_template_are_attempted_in_runs_with_the_same_outcome() -> None:
+    both = _both()
+    for first in range(0, 120, 24):
+        both.attempt(*_several(both, first, 24))
+        both.answer()
+    assert both.in_runs > 40
+
+
+def test_pods_that_name_their_node_are_attempted_in_runs_with_the_same_outcome() -> None:
+    both = _both()
+    for first in range(0, 120, 30):
+        names = [f"d{number}" for number in range(first, first + 30)]
+        both.see(*(_named(name, f"n{number}") for number, name in enumerate(names, first)))
+        both.attempt(*names)
+        both.answer()
+    assert both.in_runs > 80
+
+
+def test_two_pods_that_name_one_node_are_not_in_one_run() -> None:
+    both = _both()
+    names = [f"d{number}" for number in range(60)]
+    both.see(*(_named(name, f"n{number % 7}") for number, name in enumerate(names)))
+    both.attempt(*names[:30])
+    both.attempt(*names[30:])
+    assert 0 < both.in_runs < 60
+
+
+def _changes(random: Random, both: Both, number: int) -> None:
+    """Something happens between two attempts."""
+    which = random.randrange(7)
+    row = random.randrange(_NODES)
+    if which == 0:
+        raw = node(f"n{row}", cpu=random.choice(["1", "8", "16"]))
+        if random.random() < 0.3:
+            raw["spec"] = {"taints": _SOFT if random.random() < 0.5 else [{"key": "t", "effect": "NoSchedule"}]}
+        both.see(raw)
+    elif which == 1:
+        both.see(pod(f"other{number}", cpu="2", on=f"n{row}"))
+    elif which == 2:
+        raw = pod(f"waits{number}", cpu="500", nominated=f"n{row}")
+        both.see(raw)
+        for one in (both.together, both.apart):
+            one.driver.nominated([one.entry(f"waits{number}").pod])
+    elif which == 3:
+        for one in (both.together, both.apart):
+            for waits in [name for _, name in one.objects if name.startswith("default/waits")]:
+                one.goes(waits.removeprefix("default/"))
+    elif which == 4 and random.random() < 0.3:
+        both.see({"apiVersion": "v1", "kind": "Service", "metadata": {"name": f"s{number}", "namespace": "default"}})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_happens_in_between_changes_nothing_of_that(seed: int) -> None:
+    random = Random(seed)
+    both = _both()
+    made = 0
+    for turn in range(25):
+        names: list[str] = []
+        for _ in range(random.randrange(1, 4)):
+            shape = random.randrange(5)
+            many = random.randrange(1, 20)
+            if shape < 3:
+                fields: dict[str, Any] = {"priority": shape} if shape else {}
+                names += _several(both, made, many, **fields)
+            elif shape == 3:
+                owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}]
+                names += _several(both, made, many, ownerReferences=owner)
+            else:
+                named = [f"d{made + number}" for number in range(many)]
+                both.see(*(_named(name, f"n{random.randrange(_NODES)}") for name in named))
+                names += named
+            made += many
+        if names and random.random() < 0.3:  # gone, or going, by the time of its attempt
+            gone = random.choice(names)
+            raw = dict(both.apart.objects["Pod", f"default/{gone}"].raw)
+            raw["metadata"] = {**raw["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+            both.see(raw)
+        both.attempt(*names)
+        if random.random() < 0.8:
+            both.answer()
+            _changes(random, both, turn)
+        else:
+            both.answer()
+    assert both.in_runs > 0
+
+
+def test_where_attempts_are_counted_or_stopped_there_are_no_runs() -> None:
+    both = _both()
+    names = [f"d{number}" for number in range(60)]
+    both.see(*(_named(name, f"n{number}") for number, name in enumerate(names)))
+    both.attempt(*names[:30])
+    driver = both.together.driver
+    driver.popped([both.together.entry(name) for name in names[30:]])
+    assert driver.machine.longest_run(driver.popped_entries[0].pod) > 1
+    driver.attempts_allowed = 5
+    assert driver.begin_run() == []
+    driver.attempts_allowed = None
+    driver.debugger.add(BreakpointSpec(pod="default/d40"))
+    assert driver.begin_run() == []
+
+
+def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() -> None:
+    both = _both()
+    names = [f"d{number}" for number in range(60)]
+    both.see(*(_named(name, f"n{number}") for number, name in enumerate(names)))
+    both.attempt(*names[:30])
+    driver, sampling = both.together.driver, both.together.metrics.sampling
+    names, later = names[30:50], names[50:]
+    driver.popped([both.together.entry(name) for name in names])
+    sampling.shares = (0.0, 1.0)
+    driver.complete_run(driver.begin_run(), NOW, 0.0)
+    assert sampling.due
+    driver.popped([both.together.entry(name) for name in later])
+    assert driver.begin_run() == []
+    sampling.next()
+    assert sampling.scores
+    assert not sampling.due
