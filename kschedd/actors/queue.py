@@ -128,9 +128,7 @@ class QueueActor:
         async with self._inbox, self._popped:
             try:
                 while True:
-                    messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
-                    with self._clock.move_on_at(self._next_deadline()):
-                        messages = await batch_from(self._inbox, _MOST)
+                    messages = await self._messages()
                     room = ANSWERS - self._popped.statistics().current_buffer_used
                     now = self._clock.now_ns()
                     if self._out_of_tree:
@@ -144,6 +142,16 @@ class QueueActor:
                     self._send(answers)
             except trio.EndOfChannel:
                 self.queue.close()
+
+    async def _messages(self) -> "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]":
+        """What has been sent; nothing, when a flush is due."""
+        deadline = self._next_deadline()
+        if deadline is None:  # most often; a scope costs as much as some ten pods
+            return await batch_from(self._inbox, _MOST)
+        messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
+        with self._clock.move_on_at(deadline):
+            messages = await batch_from(self._inbox, _MOST)
+        return messages
 
     def _next_deadline(self) -> float | None:
         """When a flush moves a pod; None if none would."""

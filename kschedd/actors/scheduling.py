@@ -65,7 +65,7 @@ M = TypeVar("M")
 _SLICE_S = 0.004
 _MOST_EVENTS = 500  # events observed between two checks of the slice's time
 _MOST = 64  # messages of one kind in a turn
-_MOST_ATTEMPTS = 16  # in a turn: a pod that sorts before those popped already is heard of between two turns
+_MOST_ATTEMPTS = 128  # in a turn: a pod that sorts before those popped already is heard of between two turns
 _CATCH_UP_S = 0.01
 _SLOW_S = 0.1  # attempts that take longer are logged, as upstream does
 

@@ -116,7 +116,7 @@ from kschedd.scheduling.work import Work
 from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
 from kschedd.store.times import stamp
 
-MOST_POPPED: Final = 32  # pods handed out at once: a hop between actors costs more than a pop
+MOST_POPPED: Final = 128  # pods handed out at once: a hop between actors costs more than a pop
 _PENDING: Final = "pending"  # the step that is tried again where following a pending pod went wrong
 
 

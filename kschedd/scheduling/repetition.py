@@ -310,10 +310,10 @@ class Repetition:
     ) -> Repeated | None:
         """The outcome of an attempt whose window lies ahead and is known."""
         table = self._cluster.table
-        if ahead.pattern is not pattern or ahead.entry.cache_keys != self._cache.cache_keys():
+        if ahead.pattern is not pattern:
             return None
         window = ahead.take(state, pod, start, wanted, table, self._profile.reads_pods)
-        if window is None:
+        if window is None or (ahead.taken > 1 and ahead.entry.cache_keys != self._cache.cache_keys()):
             return None
         ahead.entry.failed_search = None
         times.repeated(ahead.judge_s, ahead.score_s)
