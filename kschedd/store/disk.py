@@ -59,6 +59,10 @@ class Disk(Protocol):
         """The number of bytes written, which may be fewer than given."""
 
     def fdatasync(self, descriptor: int, /) -> None: ...
+
+    def flush(self, path: Path, /) -> None:
+        """Have on disk what is in the file, and its name, whoever has written it."""
+
     def read(self, path: Path, /) -> bytes: ...
     def copy(self, source: Path, target: Path, /) -> None: ...
     def link(self, source: Path, target: Path, /) -> None: ...
@@ -101,6 +105,14 @@ class RealDisk:
 
     def fdatasync(self, descriptor: int) -> None:
         os.fdatasync(descriptor)
+
+    def flush(self, path: Path) -> None:
+        for each, flags in ((path, os.O_RDWR), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+            descriptor = os.open(each, flags | os.O_CLOEXEC)
+            try:
+                self.fdatasync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def read(self, path: Path) -> bytes:
         return path.read_bytes()

@@ -30,7 +30,7 @@ from kschedd.object_faults import ObjectRef
 from kschedd.store.admission import Admission
 from kschedd.store.disk import REAL_DISK, Disk
 from kschedd.store.journal_compaction import move_events, vacuum
-from kschedd.store.journal_files import OpenFiles, connect, refuse_remains
+from kschedd.store.journal_files import OpenFiles, connect, flush_log, refuse_remains
 from kschedd.store.journal_format import (
     CODES,
     FORMAT,
@@ -105,6 +105,7 @@ class Journal:
             raise JournalDamaged(self._file, "does not say which version its snapshot has")
         self._state = state
         self._version, self._chain, self._tail = self._end()
+        flush_log(self._path, self._disk)
         return self._check_head(written)
 
     def _check_head(self, written: bool) -> bool:

@@ -33,6 +33,22 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
         raise JournalError(str(path), f"cannot be opened: {error.strerror}") from error
 
 
+def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
+    """Have on disk what SQLite's log holds: a process that was killed may have written it, and not flushed it.
+
+    What is read from it is served, and has to be there after a loss of power, as if this process had written it.
+    Raises JournalError.
+    """
+    written = beside(path, "-wal")
+    try:
+        if (found := disk.status(written)) is not None and found.size:
+            disk.flush(written)
+    except OSError as error:
+        raise JournalError(
+            str(path), f"cannot be opened: {written.name} cannot be flushed: {error.strerror}"
+        ) from error
+
+
 def refuse_remains(path: Path, disk: Disk = REAL_DISK) -> None:
     """Raises JournalError if companion files exist without the journal: this is a damaged state, not a new cluster."""
     there = disk.status(path)

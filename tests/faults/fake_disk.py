@@ -123,7 +123,11 @@ class FakeDisk:
         return self.write(self._file(descriptor), data, offset)
 
     def fdatasync(self, descriptor: int) -> None:
-        self.flush(self._file(descriptor))
+        self.flush_file(self._file(descriptor))
+
+    def flush(self, path: Path) -> None:
+        self._living()
+        self.flush_file(self._named(path))
 
     def read(self, path: Path) -> bytes:
         self._living()
@@ -184,7 +188,7 @@ class FakeDisk:
         self._change()
         file.truncate(size)
 
-    def flush(self, file: File) -> None:
+    def flush_file(self, file: File) -> None:
         self._change()
         if not self.lies:
             file.flush()

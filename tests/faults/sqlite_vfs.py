@@ -59,7 +59,7 @@ class OpenFile:
     def xSync(self, flags: int) -> None:
         with _as_sqlite(apsw.IOError, apsw.SQLITE_IOERR_FSYNC):
             if not self._is_over():
-                self._disk.flush(self._file)
+                self._disk.flush_file(self._file)
 
     def xFileSize(self) -> int:
         return len(self._file.content)

@@ -25,7 +25,7 @@ steps = st.one_of(
     st.tuples(st.just("pwrite"), st.integers(0, 3), st.binary(max_size=20), st.integers(0, 30)),
     st.tuples(st.just("pread"), st.integers(0, 3), st.integers(0, 40), st.integers(0, 40)),
     st.tuples(st.just("fdatasync"), st.integers(0, 3)),
-    st.tuples(st.sampled_from(("read", "unlink", "status", "make_private")), names),
+    st.tuples(st.sampled_from(("read", "unlink", "status", "make_private", "flush")), names),
     st.tuples(st.sampled_from(("copy", "link", "replace")), names, names).filter(lambda step: step[1] != step[2]),
 )
 
@@ -93,6 +93,29 @@ def test_a_journal_on_the_fake_disk_is_as_one_on_the_real_disk(tmp_path: Path, s
         objects = [obj.raw for kind in again.kinds() for obj in again.list(kind)]
         found.append((again.version, objects, [status and status.size for status in sizes]))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_killed_daemon_has_not_flushed_and_the_next_one_reads_is_there_after_a_loss_of_power(seed: int) -> None:
+    disk, path, store = FakeDisk(random.Random(seed)), Path("/journal.db"), Store(now=Clock())
+    journal = Journal(path, disk=disk)
+    disk.lies = True  # so that it is killed after the write and before the flush
+    store.create(config_map("on-its-way"))
+    journal.append(store.written_after(0))
+    _kill(disk, journal, power_lost=False)
+    disk.lies = False
+    journal = Journal(path, disk=disk)
+    assert journal.version == store.version
+    _kill(disk, journal, power_lost=True)
+    journal = Journal(path, disk=disk)
+    assert journal.version == store.version
+    journal.close()
+
+
+def _kill(disk: FakeDisk, journal: Journal, *, power_lost: bool) -> None:
+    disk.kill()
+    journal.close()
+    disk.restart(power_lost=power_lost)
 
 
 def written(disk: FakeDisk, data: bytes, *, flushed: bool) -> bytes:

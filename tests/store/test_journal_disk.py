@@ -132,6 +132,13 @@ def test_what_a_faulty_disk_did_not_keep_is_not_there_and_it_goes_on_after(
     assert kept.names() == ["after", "before"]
 
 
+def test_what_cannot_be_flushed_at_a_start_is_not_served(kept: Kept) -> None:
+    kept.write("before")
+    with faulty(kept, error=errno.EIO), pytest.raises(JournalError, match="wal cannot be flushed: Input/output"):
+        Journal(kept.path, disk=kept.disk)
+    Journal(kept.path, disk=kept.disk).close()
+
+
 def test_a_head_that_was_written_by_a_failed_write_is_not_ahead_of_the_journal_when_a_repair_is_broken_off(
     kept: Kept,
 ) -> None:
