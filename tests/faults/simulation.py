@@ -229,8 +229,7 @@ class Simulation:
 
             def killed() -> None:
                 self.history.note("killed")
-                self._world.network.cut()
-                self._world.http.cut()
+                self._cut()
                 process.cancel_scope.cancel()
 
             self.disk.on_kill = killed
@@ -259,6 +258,8 @@ class Simulation:
                     self._ended = self._world.ending = self.history.broken_off = True
                 failure = error
             process.cancel_scope.cancel()
+        if self.disk.dead:  # its last step may have opened a port, which goes with the process
+            self._cut()
         if self._ended or (self.disk.dead and not isinstance(failure, JournalError)):
             return  # its actors have ended one after the other, as they never do in a process that is killed
         if isinstance(failure, Stuck):
@@ -267,6 +268,10 @@ class Simulation:
             raise failure
         if last and not self._ended:
             self._check_kept()
+
+    def _cut(self) -> None:
+        self._world.network.cut()
+        self._world.http.cut()
 
     async def _serve(self, cluster: LiveCluster, last: bool, dropped: bool) -> None:
         await self._begin_era(cluster, dropped)

@@ -23,7 +23,8 @@ FOUND_BY = {"does-not-flush": 3, "serves-what-is-not-flushed": 519, "does-what-i
 #: 742: a bit of the log's end that flipped after a loss of power, when the flushed head knew nothing of that end yet.
 #: 911: the checker held an end that nobody could see any more, since nothing was left of the journal, against itself.
 #: 519: a write that a killed daemon had not flushed was shown by the next one, and lost with the power.
-ONCE_FAILED = (18, 519, 742, 911)
+#: 2634: who dialled a port that the last step of a killed daemon had opened waited for ever: a fault of the simulation.
+ONCE_FAILED = (18, 519, 742, 911, 2634)
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, _BATCH))
