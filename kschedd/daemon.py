@@ -324,6 +324,8 @@ def _bound(store: Store, driver: SchedulingDriver, limits: DaemonLimits) -> None
     driver.debugger.most_breakpoints = limits["breakpoints"]
     table = driver.machine.cluster.table
     table.most_labels, table.most_resources = limits["label-columns"], limits["resource-columns"]
+    table.most_evaluation_bytes, table.most_preemption_bytes = limits["evaluation-cache"], limits["preemption-cache"]
+    table.most_counters = limits["pod-counters"]
 
 
 def _log_plugin_fault(fault: PluginError) -> None:

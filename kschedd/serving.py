@@ -157,6 +157,7 @@ async def _serve(
                     ServedVersion.of(config),
                     audit,
                     limits["http-connections"],
+                    limits["encoded-objects"],
                 )
             )
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
@@ -164,6 +165,8 @@ async def _serve(
         server = _server(cluster, daemon, audit, face)
         parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
+        if face is not None:
+            daemon.usage["encoded-objects"] = face.encoded
         reloading = Reloading(
             cluster,
             options.plugin_files,

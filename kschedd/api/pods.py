@@ -225,7 +225,7 @@ class ResourceRequests:
 # Different specs often have the same containers and tolerations: their requests and tolerations are cached here.
 
 
-@lru_cache(4096)
+@lru_cache(512)  # few: the containers may be kilobytes
 def _asks(packed: bytes) -> ResourceRequests:
     containers, init_containers, resources, overhead = msgpack.unpackb(packed)
     spec = {
@@ -239,7 +239,7 @@ def _asks(packed: bytes) -> ResourceRequests:
     )
 
 
-@lru_cache(4096)
+@lru_cache(1024)
 def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
     return tuple(parse_toleration(raw) for raw in msgpack.unpackb(packed))
 

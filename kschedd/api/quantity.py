@@ -32,6 +32,7 @@ Style = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 """Notation (upstream's Format): how a quantity was written and is printed again."""
 
 _NANO: Final = 10**9
+_KEPT: Final = 1 << 13  # readings of each kind
 _MAX_NANOS: Final = MAX_INT64 * _NANO
 _ALL_BITS: Final = 2**64 - 1
 _NARROW_DIGITS: Final = 18  # most digits of a decimal quantity that upstream stores as an int64
@@ -104,7 +105,7 @@ def shown(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[:limit]}..."
 
 
-@lru_cache(maxsize=1 << 16, typed=True)
+@lru_cache(_KEPT, typed=True)
 def _read(quantity: str | int | float) -> tuple[int, Style]:
     """Nanos and notation of a quantity."""
     if isinstance(quantity, bool) or not isinstance(quantity, str | int | float):
@@ -213,7 +214,7 @@ def amount(quantity: str | int | float) -> Amount:
     return Amount(nanos, -9, False)
 
 
-@lru_cache(maxsize=1 << 16, typed=True)
+@lru_cache(_KEPT, typed=True)
 def _units(quantity: str | int | float, exponent: int) -> int:
     nanos = _read(quantity)[0]
     per_unit: int = 10 ** (9 + exponent)
@@ -223,12 +224,12 @@ def _units(quantity: str | int | float, exponent: int) -> int:
     return rounded if nanos >= 0 else -rounded
 
 
-@lru_cache(maxsize=1 << 16, typed=True)
+@lru_cache(_KEPT, typed=True)
 def _value(quantity: str | int | float) -> int:
     return _units(quantity, 0)
 
 
-@lru_cache(maxsize=1 << 16, typed=True)
+@lru_cache(_KEPT, typed=True)
 def _milli_value(quantity: str | int | float) -> int:
     return _units(quantity, -3)
 
@@ -273,7 +274,7 @@ def canonical(quantity: str | int | float) -> str:
     return format_nanos(nanos(quantity), style(quantity))
 
 
-@lru_cache(1 << 16, typed=True)
+@lru_cache(_KEPT, typed=True)
 def as_stored(quantity: str | int | float) -> str:
     """A quantity as the API server prints it after it has read it: canonical, or as written where that is near enough.
 

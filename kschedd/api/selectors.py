@@ -118,7 +118,7 @@ EVERYTHING: Final = interned(())
 _Expressions = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 10)  # few: lists of values may be long
 def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> LabelSelector:
     requirements = []
     problems = []
@@ -268,7 +268,7 @@ def _plain(raw: Sequence[Mapping[str, Any]] | None) -> _Expressions:
     return tuple((e.get("key", ""), e.get("operator", ""), tuple(e.get("values") or ())) for e in raw or ())
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 10)  # few: lists of values may be long
 def _term(expressions: _Expressions, fields: _Expressions, path: str) -> NodeSelectorTerm:
     dot = f"{path}." if path else ""
     problems = []

@@ -22,7 +22,7 @@ _FIRST: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
 LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 
-@lru_cache(1 << 15)  # preemption compares the start times of all candidate victims
+@lru_cache(1 << 14)  # preemption compares the start times of all candidate victims
 def micros(text: str) -> int:
     """Microseconds since the epoch; finer digits are truncated. Raises ValueError if it is not RFC 3339."""
     found = _RFC3339.fullmatch(text)

@@ -1,7 +1,7 @@
 """Objects as bytes: what a list or a watch sends of each. Lately encoded objects are remembered.
 
 Objects never change, so the bytes of one are those of all who watch it: a thousand watchers cost one encoding.
-Owns: its memory, bounded in bytes.
+Owns: its memory, bounded in bytes, those of the objects included, which may be gone otherwise.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,8 @@ from kschedd.apiserver.versions import converted
 from kschedd.registry.strategy import TEMPLATE_GENERATION
 from kschedd.store.managing import MANAGED, with_resolved_entries
 
-_MOST: Final = 16 << 20  # bytes
+_MOST: Final = 64 << 20  # bytes
+_OBJECT: Final = 6  # times its encoding is what an object takes
 
 _PARTIAL: Final = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
 
@@ -24,7 +25,7 @@ class Encoder:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._held = 0
+        self._held = self._most_held = 0
         self._memory: OrderedDict[tuple[int, str], tuple[Any, bytes]] = OrderedDict()
 
     def whole(self, raw: Raw, api_version: str) -> bytes:
@@ -41,11 +42,16 @@ class Encoder:
             return known[1]
         data = make()
         self._memory[key] = (raw, data)
-        self._held += len(data)
+        self._held += (1 + _OBJECT) * len(data)
+        self._most_held = max(self._most_held, self._held)
         while self._held > self._most:
             _, (_, oldest) = self._memory.popitem(last=False)
-            self._held -= len(oldest)
+            self._held -= (1 + _OBJECT) * len(oldest)
         return data
+
+    def used(self) -> tuple[int, int]:
+        """Bytes now, and at most so far."""
+        return self._held, self._most_held
 
 
 def partial(raw: Raw) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import TlsListener, open_listeners, raise_file_limit
 from kschedd.apiserver.access import Access
+from kschedd.apiserver.encoding import Encoder
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
@@ -52,6 +53,10 @@ class HttpFace:
         """How many connections there are, and were at most."""
         return self._server.used()
 
+    def encoded(self) -> tuple[int, int]:
+        """Bytes of the objects whose encoding is remembered, now and at most so far."""
+        return self._face.services.encoder.used()
+
     def shut_down(self, grace_s: float) -> None:
         self._server.shut_down(grace_s)
 
@@ -67,6 +72,7 @@ async def http_face(
     served: ServedVersion = OF_DEFAULT,
     audit: AuditLog | None = None,
     most_connections: int = MOST_CONNECTIONS,
+    most_encoded: int = BOUNDS["encoded-objects"].default,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     raise_file_limit()
@@ -79,7 +85,7 @@ async def http_face(
         url = f"{'https' if secured else 'http'}://{Address(address.host, port)}"
         listeners = [TlsListener(each, credentials) for each in tcp] if secured else list(tcp)
         face = ApiFace(
-            FaceServices(cluster, served, kubelets="kubelets" not in without),
+            FaceServices(cluster, served, kubelets="kubelets" not in without, encoder=Encoder(most_encoded)),
             Access(credentials),
             version,
             service_range,

@@ -40,7 +40,7 @@ _V = TypeVar("_V")
 GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodSignature.group_key, terminating
 
 # Beyond this many, the least recently used counters are dropped, so that signatures no longer in use cost nothing.
-_MATCHING_LIMIT = 1024
+_ROW_SETS_LIMIT = 1024
 _TERMS_MATCHING_LIMIT = 4096
 
 
@@ -130,6 +130,11 @@ class PodCounts:
     _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
     @property
+    def counters(self) -> int:
+        """How many kinds of pods are counted by node."""
+        return len(self._matching)
+
+    @property
     def carries_terms(self) -> bool:
         """Whether any pod of the table has terms of affinity or anti-affinity."""
         return bool(self.existing_terms)
@@ -185,7 +190,7 @@ class PodCounts:
                 continue
             for row, amount in group.by_row.items():
                 counter.by_row[row] = counter.by_row.get(row, 0) + amount
-        if len(self._matching) > _MATCHING_LIMIT:
+        if len(self._matching) > self.table.most_counters:
             self._drop(next(iter(self._matching)))
         return counter
 
@@ -222,7 +227,7 @@ class PodCounts:
         key = included.tobytes()
         known = self._sets.get(key)
         if known is None:
-            if len(self._sets) >= _MATCHING_LIMIT:
+            if len(self._sets) >= _ROW_SETS_LIMIT:
                 self._sets.clear()
             known = self._sets[key] = RowSet(next(_set_numbers), included)
         return known

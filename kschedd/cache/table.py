@@ -139,6 +139,12 @@ def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
 class NodeTable:
     """The columns. Rows are int64 index arrays wherever a method takes several."""
 
+    # How much is kept beside it that is made again when it is asked for, at most: what the scheduler finds of nodes, by
+    # kind of pod, and in trials of preemption, of each profile; and counters of pods by node.
+    most_evaluation_bytes: int = 192 << 20
+    most_preemption_bytes: int = 128 << 20
+    most_counters: int = 1024
+
     def __init__(self, capacity: int = 64) -> None:
         self.capacity = capacity
         self.names: list[str] = [""] * capacity

@@ -20,7 +20,7 @@ Raw = dict[str, Any]
 _MILLI: Final = 10**6  # nanos
 
 
-@lru_cache(1 << 16, typed=True)
+@lru_cache(1 << 13, typed=True)
 def stored_quantity(quantity: str | int | float) -> str:
     """A quantity of a ResourceList as the API server stores it: rounded up to thousandths."""
     amount = nanos(quantity)

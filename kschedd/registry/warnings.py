@@ -73,7 +73,7 @@ def _of_pod(pod: Pod) -> tuple[str, ...]:
     return _once((*named, *pod_warnings(pod.spec, noted)))
 
 
-@lru_cache(1 << 10)
+@lru_cache(64)  # few: each keeps a spec, which may be the last that is left of its pods
 def _of_spec(spec: PodSpec) -> tuple[str, ...]:
     """Pods with equal specs share one `PodSpec`."""
     return _once(pod_warnings(spec.raw, {}))

@@ -148,10 +148,7 @@ class DaemonMethods:
         used["breakpoints"] = await cluster.scheduler.query(
             lambda owner: (len(owner.debugger.breakpoints), owner.debugger.most_set)
         )
-        columns = await cluster.scheduler.query(lambda owner: owner.machine.cluster.table.columns)
-        used |= {
-            name: (count, count) for name, count in zip(("label-columns", "resource-columns"), columns, strict=True)
-        }
+        used |= {name: (held, held) for name, held in (await cluster.scheduler.query(_held)).items()}
         return [
             {
                 "name": bound.name,
@@ -192,6 +189,20 @@ def _costs(driver: SchedulingDriver) -> list[dict[str, Any]]:
 
 def _milliseconds(seconds: float | None) -> float | None:
     return None if seconds is None else round(1000 * seconds, 3)
+
+
+def _held(owner: SchedulingDriver) -> dict[str, int]:
+    """How far the scheduler's own bounds are used."""
+    machine = owner.machine
+    labels, resources = machine.cluster.table.columns
+    schedulers = machine.schedulers.values()
+    return {
+        "label-columns": labels,
+        "resource-columns": resources,
+        "evaluation-cache": max(0 if each.cache is None else each.cache.bytes_held for each in schedulers),
+        "preemption-cache": max(each.candidates.bytes_held for each in schedulers),
+        "pod-counters": machine.cluster.counts.counters,
+    }
 
 
 def _counted(store: ClusterReader) -> dict[str, Any]:

@@ -37,8 +37,8 @@ NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NEVER = -1
 _HIGHEST = (1 << 31) - 1  # no pod is below it
 _LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
-_MEMORY = 128 << 20  # bytes of columns of all signatures together
 _BYTES_A_ROW = 56
+_BYTES_A_SIGNATURE = 4 << 10  # whatever its rows are
 _FEWEST = 4  # signatures kept, however large the cluster
 
 
@@ -189,6 +189,15 @@ class Candidates:
         self._budgets = Budgets(self.filters.cluster)
         self._lowest = _LowestPriorities(self.filters.cluster.table)
 
+    @property
+    def _bytes_a_signature(self) -> int:
+        return self.filters.cluster.table.capacity * _BYTES_A_ROW + _BYTES_A_SIGNATURE
+
+    @property
+    def bytes_held(self) -> int:
+        """About what the columns of all signatures take."""
+        return len(self._signatures) * self._bytes_a_signature
+
     def dry_run(
         self,
         state: CycleState,
@@ -241,7 +250,7 @@ class Candidates:
         columns = self._signatures.get(number)
         if columns is None or columns.cached is not cached:
             columns = self._signatures[number] = _Columns(table, budgets, cached)
-            most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
+            most = max(_FEWEST, table.most_preemption_bytes // self._bytes_a_signature)
             while len(self._signatures) > most:
                 self._signatures.popitem(last=False)
         columns.invalidate(table, budgets, counted)

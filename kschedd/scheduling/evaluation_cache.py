@@ -19,7 +19,8 @@ the Node object only are called again when it changed, and only plugins that rea
 or its pods, when a pod was added or removed. A pod update that leaves the requests unchanged matters only to plugins
 that read the pods.
 
-A signature has an entry from its second attempt on; the least recently used are dropped beyond a memory limit.
+A signature has an entry from its second attempt on; the least recently used are dropped beyond
+`NodeTable.most_evaluation_bytes`.
 """
 
 from collections import OrderedDict
@@ -41,8 +42,8 @@ from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EvaluationStyle, Framework
 from kschedd.scheduling.verdicts import PASSED, Places
 
-_MEMORY = 192 << 20  # bytes of columns of all entries together
 _BYTES_A_ROW = 64
+_BYTES_AN_ENTRY = 8 << 10  # whatever its rows are: a small cluster has many kinds of pods, and little columns
 _MOST_AT_ONCE = 512  # further rows evaluated beside the requested ones
 _FEW_AT_ONCE = 32  # that are put in order faster than by a column
 _FEWEST = 8  # entries kept, however large the cluster
@@ -141,6 +142,15 @@ class EvaluationCache:
             {id(plugin): cast(CacheKey, plugin) for plugin in local if hasattr(plugin, "cache_key")}.values()
         )
 
+    @property
+    def _bytes_an_entry(self) -> int:
+        return self.cluster.table.capacity * _BYTES_A_ROW + _BYTES_AN_ENTRY
+
+    @property
+    def bytes_held(self) -> int:
+        """About what all entries take."""
+        return len(self._entries) * self._bytes_an_entry
+
     def cache_keys(self) -> tuple[Hashable, ...]:
         """Each plugin's, as they are now."""
         return tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key])
@@ -171,7 +181,7 @@ class EvaluationCache:
         ):
             skipped = frozenset(state.skip_filter)
             found = self._entries[number] = CachedEvaluation(table, cache_keys, skipped, self.profile.reads_pods)
-            most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
+            most = max(_FEWEST, table.most_evaluation_bytes // self._bytes_an_entry)
             while len(self._entries) > most:
                 self._entries.popitem(last=False)
         else:

@@ -12,7 +12,6 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import parse_label_selector
 from kschedd.api.terms import PodAffinityTerm, parse_pod_affinity_term
-from kschedd.cache import counts as counts_module
 from kschedd.cache.counts import PodMatcher, TermKind, pod_matcher, spread_matcher
 from kschedd.cache.domain_counter import DomainCounter, RowSet
 from kschedd.cache.scheduler_cache import SchedulerCache
@@ -203,9 +202,9 @@ TestAnySequence.settings = settings(
 )
 
 
-def test_kinds_nobody_asked_for_lately_are_forgotten_and_made_again(monkeypatch: Any) -> None:
-    monkeypatch.setattr(counts_module, "_MATCHING_LIMIT", 2)
+def test_kinds_nobody_asked_for_lately_are_forgotten_and_made_again() -> None:
     cluster = SchedulerCache()
+    cluster.table.most_counters = 2
     cluster.put(node("a", {"rack": "r1"}))
 
     def add(number: int) -> None:
@@ -226,9 +225,9 @@ def test_kinds_nobody_asked_for_lately_are_forgotten_and_made_again(monkeypatch:
     assert again.by_domain("rack").total == 4
 
 
-def test_label_keys_that_come_and_go_leave_no_index_behind(monkeypatch: Any) -> None:
-    monkeypatch.setattr(counts_module, "_MATCHING_LIMIT", 3)
+def test_label_keys_that_come_and_go_leave_no_index_behind() -> None:
     counts = SchedulerCache().counts
+    counts.table.most_counters = 3
     for number in range(50):
         for value in ("web", "db"):
             counts.matching(spread_matcher("red", parse_label_selector({"matchLabels": {f"app-{number}": value}})))

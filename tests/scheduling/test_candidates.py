@@ -294,3 +294,18 @@ def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
         assert summary(cluster.dry_run(nominated=nominated)) == summary(
             cluster.dry_run(nominated=nominated, fresh=True)
         )
+
+
+def test_a_small_cluster_keeps_no_more_kinds_of_pods_than_its_bounds_allow() -> None:
+    cluster = Cluster(*full("a"))
+    cluster.cache.table.most_evaluation_bytes = cluster.cache.table.most_preemption_bytes = 1 << 18
+    evaluations, candidates = cluster.scheduler.cache, cluster.scheduler.candidates
+    assert evaluations is not None
+    held = []
+    preemptors = [pod("preemptor", priority=5, app=f"a{number}") for number in range(60)]
+    for preemptor in preemptors:
+        for _ in range(2):
+            assert cluster.dry_run(preemptor).candidates
+        held.append((evaluations.bytes_held, candidates.bytes_held))
+    assert held[0] < held[5] < held[-1] == held[-2]
+    assert all(1 << 17 < each <= 1 << 18 for each in held[-1])

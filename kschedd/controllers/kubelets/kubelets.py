@@ -13,7 +13,7 @@ After a restart of the process, runs go on from the pods' statuses.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Final
 
 from kschedd.api.nodes import Node
@@ -50,7 +50,6 @@ from kschedd.store.writes import Delete, Patch, Write, status_of
 COMPONENT: Final = "kubelet"
 
 
-@lru_cache(1 << 10)
 def _only_runs(spec: PodSpec) -> bool:
     """Whether all there is to pods with this spec is that their containers run."""
     raw = spec.raw

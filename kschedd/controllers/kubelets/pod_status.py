@@ -22,7 +22,7 @@ from kschedd.store.times import stamp
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
-@lru_cache(1 << 10)
+@lru_cache(64)  # few: each keeps a spec, which may be the last that is left of its pods
 def _container_statuses(spec: PodSpec, at: str) -> list[Raw]:
     """The containerStatuses shared by all pods with this spec that start in the same second."""
     return [
