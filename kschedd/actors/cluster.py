@@ -16,6 +16,7 @@ from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.courtesy import Courtesy
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
+from kschedd.actors.in_turn import ask_in_turn
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.recording import RunRecording
@@ -82,6 +83,17 @@ class LiveCluster:
         """Run a function over the controllers and the objects, between two turns of any controller."""
         actors = self._controllers
         return await self.store.do(lambda store: question([each.controller for each in actors], store))
+
+    async def ask_in_turn(
+        self,
+        of_queue: Callable[[QueueActor], Any],
+        of_scheduler: Callable[[SchedulingDriver], Any],
+        of_decisions: Callable[[DecisionRecord], Any],
+    ) -> tuple[Any, Any, Any]:
+        """Each is asked after the one before has answered: no answer is older than the one before it."""
+        asked = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.decisions, of_decisions))
+        queue, scheduler, decisions = await ask_in_turn(*asked)
+        return queue, scheduler, decisions
 
     async def snapshot(self) -> ClusterSnapshot:
         """What a fork goes on from. Each owner's part takes a few milliseconds of the loop at a time."""

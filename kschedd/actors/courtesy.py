@@ -8,6 +8,7 @@ Shared by the sessions, which note that a request has begun, and the actors that
 """
 
 import time
+from collections.abc import Awaitable, Callable
 
 import attrs
 import trio
@@ -18,15 +19,19 @@ _MOMENT_S = 0.05
 
 @attrs.define(eq=False)
 class Courtesy:
-    _until: float = 0.0
+    _now: Callable[[], float] = time.perf_counter
+    _until: float = attrs.field(default=0.0, init=False)
 
     def asked(self) -> None:
         """A request has begun."""
-        self._until = time.perf_counter() + _MOMENT_S
+        self._until = self._now() + _MOMENT_S
 
-    async def pause(self) -> None:
-        """Between two slices: let the others run, several times over if somebody waits for an answer."""
+    async def pause(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Between two slices: let the others run, several times over if somebody waits for an answer. `meanwhile` is
+        what the caller does for them in between."""
         await trio.lowlevel.checkpoint()
-        if time.perf_counter() < self._until:
+        if self._now() < self._until:
             for _ in range(_ROUNDS - 1):
+                if meanwhile is not None:
+                    await meanwhile()
                 await trio.lowlevel.checkpoint()

@@ -61,8 +61,9 @@ class Reply(Generic[T]):
         self.publish()
 
     async def value(self) -> T:
-        """To be awaited once."""
-        await self._event.wait()
+        """To be awaited once. No checkpoint if it is there already."""
+        if not self._event.is_set():
+            await self._event.wait()
         if (failure := self._failure) is not None:
             self._failure = None  # its traceback refers to frames that refer to this
             try:
@@ -146,6 +147,16 @@ class ActorRef(Generic[S]):
         if self._bell is not None:
             self._bell.ring()
         return await reply.value()
+
+    def pass_on(self, query: OwnerQuery[S, Any]) -> bool:
+        """Send a query without waiting; False if there is no room for it, or the owner has ended."""
+        try:
+            self._send.send_nowait(query)
+        except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
+            return False
+        if self._bell is not None:
+            self._bell.ring()
+        return True
 
     def close(self) -> None:
         self._send.close()

@@ -131,7 +131,7 @@ class SchedulingActor:
                     while self._must_wait is not None and self._must_wait():  # noqa: ASYNC110 - a thread catches up
                         await trio.sleep(_CATCH_UP_S)
                     if busy:
-                        await self._courtesy.pause()
+                        await self._courtesy.pause(self._attend)
                 await self._finish()
                 await self._outboxes.extenders.close()
                 self._nursery.cancel_scope.cancel()

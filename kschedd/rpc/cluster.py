@@ -145,3 +145,11 @@ class ClusterBackend(Protocol):
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         """Run a function over the controllers and the objects, between two turns of any controller."""
+
+    async def ask_in_turn(
+        self,
+        of_queue: Callable[[Queue], Any],
+        of_scheduler: Callable[[SchedulingDriver], Any],
+        of_decisions: Callable[[DecisionRecord], Any],
+    ) -> tuple[Any, Any, Any]:
+        """Three questions, each asked after the one before is answered: no answer is older than the one before it."""

@@ -130,9 +130,9 @@ class SchedulerMethods:
     async def _status(self) -> dict[str, Any]:
         cluster = self._cluster
         now = cluster.clock.now()
-        queue = await cluster.queue.query(_queue_counts)
-        seen, stopped = await cluster.scheduler.query(lambda owner: (_seen(owner), stopped_at(owner)))
-        decided = await cluster.decisions.query(lambda record: _decided(record, now))
+        queue, (seen, stopped), decided = await cluster.ask_in_turn(
+            _queue_counts, lambda owner: (_seen(owner), stopped_at(owner)), lambda record: _decided(record, now)
+        )
         clock = cluster.clock
         return {
             **queue,

@@ -33,6 +33,7 @@ from kschedd.queue.metrics import QueueMetrics
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
 from kschedd.recording.wiring import controllers_of
+from kschedd.rpc.cluster import Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import AtHand, ClockAtHand, QueueAtHand
@@ -184,6 +185,14 @@ class ReplayCluster:
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question((), self._objects.store())
+
+    async def ask_in_turn(
+        self,
+        of_queue: Callable[[Queue], Any],
+        of_scheduler: Callable[[SchedulingDriver], Any],
+        of_decisions: Callable[[DecisionRecord], Any],
+    ) -> tuple[Any, Any, Any]:
+        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
 
     def _take(self, effects: Effects) -> None:
         for event in effects.events:

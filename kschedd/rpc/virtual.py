@@ -38,7 +38,7 @@ from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
 from kschedd.rpc.client_common import request_bytes, wire_params
-from kschedd.rpc.cluster import ClusterBackend
+from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.errors import RpcError, wire_error
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import bind
@@ -206,6 +206,14 @@ class VirtualCluster:
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question(self._controllers, self.engine.store)
+
+    async def ask_in_turn(
+        self,
+        of_queue: Callable[[Queue], Any],
+        of_scheduler: Callable[[SchedulingDriver], Any],
+        of_decisions: Callable[[DecisionRecord], Any],
+    ) -> tuple[Any, Any, Any]:
+        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
 
 
 def _keep(events: EventRecord, decisions: DecisionRecord, effects: Effects) -> None:
