@@ -152,6 +152,7 @@ class ObjectMethods:
                 doc="Lists the objects of a kind, sorted by namespace and name. Among those of kind Event are the "
                 "scheduler's, which are kept in memory only.",
                 large=True,
+                small=self.short_list,
                 returns="`{kind, items, resource_version, epoch}`; watch from that version on to hear of every change "
                 "since.",
             ),
@@ -345,18 +346,30 @@ class ObjectMethods:
         ]
 
     async def list(self, call: Call) -> Any:
+        return await self._listed(call)
+
+    async def short_list(self, call: Call) -> Any | None:
+        """The same where there are few objects of the kind, else None."""
+        return await self._listed(call, _FEW)
+
+    async def _listed(self, call: Call, most: int | None = None) -> Large | None:
         labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
         fields = None if call["field_selector"] is None else parse_field_selector(call["field_selector"])
 
         shown = _shown(call["metadata_only"], call["fields"], call["managed_fields"])
 
-        def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int]:
+        def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int] | None:
             kind = find_kind(store, call["kind"])
+            if most is not None and (kind.name == "Event" or store.count(kind.name) > most):
+                return None  # events are kept elsewhere as well
             space = call["namespace"] if kind.namespaced else None
             check_field_selector(kind, fields)
             return kind.name, store.present(kind.name, space), store.version
 
-        name, present, version = await self._cluster.store.do(read)
+        there = await self._cluster.store.do(read)
+        if there is None:
+            return None
+        name, present, version = there
         sorting = in_order(present, labels, fields)
         if sum(map(len, present)) <= _FEW:
             found = run_steps(sorting)

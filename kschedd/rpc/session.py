@@ -399,6 +399,8 @@ class ClientSession:
         check_may_call(self.caller, method)
         if not method.large:
             return await method.handler(call)
+        if method.small is not None and (result := await method.small(call)) is not None:
+            return result
         async with self._large_slot():
             return await method.handler(call)
 

@@ -149,6 +149,8 @@ class Method:
     returns: str = ""
     items: str = ""
     large: bool = False  # its result grows with the cluster
+    # Of one that is `large`: the result where it is a small one all the same, which takes no turn among large ones.
+    small: Callable[[Call], Awaitable[Any | None]] | None = attrs.field(default=None, repr=False)
     reads: bool = False
     own_forks: bool = False
     outside: bool = False

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import pytest
 import trio
@@ -17,8 +17,10 @@ from kschedd.rpc.errors import RpcError
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.methods_objects import ObjectMethods
+from kschedd.rpc.params import bind
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
+from kschedd.rpc.table import Call, method_table
 from tests.actors.clusters import comes_to, deployment, node, placed, pod, rejected, with_plugins
 
 
@@ -406,6 +408,25 @@ async def test_a_large_object_is_made_and_changed_aside_and_is_what_the_store_ha
     assert changed["object"]["metadata"]["uid"] == made["metadata"]["uid"]
     with pytest.raises(RpcError, match="already exists"):
         await talk("objects.create", manifest=config_map("a", 10_000))
+
+
+async def test_a_short_list_takes_no_turn_among_long_ones(talk: Talk) -> None:
+    [method] = [method for method in ObjectMethods(talk.cluster).table() if method.name == "objects.list"]
+    assert method.large
+    assert method.small is not None
+    made = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n}"}} for n in range(257)]
+
+    async def few(kind: str) -> bool:
+        given = bind(method.name, method.params, [{"kind": kind}])
+        assert method.small is not None
+        return await method.small(Call(method.name, given, "1", cast(Any, None), lambda feed: 0)) is not None
+
+    await talk("objects.apply", manifests=made[1:])
+    assert await few("ConfigMap")
+    assert not await few("Event")  # the scheduler's are elsewhere
+    await talk("objects.apply", manifests=made[0])
+    assert not await few("ConfigMap")
+    assert await few("Node")
 
 
 async def test_an_object_larger_than_etcd_takes_is_refused_in_its_words(talk: Talk) -> None:

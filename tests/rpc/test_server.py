@@ -782,6 +782,25 @@ async def test_a_large_answer_is_encoded_in_pieces_and_reads_as_one(serve) -> No
     assert shared.turns.slices > 2000 * 1000 // PIECE
 
 
+async def test_a_small_result_of_a_large_method_takes_no_turn_among_large_ones(serve) -> None:
+    async def much(call: Call) -> Any:
+        return "large"
+
+    async def little(call: Call) -> Any:
+        return "small" if call["few"] else None
+
+    shared = Shared()
+    method = Method("much", much, (Param("few", "boolean", doc="Few."),), doc="Much.", large=True, small=little)
+    raw = await (await serve(method, shared=shared)).raw()
+    for other in range(4):
+        await shared.large.acquire(f"{other}")
+    await raw.send(msgpack.packb([0, 1, "much", [False]]) + msgpack.packb([0, 2, "much", [True]]))
+    assert (await raw.message())[1:] == [2, None, "small"]
+    assert shared.large.waiting == 1
+    shared.large.release("0")
+    assert (await raw.message())[1:] == [1, None, "large"]
+
+
 async def test_a_request_beyond_the_limit_is_answered_in_the_words_of_the_api_server(serve) -> None:
     served = await serve(ECHO, terms={"wire": Limits.of_requests(100_000)})
     raw = await served.raw()
