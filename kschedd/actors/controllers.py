@@ -22,7 +22,7 @@ from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.copies import copying
 from kschedd.controllers.runner import ControllerState
-from kschedd.controllers.turns import concerning, next_deadline, take_turn
+from kschedd.controllers.turns import concerning, is_concerned, next_deadline, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter, listed
 from kschedd.store.journal_format import JournalError
@@ -78,7 +78,8 @@ class ControllerActor:
     async def _work(self) -> bool:
         """True when the store is ending, False when something was not kept."""
         try:
-            watch = self._watch = await self._store.watch(self._controller.kinds, with_present=True)
+            kinds = self._controller.kinds
+            watch = self._watch = await self._store.watch(kinds, with_present=True, concerns=self._concerned)
             try:
                 while await self._woken(watch):
                     events = self._given = concerning(self._controller, watch.take(_MOST))
@@ -92,6 +93,9 @@ class ControllerActor:
         except JournalError:
             return False
         return True
+
+    def _concerned(self, event: WatchEvent) -> bool:
+        return is_concerned(self._controller, event)
 
     def _turn(self, store: ClusterWriter) -> None:
         events, self._given = self._given, ()

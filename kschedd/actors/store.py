@@ -19,7 +19,7 @@ import builtins
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from functools import partial
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 _SLICE_S = 0.005  # for how long requests are served before others get their turn
 _STEPS_S = 0.002  # the same, for one request done in steps: only who waits for it is in a hurry
 _MOST = 256  # requests in a batch
-_FAR_BEHIND = 10_000  # events after which a watcher is rung though none was of its kinds: the log is kept for it
+_FAR_BEHIND = 1_000  # events after which a watcher is rung though none concerns it: the log is kept for it
 
 
 @attrs.define(eq=False)
@@ -57,6 +57,7 @@ class Watch:
     cursor: Cursor
     bell: Doorbell
     first: list[WatchEvent]  # what was there when the watch began, as if it had just been added
+    concerns: Callable[[WatchEvent], bool] | None = None  # events of its kinds that it is not rung for are False here
     closed: bool = False  # by the watcher
     ended: bool = False  # by the store
 
@@ -82,6 +83,13 @@ class Watch:
         """How many events it has not looked at."""
         return self.cursor.lag
 
+    def is_concerned(self, events: Sequence[WatchEvent], kinds: Set[str]) -> bool:
+        """Whether to ring for these events, which are of these kinds."""
+        own, concerns = self.kinds, self.concerns
+        if own is not None and own.isdisjoint(kinds):
+            return False
+        return concerns is None or any(concerns(event) for event in events if own is None or event.new.kind in own)
+
     async def wait(self) -> bool:
         """Wait for a ring; False when the store is ending."""
         return await self.bell.wait()
@@ -101,6 +109,7 @@ class Open:
     with_present: bool
     bell: Doorbell
     reply: Reply[Watch]
+    concerns: Callable[[WatchEvent], bool] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -313,18 +322,15 @@ class StoreActor:
             [weakref.ref(watch) for watch in watches] if len(watches) < len(self._watches) else self._watches
         )
         for watch in watches:
-            if (
-                watch.kinds is None
-                or not kinds.isdisjoint(watch.kinds)
-                or self._store.version - watch.cursor.version > _FAR_BEHIND
-            ):
+            if watch.is_concerned(events, kinds) or self._store.version - watch.cursor.version > _FAR_BEHIND:
                 watch.bell.ring()
 
     def _open(self, wanted: Open) -> None:
         try:
             first = listed(self._store, wanted.kinds) if wanted.with_present else []
             since = self._store.version if wanted.with_present else wanted.since_version
-            watch = Watch(wanted.kinds, self._store.watch(wanted.kinds, since), wanted.bell, first)
+            cursor = self._store.watch(wanted.kinds, since)
+            watch = Watch(wanted.kinds, cursor, wanted.bell, first, wanted.concerns)
         except ApiError as refusal:
             wanted.reply.note_failure(refusal)
             return
@@ -479,11 +485,12 @@ class StoreClient:
         *,
         with_present: bool = False,
         bell: Doorbell | None = None,
+        concerns: Callable[[WatchEvent], bool] | None = None,
     ) -> Watch:
         """A place in the log. Raises Gone where the events since then are no longer kept."""
         reply: Reply[Watch] = Reply()
         wanted = None if kinds is None else frozenset(kinds)
-        await post(self._send, Open(wanted, since_version, with_present, bell or Doorbell(), reply), "store")
+        await post(self._send, Open(wanted, since_version, with_present, bell or Doorbell(), reply, concerns), "store")
         return await reply.value()
 
     async def end_watches(self) -> None:

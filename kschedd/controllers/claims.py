@@ -60,6 +60,9 @@ class ResourceClaims:
         self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) whose failure was reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
+    def concerns(self, event: WatchEvent) -> bool:
+        return not isinstance(event.new, Pod) or bool(wanted_claims(event.new))
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         pods: dict[tuple[str, str], None] = {}
         claims: dict[tuple[str, str], None] = {}

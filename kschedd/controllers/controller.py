@@ -4,9 +4,9 @@ A controller may keep state such as deadlines for objects to reconcile again; it
 observes the results of its own writes, like everything else, as events.
 
 A controller may have a method `concerns(event) -> bool` as well: events for which it is False are not delivered, and if
-there are no others it has no turn, which holds the store. It is asked before the turn, maybe of an event behind what is
-there; so it may be False only where the event changes nothing that the controller keeps, and where what it comes to
-know later (a budget, say, that covers the pod) has it read what is there.
+there are no others it is not woken and has no turn, which holds the store. It is asked before the turn, maybe of an
+event behind what is there; so it may be False only where the event changes nothing that the controller keeps, and where
+what it comes to know later (a budget, say, that covers the pod) has it read what is there.
 
 It handles each object through its `faults`, so that a failure with one object does not affect the others.
 """

@@ -26,6 +26,10 @@ class EphemeralVolumes:
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
+    def concerns(self, event: WatchEvent) -> bool:
+        obj = event.new
+        return event.old is None and bool(obj.pod_spec.volumes) if isinstance(obj, Pod) else event.type == DELETED
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         pods: dict[tuple[str, str], None] = {}
         for event in events:

@@ -35,6 +35,9 @@ class GarbageCollector:
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
+    def concerns(self, event: WatchEvent) -> bool:
+        return event.type == DELETED or event.new.deleting
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         writes: list[Write] = []
         waiting: dict[tuple[str, str, str], None] = {}

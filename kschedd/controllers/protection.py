@@ -32,6 +32,9 @@ class StorageProtection:
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
+    def concerns(self, event: WatchEvent) -> bool:
+        return event.type == DELETED if event.new.kind == "Pod" else event.type != DELETED and event.new.deleting
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         found: dict[str, dict[tuple[str, str], None]] = {CLAIM: {}, VOLUME: {}}
         for event in events:

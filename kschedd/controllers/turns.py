@@ -28,6 +28,11 @@ def concerning(controller: Controller, events: Sequence[WatchEvent]) -> Sequence
     return events if concerns is None else list(filter(concerns, events))
 
 
+def is_concerned(controller: Controller, event: WatchEvent) -> bool:
+    concerns: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
+    return concerns is None or concerns(event)
+
+
 def next_deadline(controller: Controller) -> float | None:
     """The controller's next deadline, retries of failed objects included; None if there is none."""
     times = (controller.next_deadline, controller.faults.next_retry)

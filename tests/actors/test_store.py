@@ -74,6 +74,30 @@ async def test_only_events_of_its_kinds_wake_a_watcher(store: StoreClient) -> No
     assert [event.new.key for event in watch.take()] == ["default/web"]
 
 
+async def test_a_watcher_sleeps_through_what_does_not_concern_it_and_takes_it_with_the_rest(store: StoreClient) -> None:
+    watch = await store.watch(["Pod"], concerns=lambda event: event.new.name.startswith("mine"))
+    await store.create(node("mine"))  # of another kind
+    await store.create(pod("other"))
+    with trio.move_on_after(0) as nothing:
+        await watch.wait()
+    assert nothing.cancelled_caught
+    await store.create(pod("mine"))
+    assert await watch.wait()
+    assert [event.new.name for event in watch.take()] == ["other", "mine"]
+
+
+async def test_a_watcher_that_nothing_concerns_is_woken_before_the_log_is_kept_for_it_too_long(
+    store: StoreClient,
+) -> None:
+    watch = await store.watch(["Pod"], concerns=lambda event: False)
+    await store.create_many([pod(f"p{number}") for number in range(1_000)])
+    with trio.move_on_after(0) as nothing:
+        await watch.wait()
+    assert nothing.cancelled_caught
+    await store.create(pod("last"))
+    assert await watch.wait()
+
+
 async def test_a_watch_from_too_long_ago_is_refused(store: StoreClient) -> None:
     for number in range(40):
         await store.create(node(f"n{number}"))

@@ -49,15 +49,16 @@ class Deployments:
     def next_deadline(self) -> float | None:
         return self._later.next
 
+    def concerns(self, event: WatchEvent) -> bool:
+        return event.new.kind != "Pod" or _has_ended(event)
+
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
         for event in events:
             new = event.new
             if new.kind != "Pod":
                 changed.update(dict.fromkeys(self._sets.observe(event)))
-            elif event.type == "DELETED" or (
-                event.old is not None and new.status.get("phase") in ("Succeeded", "Failed")
-            ):
+            elif _has_ended(event):
                 # The Recreate strategy waits until the last old pod is gone.
                 self._after_pod(new, view, changed)
         changed.update(dict.fromkeys(self._later.due(now)))
@@ -203,6 +204,13 @@ class Deployments:
         if deployment is None or present is None or controller_uid(present) == deployment.uid:
             return []
         return [status_of(deployment, {"collisionCount": status_int(deployment, "collisionCount") + 1})]
+
+
+def _has_ended(event: WatchEvent) -> bool:
+    """Whether the pod that it is about takes up no place any more."""
+    return event.type == "DELETED" or (
+        event.old is not None and event.new.status.get("phase") in ("Succeeded", "Failed")
+    )
 
 
 def _is_observed(replica_set: Object) -> bool:

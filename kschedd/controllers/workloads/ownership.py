@@ -45,6 +45,16 @@ def required_pair(selector: LabelSelector) -> _Label:
     return _ANY
 
 
+def may_change_owner(event: WatchEvent) -> bool:
+    """False for a change of a pod that belongs to nobody, before and after, with the same labels."""
+    old, new = event.old, event.new
+    if old is None or event.type == DELETED or new.kind != "Pod":
+        return True
+    if old.metadata.get("ownerReferences") or new.metadata.get("ownerReferences"):
+        return True
+    return old.labels is not new.labels and old.labels != new.labels
+
+
 @attrs.frozen(eq=False)
 class Claimed:
     """The dependents of a workload, those included that it now adopts, and the writes that adopt and release."""

@@ -20,7 +20,7 @@ from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff, failed_soon, has_failed
-from kschedd.controllers.workloads.ownership import Key, Ownership
+from kschedd.controllers.workloads.ownership import Key, Ownership, may_change_owner
 from kschedd.controllers.workloads.pod_state import available, available_at
 from kschedd.controllers.workloads.revisions import (
     HASH_LABEL,
@@ -74,6 +74,11 @@ class StatefulSets:
     @property
     def next_deadline(self) -> float | None:
         return self._later.next
+
+    def concerns(self, event: WatchEvent) -> bool:
+        if event.new.kind == _CLAIM:
+            return event.type == "DELETED"
+        return may_change_owner(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}
