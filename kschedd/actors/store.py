@@ -321,8 +321,9 @@ class StoreActor:
         self._watches = (
             [weakref.ref(watch) for watch in watches] if len(watches) < len(self._watches) else self._watches
         )
+        far_behind = self._store.version - _FAR_BEHIND
         for watch in watches:
-            if watch.is_concerned(events, kinds) or self._store.version - watch.cursor.version > _FAR_BEHIND:
+            if watch.is_concerned(events, kinds) or watch.cursor.version < far_behind:
                 watch.bell.ring()
 
     def _open(self, wanted: Open) -> None:
