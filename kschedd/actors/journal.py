@@ -32,13 +32,25 @@ log = structlog.get_logger("kschedd.journal")
 COMPACT_AFTER = 200_000  # events after which the current state becomes the snapshot
 _MOST = 64  # batches in a transaction
 _SLICE_S = 0.005  # what a compaction slice may take
-_EVENTS = 100  # moved per slice, at most; of objects all over the snapshot each takes 0.1 ms of CPU
-_LEAST = 5  # so many are moved however long it takes
-_PAGES = 100  # database pages freed per slice
+_MOST_OF_SLICE = 100  # events moved, or pages of the database given back: each takes some 0.1 ms of CPU
+_LEAST = 5  # so many are moved, or given back, however long it takes
 _REST = 3  # pause between two slices, in durations of the last slice
 _HEAD_S = 1.0  # after so long without a write the record of the last one is flushed
 _FIRST_RETRY_S = 0.25
 _LONGEST_RETRY_S = 10.0
+
+
+@attrs.define(eq=False)
+class SliceSize:
+    """How much fits into a slice, as the last ones tell."""
+
+    size: int = _MOST_OF_SLICE // 4
+
+    def took(self, duration_s: float) -> None:
+        if duration_s > _SLICE_S:
+            self.size = max(_LEAST, self.size // 2)
+        elif duration_s < _SLICE_S / 2:
+            self.size = min(_MOST_OF_SLICE, self.size + _LEAST)
 
 
 @attrs.frozen(eq=False)
@@ -110,7 +122,8 @@ class JournalActor:
     _term: int = attrs.field(default=0, init=False)
     _compacting: bool = attrs.field(default=False, init=False)
     _shrinking: bool = attrs.field(default=False, init=False)
-    _slice: int = attrs.field(default=_EVENTS // 4, init=False)  # events
+    _events: SliceSize = attrs.field(factory=SliceSize, init=False)
+    _pages: SliceSize = attrs.field(factory=SliceSize, init=False)
     _slice_at: float = attrs.field(default=-math.inf, init=False)  # when the next slice is due, on Trio's clock
 
     async def run(self) -> None:
@@ -154,17 +167,15 @@ class JournalActor:
         as long as its limit."""
         before = trio.current_time()
         behind = self._journal.tail > 2 * self._compact_after
+        slice_size = self._events if self._compacting else self._pages
+        amount = _MOST_OF_SLICE if behind else slice_size.size
         if self._compacting:
-            events = _EVENTS if behind else self._slice
-            self._compacting = await self._run(lambda: self._journal.compact_some(events))
+            self._compacting = await self._run(lambda: self._journal.compact_some(amount))
             self._shrinking = not self._compacting
         else:
-            self._shrinking = await self._run(lambda: self._journal.shrink_some(_PAGES))
+            self._shrinking = await self._run(lambda: self._journal.shrink_some(amount))
         took = trio.current_time() - before
-        if took > _SLICE_S:
-            self._slice = max(_LEAST, self._slice // 2)
-        elif took < _SLICE_S / 2:
-            self._slice = min(_EVENTS, self._slice + _LEAST)
+        slice_size.took(took)
         self._slice_at = before + took + (0 if behind else _REST * took)
 
     async def _recover(self, failure: JournalError) -> None:

@@ -430,3 +430,33 @@ async def test_slices_of_compaction(
             while journal.tail:  # noqa: ASYNC110 - time is virtual
                 await trio.sleep(1)
     assert set(moved) == slices
+
+
+async def test_pages_are_given_back_in_slices_that_take_no_longer_than_those_of_a_compaction(
+    autojump_clock: MockClock,
+) -> None:
+    given: list[int] = []
+
+    class Shrinking(FakeLog):
+        def shrink_some(self, pages: int) -> bool:
+            given.append(pages)
+            return sum(given) < 200
+
+    async def run(work: Callable[[], Any]) -> Any:
+        before = sum(given)
+        result = work()
+        await trio.sleep(0.0004 * (sum(given) - before))
+        return result
+
+    to_journal, journal_in = trio.open_memory_channel[Commit](0)
+    to_store, outcomes = trio.open_memory_channel[Outcome](10)
+    store = Store()
+    store.create(node())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JournalActor(Shrinking(tail=20), journal_in, to_store, compact_after=10, run=run).run)
+        async with to_journal, outcomes:
+            await to_journal.send(Commit(store.written_after(0), 0))
+            while sum(given) < 200:  # noqa: ASYNC110 - time is virtual
+                await trio.sleep(1)
+    assert given[:2] == [25, 12]
+    assert set(given[1:]) == {12}

@@ -1,13 +1,16 @@
 """What a compaction costs those who write meanwhile: python tests/bench/journal_compaction.py [--events 200000]
 
 A cluster with a journal takes so many writes to 20,000 objects, which is when compaction begins. Then one client
-writes, one at a time, for so many seconds: the longest it waited, and how large the files are before and after. Not
-collected by pytest. No thresholds: it prints what it measured.
+writes, one at a time, for so many seconds: the longest it waited, and how large the files are before and after. Garbage
+is collected as in a daemon. At the end a control: what a bare write of 4 KiB with fdatasync takes in the same folder,
+with nothing else going on, and while another thread writes a megabyte now and then, as a checkpoint does. Not collected
+by pytest. No thresholds: it prints what it measured.
 """
 
 import argparse
-import statistics
+import os
 import tempfile
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -15,6 +18,7 @@ from pathlib import Path
 import trio
 
 from kschedd.daemon import cluster_actors
+from kschedd.garbage_collection import LOOK_S, FullCollections
 from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 
@@ -37,7 +41,63 @@ def megabytes(folder: Path) -> str:
     return ", ".join(f"{file.name} {file.stat().st_size / 1e6:.1f} MB" for file in sorted(folder.iterdir()))
 
 
+def told(waits_s: list[float]) -> str:
+    """Percentiles in milliseconds, the five longest, and how many were over 20 ms."""
+    waits = sorted(1000 * wait for wait in waits_s)
+    some = ", ".join(f"p{100 * q:g} {waits[int(q * (len(waits) - 1))]:.2f}" for q in (0.5, 0.9, 0.99, 0.999))
+    longest = ", ".join(f"{wait:.1f}" for wait in waits[-5:])
+    return f"{len(waits):,}: {some} ms, longest {longest} ms; {sum(wait > 20 for wait in waits)} over 20 ms"
+
+
+def flushes(folder: Path, seconds: float) -> list[float]:
+    file = os.open(folder / "control", os.O_RDWR | os.O_CREAT)
+    took_s = []
+    end = time.perf_counter() + seconds
+    while (before := time.perf_counter()) < end:
+        os.pwrite(file, bytes(4096), 4096 * (len(took_s) % 1000))
+        os.fdatasync(file)
+        took_s.append(time.perf_counter() - before)
+    os.close(file)
+    return took_s
+
+
+def write_megabytes(folder: Path, over: threading.Event) -> None:
+    """A megabyte in scattered pages, flushed, and a rest, again and again: as checkpoints beside a compaction."""
+    file = os.open(folder / "beside", os.O_RDWR | os.O_CREAT)
+    number = 0
+    while not over.wait(0.03):
+        for _ in range(256):
+            number += 1
+            os.pwrite(file, os.urandom(4096), 4096 * (number * 7919 % 50_000))
+        os.fdatasync(file)
+    os.close(file)
+
+
+def control(folder: Path) -> None:
+    print(f"bare write and fdatasync, idle: {told(flushes(folder, 5))}")
+    over = threading.Event()
+    beside = threading.Thread(target=write_megabytes, args=(folder, over))
+    beside.start()
+    print(f"the same beside scattered writes: {told(flushes(folder, 5))}")
+    over.set()
+    beside.join()
+
+
+async def collect_now_and_then(collections: FullCollections) -> None:
+    while True:
+        await trio.sleep(LOOK_S)
+        collections.look()
+
+
 async def measure(folder: Path, events: int, seconds: float) -> None:
+    with FullCollections() as collections:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collect_now_and_then, collections)
+            await written(folder, events, seconds)
+            nursery.cancel_scope.cancel()
+
+
+async def written(folder: Path, events: int, seconds: float) -> None:
     async with cluster_actors(state=StateOptions(journal=folder / "journal.db"), seed=1) as cluster:
         started = time.perf_counter()
         for first in range(0, events, _BATCH):
@@ -48,11 +108,9 @@ async def measure(folder: Path, events: int, seconds: float) -> None:
         number = events
         while (before := time.perf_counter()) < end:
             await cluster.store.do(partial(write, range(number, number + 1)))
-            waits.append((time.perf_counter() - before) * 1000)
+            waits.append(time.perf_counter() - before)
             number += 1
-        waits.sort()
-        longest = ", ".join(f"{wait:.1f}" for wait in waits[-5:])
-        print(f"{len(waits):,} single writes: median {statistics.median(waits):.2f} ms, longest {longest} ms")
+        print(f"single writes: {told(waits)}")
         print(megabytes(folder))
 
 
@@ -63,6 +121,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         trio.run(measure, Path(folder), options.events, options.seconds)
+        control(Path(folder))
 
 
 if __name__ == "__main__":
