@@ -23,7 +23,6 @@ from kschedd.actors.mailbox import Doorbell, waiting_in
 from kschedd.api.pods import Pod
 from kschedd.controllers.turns import subject
 from kschedd.framework.status import Status, error
-from kschedd.framework.writes import Plan
 from kschedd.object_faults import fault_text
 from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
@@ -127,24 +126,53 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
         for eviction in one.evictions:
             if evict(eviction.writes, partial(apply_result, store=store), partial(_uid_of, store)) is not None:
                 failed.append(eviction.pod)
-    return Answered([(wanted.uid, _first_failure(wanted.plan, store)) for wanted in plans], failed, refused)
+    return Answered(_execute(plans, store), failed, refused)
+
+
+def _execute(plans: Sequence[ExecutePlan], store: ClusterWriter) -> list[tuple[str, Status | None]]:
+    """Execute one plan after the other. Those that are nothing but a binding, as most are, are bound many at a time."""
+    answers: list[tuple[str, Status | None]] = []
+    uids: list[str] = []
+    bindings: list[Bind] = []  # of these
+    for wanted in plans:
+        writes = wanted.plan.writes
+        if len(writes) == 1 and isinstance(writes[0], Bind):
+            uids.append(wanted.uid)
+            bindings.append(writes[0])
+            continue
+        answers += zip(uids, _bind_each(bindings, store), strict=True)
+        uids, bindings = [], []
+        answers.append((wanted.uid, _first_failure(writes, store)))
+    answers += zip(uids, _bind_each(bindings, store), strict=True)
+    return answers
+
+
+def _bind_each(bindings: Sequence[Bind], store: ClusterWriter) -> list[Status | None]:
+    failures = store.bind_many(bindings)
+    return [
+        None if failure is None else _refused(wanted, failure)
+        for wanted, failure in zip(bindings, failures, strict=True)
+    ]
 
 
 def apply_result(write: Write, store: ClusterWriter) -> Status | None:
     """Do one write; the Status of its refusal if it is refused."""
     try:
-        if isinstance(write, Bind):  # most writes are
-            store.bind(write.namespace, write.name, write.node_name, uid=write.uid)
-        else:
-            perform(store, write)
-    except ApiError as refusal:
-        log.debug("write_refused", write=type(write).__name__, why=str(refusal))
-        return error(str(refusal))
-    except Exception as fault:  # the object's: this write has failed, and the pod it is for is tried again
-        why = fault_text(fault)
-        log.error("object_fault", component="binding", object=str(subject(write)), why=why)
-        return error(why)
+        perform(store, write)
+    except Exception as failure:
+        return _refused(write, failure)
     return None
+
+
+def _refused(write: Write, failure: Exception) -> Status:
+    """The Status of a write that the API server refuses, or that fails by a fault of the object, which is logged: the
+    pod that it is for is tried again."""
+    if isinstance(failure, ApiError):
+        log.debug("write_refused", write=type(write).__name__, why=str(failure))
+        return error(str(failure))
+    why = fault_text(failure)
+    log.error("object_fault", component="binding", object=str(subject(write)), why=why)
+    return error(why)
 
 
 def _uid_of(store: ClusterReader, namespace: str, name: str) -> str | None:
@@ -152,8 +180,8 @@ def _uid_of(store: ClusterReader, namespace: str, name: str) -> str | None:
     return None if pod is None else pod.uid
 
 
-def _first_failure(plan: Plan, store: ClusterWriter) -> Status | None:
-    for write in plan.writes:
+def _first_failure(writes: Sequence[Write], store: ClusterWriter) -> Status | None:
+    for write in writes:
         failure = apply_result(write, store)
         if failure is not None:
             return failure

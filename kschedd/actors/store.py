@@ -31,7 +31,6 @@ from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
-from kschedd.errors import without_traceback
 from kschedd.store.cluster_api import ClusterWriter, listed, perform, perform_each
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
@@ -435,17 +434,7 @@ class StoreClient:
 
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
         """Each on its own; the answers in the same order. `restore` keeps status and uid as the manifest has them."""
-
-        def create_all(store: ClusterWriter) -> builtins.list[Object | ApiError]:
-            made: builtins.list[Object | ApiError] = []
-            for raw in raws:
-                try:
-                    made.append(store.create(raw, restore=restore))
-                except ApiError as refusal:
-                    made.append(without_traceback(refusal))
-            return made
-
-        return await self.do(create_all)
+        return await self.do(lambda store: store.create_many(raws, restore=restore))
 
     async def update(self, raw: Raw, *, subresource: Subresource = "") -> Object:
         return await self.do(lambda store: store.update(raw, subresource=subresource))

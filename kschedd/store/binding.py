@@ -42,7 +42,7 @@ def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
         why = f"pod {pod.name} is being deleted, cannot be assigned to a host"
     elif pod.node_name:
         why = f'pod {pod.name} is already assigned to node "{pod.node_name}"'
-    elif pod.pod_spec.scheduling_gates:
+    elif pod.signature.spec.scheduling_gates:
         why = f"pod {pod.name} has non-empty .spec.schedulingGates"
     if why:
         raise Conflict("Pod", pod.name, why, "binding")

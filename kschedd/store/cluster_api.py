@@ -127,6 +127,9 @@ class ClusterWriter(ClusterReader, Protocol):
         manager: str = "",
     ) -> Object: ...
 
+    def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
+        """Create each on its own; the answers in the same order."""
+
     def update(
         self,
         raw: Raw,
@@ -204,6 +207,12 @@ class ClusterWriter(ClusterReader, Protocol):
     ) -> Object: ...
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod: ...
+
+    def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
+        """Bind each on its own, all at one time; why each could not be bound (None: it is), in the same order.
+
+        That is an ApiError, or, where the pod is at fault, whatever handling it raises.
+        """
 
     def evict(
         self,

@@ -80,6 +80,7 @@ class EventLog:
         """A log of these events, the first of which has version `version` + 1."""
         self._events: list[WatchEvent] = list(events)
         self._first = version + 1  # version of _events[0], or of the next event
+        self.version = version + len(self._events)  # of the latest event; counted, since every write asks for it
         self._history = history
         self._patience = max(patience, history)
         self._step = max(1, min(history, _TRIM_STEP))
@@ -100,11 +101,6 @@ class EventLog:
         return len(self._events), max(self._most, len(self._events))
 
     @property
-    def version(self) -> int:
-        """The version of the latest event."""
-        return self._first + len(self._events) - 1
-
-    @property
     def shown(self) -> int:
         """The version up to which cursors see events."""
         return self.version if self._shown is None else self._shown
@@ -120,7 +116,8 @@ class EventLog:
         return self._first - 1
 
     def append(self, event: WatchEvent) -> None:
-        assert event.version == self._first + len(self._events), "each write has the next version"
+        assert event.version == self.version + 1, "each write has the next version"
+        self.version = event.version
         self._events.append(event)
         if len(self._events) >= self._trim_at:
             self._trim()
@@ -150,6 +147,7 @@ class EventLog:
         """Remove the events after this version, none of which may have been visible to cursors."""
         assert version >= self.shown, "what was shown stays"
         del self._events[version + 1 - self._first :]
+        self.version = version
 
     def forget(self, cursor: Cursor) -> None:
         self._cursors.discard(cursor)

@@ -155,7 +155,7 @@ class PodStrategy:
         Raises Invalid and Forbidden.
         """
         spec = raw.get("spec")
-        if dns_subdomain(name) or _has_claims_by_name(spec):
+        if dns_subdomain(name) or has_claims_by_name(spec):
             return self._admit(spec, meta, name)  # raises with the faults of the spec, too
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
@@ -302,7 +302,7 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
     return {**spec, "affinity": {**affinity, "nodeAffinity": {}}}, node_affinity
 
 
-def _has_claims_by_name(spec: Any) -> bool:
+def has_claims_by_name(spec: Any) -> bool:
     """Whether claims are made for the pod, with its name in theirs."""
     volumes = spec.get("volumes") if type(spec) is dict else None
     return type(volumes) is list and any(type(volume) is dict and "ephemeral" in volume for volume in volumes)

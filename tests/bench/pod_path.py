@@ -73,8 +73,7 @@ class Path:
         """These pods from their creation until they run."""
         self.pods = many = len(raws)
         with self.step("create", many):
-            for raw in raws:
-                self.store.create(raw)
+            self.store.create_many(raws)
         self._settle()
         if not self.with_kubelets:
             return

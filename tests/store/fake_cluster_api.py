@@ -19,7 +19,7 @@ from kschedd.store.cluster_api import Applied, perform
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Gone, Invalid, NotFound, TooManyRequests
 from kschedd.store.log import WatchEvent
 from kschedd.store.trial import Changes
-from kschedd.store.writes import Write
+from kschedd.store.writes import Bind, Write
 
 T = TypeVar("T")
 Key = tuple[str, str, str]
@@ -101,6 +101,13 @@ class FakeCluster:
         if key[0] == "Pod" and not restore:
             made["status"] = {"phase": "Pending"}
         return self._put(key, made, dry_run)
+
+    def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
+        return [_answer(lambda raw=raw: self.create(raw, restore=restore)) for raw in raws]
+
+    def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
+        answers = [_answer(lambda wanted=wanted: perform(self, wanted)) for wanted in bindings]
+        return [answer if isinstance(answer, Exception) else None for answer in answers]
 
     def update(
         self,
@@ -405,9 +412,7 @@ class FakeClusterApi:
         return await self.do(lambda cluster: cluster.create(raw))
 
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        return await self.do(
-            lambda cluster: [_answer(lambda raw=raw: cluster.create(raw, restore=restore)) for raw in raws]
-        )
+        return await self.do(lambda cluster: cluster.create_many(raws, restore=restore))
 
     async def update(self, raw: Raw, *, subresource: str = "") -> Object:
         return await self.do(lambda cluster: cluster.update(raw, subresource=subresource))

@@ -60,6 +60,14 @@ async def test_a_name_is_given_once(api: ClusterApi) -> None:
         await api.create(pod("a"))
 
 
+async def test_of_many_bindings_each_is_done_or_refused_on_its_own(api: ClusterApi) -> None:
+    await api.create_many([pod("a"), pod("b"), pod("c")])
+    wanted = [Bind("default", name, uid, "n1") for name, uid in (("a", ""), ("b", "other"), ("nobody", ""), ("c", ""))]
+    refused = await api.do(lambda cluster: cluster.bind_many(wanted))
+    assert [type(failure) for failure in refused] == [type(None), Conflict, NotFound, type(None)]
+    assert [found.name for found in await api.do(lambda cluster: cluster.pods_on("n1"))] == ["a", "c"]
+
+
 async def test_each_write_has_a_higher_version_and_one_that_changes_nothing_has_none(api: ClusterApi) -> None:
     first = await api.create(node("n1"))
     second = await api.patch("Node", "", "n1", {"metadata": {"labels": {"a": "b"}}})

@@ -4,6 +4,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.store.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
 from kschedd.store.store import Store
+from kschedd.store.writes import Bind
 from tests.store.manifests import Clock, config_map, node, pod, workload
 
 
@@ -360,7 +361,7 @@ def test_bindings_that_cannot_be(store: Store) -> None:
     store.create(leaving)
     store.delete("Pod", "default", "leaving")
     names = ["nobody", "taken", "gated", "leaving"]
-    answers = store.bind_many([("default", name, "node-2") for name in names])
+    answers = store.bind_many([Bind("default", name, "", "node-2") for name in names])
     assert list(map(str, answers)) == [
         'pods "nobody" not found',
         'Operation cannot be fulfilled on pods/binding "taken": pod taken is already assigned to node "node-1"',

@@ -10,6 +10,7 @@ from kschedd.api.pods import Pod
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, NotFound
 from kschedd.store.log import ADDED, DELETED, Cursor
 from kschedd.store.store import Store
+from kschedd.store.writes import Bind
 from tests.store.manifests import Clock, config_map, node, pod
 
 names = st.sampled_from(["a", "b", "c"])
@@ -87,8 +88,9 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(name=names, node_name=names)
     def bind(self, name: str, node_name: str) -> None:
         before = self.store.find("Pod", "default", name)
-        (answer,) = self.store.bind_many([("default", name, node_name)])
-        if isinstance(answer, ApiError):
+        (refusal,) = self.store.bind_many([Bind("default", name, "", node_name)])
+        if refusal is not None:
+            assert isinstance(refusal, ApiError)
             assert not isinstance(before, Pod) or before.node_name or before.deleting
         else:
             assert isinstance(before, Pod)

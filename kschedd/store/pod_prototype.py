@@ -1,0 +1,102 @@
+"""PodPrototype: a pod that was just created, of which those that the same request creates after it are copies.
+
+A client creates many pods of one template in one request. What the API server's rules make of a pod depends on its name
+in three ways: the name must be valid, it must not be taken, and the claims of its ephemeral volumes are named after it.
+So a manifest that differs from the one before in nothing but `metadata.name` (and in a uid, which a new pod does not
+keep) becomes the same pod with a name, uid and resourceVersion of its own. It is copied from that pod: defaulting,
+validation and admission are written down once, in `pod_strategy`, and the first pod has been through them.
+
+Owns nothing but these two; ends with the request, since between two of them anything may change.
+"""
+
+from typing import Any, Final
+
+import attrs
+import msgpack
+
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod
+from kschedd.api.validation_names import is_dns_subdomain
+from kschedd.store.pod_strategy import has_claims_by_name
+
+_OWN: Final = frozenset(("name", "uid"))
+_KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
+_LONGER: Final = 512  # bytes by which a copy is larger at most: its name has at most 253, its version 20
+_pack = msgpack.Packer(autoreset=True).pack
+
+
+@attrs.define(eq=False)
+class PodPrototype:
+    pod: Pod
+    _raw: Raw  # the manifest that it was made of
+    _max_bytes: int  # that an object may have
+    born: str = attrs.field(init=False)  # its creationTimestamp
+    _spec: Any = attrs.field(init=False)
+    _copyable: bool | None = attrs.field(default=None, init=False)  # None: not looked at yet; the following are then
+    _fields: list[str] = attrs.field(init=False)  # of the manifest's metadata, in order
+    _shared: list[tuple[str, Any]] = attrs.field(init=False)  # of them, those that copies have, too
+    _with_uid: bool = attrs.field(init=False)  # it says where the uid stands in the metadata
+    indexed: bool = attrs.field(init=False)  # whether copies are in an index: they have a node, or owners
+
+    def __attrs_post_init__(self) -> None:
+        self.born = self.pod.raw["metadata"]["creationTimestamp"]
+        self._spec = self._raw.get("spec")
+
+    def _look(self) -> bool:
+        """Whether there are copies of it; asked when there is a manifest with the same spec."""
+        given = self._raw.get("metadata")
+        if type(given) is not dict or self._raw.get("apiVersion") != "v1" or has_claims_by_name(self._spec):
+            return False
+        if not given.get("name") or not _KNOWN.issuperset(given):
+            return False
+        self._fields = list(given)
+        self._shared = [(field, value) for field, value in given.items() if field not in _OWN]
+        self._with_uid = bool(given.get("uid"))
+        self.indexed = bool(self.pod.node_name) or "ownerReferences" in self.pod.raw["metadata"]
+        return len(_pack(self.pod.raw)) + _LONGER <= self._max_bytes
+
+    def name_of_copy(self, raw: Raw) -> str | None:
+        """The name of the pod that this manifest describes, if that is a copy of this one under a valid name."""
+        spec = raw.get("spec")
+        if spec is not self._spec and not _same(spec, self._spec):
+            return None
+        if self._copyable is None:
+            self._copyable = self._look()
+        if not self._copyable or raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
+            return None
+        given = raw.get("metadata")
+        if type(given) is not dict or list(given) != self._fields or bool(given.get("uid")) is not self._with_uid:
+            return None
+        for field, value in self._shared:
+            if given[field] is not value and not _same(given[field], value):
+                return None
+        name = given["name"]
+        return name if type(name) is str and is_dns_subdomain(name) else None
+
+    def copy(self, name: str, uid: str, version: int) -> Pod:
+        pod = self.pod
+        raw = pod.raw
+        meta = {**raw["metadata"], "name": name, "uid": uid, "resourceVersion": str(version)}
+        return Pod(
+            "Pod",
+            name,
+            pod.namespace,
+            uid,
+            version,
+            pod.labels,
+            {**raw, "metadata": meta},
+            pod.signature,
+            pod.node_name,
+            pod.nominated_node_name,
+            pod.phase,
+            pod.start_time,
+            pod.deletion_timestamp,
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two parts of manifests are equal, with values of the same types: to Python, 1 equals 1.0 and True."""
+    try:
+        return bool(one == other and _pack(one) == _pack(other))
+    except (OverflowError, ValueError, TypeError):  # what cannot be stored
+        return False

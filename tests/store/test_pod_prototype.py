@@ -1,0 +1,221 @@
+"""Pods that one request creates are copied from each other; it comes to the same as creating one after the other."""
+
+import json
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from random import Random
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import Object
+from kschedd.store.admission import Admission, ValidatingPlugin
+from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.errors import ApiError, Forbidden
+from kschedd.store.store import Store
+from tests.store.manifests import config_map, node, pod
+
+Raw = dict[str, Any]
+
+
+def told(answer: Object | ApiError) -> Any:
+    if isinstance(answer, ApiError):
+        return type(answer).__name__, str(answer)
+    columns = answer.kind, answer.name, answer.namespace, answer.uid, answer.resource_version, answer.labels
+    pods = [getattr(answer, field, None) for field in ("node_name", "phase", "nominated_node_name")]
+    return columns, pods, json.dumps(answer.raw)  # in the order in which it has its fields
+
+
+def one_by_one(store: Store, raws: Sequence[Raw]) -> list[Object | ApiError]:
+    made: list[Object | ApiError] = []
+    for raw in raws:
+        try:
+            made.append(store.create(raw))
+        except ApiError as refusal:
+            made.append(refusal)
+    return made
+
+
+class Twins:
+    """Two stores that differ in nothing, one of which is given all at once, the other one after the other."""
+
+    def __init__(self, new_store: Callable[[], Store] = Store) -> None:
+        self.one, self.other = new_store(), new_store()
+        for store in (self.one, self.other):
+            # Seconds pass while a request is served: a pod is born at the time of its own write.
+            store.set_clock(lambda store=store: 1_700_000_000.0 + 0.3 * store.version)  # type: ignore[misc]
+
+    def create(self, raws: Sequence[Raw]) -> list[Any]:
+        answers = list(map(told, self.one.create_many(raws)))
+        assert answers == list(map(told, one_by_one(self.other, raws)))
+        self.agree()
+        return answers
+
+    def agree(self) -> None:
+        stores = (self.one, self.other)
+        one, other = ([(e.type, e.version, told(e.new)) for e in store.shown_after(0)] for store in stores)
+        assert one == other
+        assert [list(map(told, store.pods_on("node-1"))) for store in stores] == 2 * [
+            list(map(told, self.one.pods_on("node-1")))
+        ]
+        owned = [[obj.key for obj in store.owned_by("owner-uid")] for store in stores]
+        assert owned[0] == owned[1]
+
+
+SPECS: list[Any] = [
+    pod()["spec"],
+    pod(cpu="200m")["spec"],
+    pod(nodeName="node-1")["spec"],
+    pod(schedulingGates=[{"name": "a.io/b"}])["spec"],
+    pod(terminationGracePeriodSeconds=1)["spec"],
+    pod(terminationGracePeriodSeconds=True)["spec"],
+    pod(terminationGracePeriodSeconds=1.0)["spec"],
+    pod(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])["spec"],
+    pod(hostNetwork=True, hostname="UPPER")["spec"],
+    {"containers": []},
+    None,
+    7,
+]
+_OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "owner-uid"}
+METAS: list[Any] = [
+    {},
+    {},
+    {"labels": {"app": "web"}},
+    {"labels": {"app": "db"}},
+    {"labels": {"app": 1}},
+    {"labels": None, "annotations": {}},
+    {"annotations": {"note": "x"}},
+    {"ownerReferences": [_OWNER]},
+    {"ownerReferences": [{**_OWNER, "controller": True}]},
+    {"ownerReferences": [{**_OWNER, "controller": 1}]},
+    {"finalizers": ["example.com/wait"]},
+    {"uid": "given"},
+    {"uid": ""},
+    {"namespace": "default"},
+    {"namespace": "other"},
+    {"namespace": "nowhere"},
+    {"generateName": "made-"},
+    {"deletionTimestamp": "2023-11-14T22:14:05Z"},
+    {"generation": 4},
+    {"creationTimestamp": None},
+]
+_APP_ARMOR = {"container.apparmor.security.beta.kubernetes.io/app": "unconfined"}
+NAMES: list[Any] = ["Upper", "a_b", "x" * 253, "x" * 254, "", None, 7, "taken"]
+
+
+def _manifest(dice: Random, number: int) -> Raw:
+    if dice.random() < 0.1:
+        return dice.choice([config_map(f"c{number}"), node(f"n{number}"), {"kind": "Pod"}, {"kind": ""}])
+    name = dice.choice(NAMES) if dice.random() < 0.2 else f"pod-{number}"
+    meta = [("name", name), *dice.choice(METAS).items()]
+    if dice.random() < 0.2:
+        meta.reverse()
+    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": dict(meta), "spec": dice.choice(SPECS)}
+    if dice.random() < 0.1:
+        raw.update(dice.choice([{"apiVersion": "v2"}, {"status": {"phase": "Running"}}, {"more": 1}]))
+    return raw
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_batch_comes_to_the_same_as_one_after_the_other(seed: int) -> None:
+    dice = Random(seed)
+    twins = Twins()
+    twins.create([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}, pod("taken")])
+    for batch in range(4):
+        raws: list[Raw] = []
+        while len(raws) < 30:
+            like = _manifest(dice, len(raws))
+            for _ in range(dice.choice((1, 2, 5))):  # several of one template, made of the same parts or of equal ones
+                raw = like if dice.random() < 0.7 else deepcopy(like)
+                if isinstance(raw.get("metadata"), dict) and str(raw["metadata"].get("name")).startswith("pod-"):
+                    raw = {**raw, "metadata": {**raw["metadata"], "name": f"pod-{batch}-{len(raws)}"}}
+                raws.append(raw)
+        twins.create(raws)
+
+
+def test_most_of_a_batch_of_one_template_is_copied() -> None:
+    """Else the tests here would say nothing."""
+    store = Store(now=lambda: 0.0)
+    like = pod()
+    first, *copies = store.create_many([{**like, "metadata": {**like["metadata"], "name": f"p{n}"}} for n in range(5)])
+    assert isinstance(first, Object)
+    assert all(isinstance(copy, Object) and copy.raw["status"] is first.raw["status"] for copy in copies)
+    assert len({copy.uid for copy in (first, *copies) if isinstance(copy, Object)}) == 5
+
+
+_QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "few", "namespace": "default"},
+    "spec": {"hard": {"pods": "2"}},
+    "status": {"hard": {"pods": "2"}, "used": {"pods": "0"}},
+}
+
+
+def _of_one_template(names: Sequence[str], **meta: Any) -> list[Raw]:
+    like = pod()
+    return [{**like, "metadata": {**like["metadata"], "name": name, **meta}} for name in names]
+
+
+def test_each_pod_is_counted_against_a_quota() -> None:
+    twins = Twins()
+    for store in (twins.one, twins.other):
+        store.create(_QUOTA, restore=True)
+    answers = twins.create(_of_one_template("abcd"))
+    assert [answer[0] for answer in answers[2:]] == ["Forbidden", "Forbidden"]
+
+
+def test_what_is_created_between_two_pods_holds_for_the_second() -> None:
+    limits = [{"type": "Container", "default": {"memory": "1Gi"}}]
+    meta = {"name": "limits", "namespace": "default"}
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": limits}}
+    *_, before, _, after = Twins().create([*_of_one_template("ab"), limit_range, *_of_one_template("c")])
+    assert "1Gi" not in before[-1]
+    assert "1Gi" in after[-1]
+
+
+def test_a_pod_that_is_too_large_by_its_name_alone_is_refused() -> None:
+    size = len(json.dumps(Store(now=lambda: 0.0).create(pod("a")).raw))
+    for most in range(size - 400, size + 700, 50):
+        Twins(lambda most=most: Store(max_object_bytes=most)).create(_of_one_template(["a", "b" * 253, "c"]))  # type: ignore[misc]
+
+
+def test_a_plugin_of_a_file_is_asked_about_each_pod() -> None:
+    def no_b(asked: Any, new: Any, old: Any) -> None:
+        if asked.name == "b":
+            raise Forbidden("Pod", "b", "no b here")
+
+    admission = Admission(others={"no-b": ValidatingPlugin(no_b, ("Pod",))})
+    answers = Twins(lambda: Store(admission=admission)).create(_of_one_template("abc"))
+    assert answers[1] == ("Forbidden", 'pods "b" is forbidden: no b here')
+
+
+def test_a_user_may_do_to_each_pod_what_the_user_may() -> None:
+    twins = Twins(lambda: Store(admission=Admission({"NodeRestriction": True})))
+    user = UserInfo("system:node:node-1", ("system:nodes",))
+    with twins.one.on_behalf_of(user), twins.other.on_behalf_of(user):
+        answers = twins.create(_of_one_template("ab"))
+    assert [answer[0] for answer in answers] == ["Forbidden", "Forbidden"]
+
+
+def test_a_uid_that_a_copy_was_given_is_taken() -> None:
+    twins = Twins()
+    for store in (twins.one, twins.other):
+        store.create({**pod("restored"), "metadata": {"name": "restored", "uid": "of-a-dump"}}, restore=True)
+    made = twins.create(_of_one_template("ab"))[1][0][3]
+    for store in (twins.one, twins.other):
+        assert store.has_uid(made)
+
+
+def test_what_a_user_is_warned_of_is_said_once() -> None:
+    stores = Store(now=lambda: 0.0), Store(now=lambda: 0.0)
+    like = pod()
+    meta = like["metadata"]
+    raws = [{**like, "metadata": {**meta, "name": n, "annotations": _APP_ARMOR}} for n in "abc"]
+    warnings = []
+    for store, create in zip(stores, (Store.create_many, one_by_one), strict=True):
+        with store.on_behalf_of(UserInfo("jane", ())) as said:
+            create(store, raws)
+        warnings.append(list(said))
+    assert warnings[0] == warnings[1]
+    assert len(warnings[0]) == 1
