@@ -129,12 +129,13 @@ class _Measure:
             nursery.start_soon(self._feed, start)
             with trio.move_on_after(_PATIENCE_S) as patience:
                 while len(self.bound) < len(ours) and await watch.wait():
-                    now = self.clock()
+                    now, before = self.clock(), len(self.bound)
                     for event in watch.take():
                         pod = event.new
-                        if isinstance(pod, Pod) and pod.node_name and pod.name in ours and pod.name not in self.bound:
-                            self.bound[pod.name] = now
-                            patience.deadline = trio.current_time() + _PATIENCE_S
+                        if isinstance(pod, Pod) and pod.node_name and pod.name in ours:
+                            self.bound.setdefault(pod.name, now)
+                    if len(self.bound) > before:
+                        patience.deadline = trio.current_time() + _PATIENCE_S
                     self.tell("measuring", len(self.bound), len(ours))
             nursery.cancel_scope.cancel()
         watch.close()
@@ -160,8 +161,7 @@ class _Measure:
 
     async def _create(self, batch: list[Raw]) -> None:
         now = self.clock()
-        for raw in batch:
-            self.created[raw["metadata"]["name"]] = now
+        self.created.update((raw["metadata"]["name"], now) for raw in batch)
         await self._send(batch)
 
     async def _send(self, batch: list[Raw]) -> None:
