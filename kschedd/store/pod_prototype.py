@@ -4,7 +4,8 @@ A client creates many pods of one template in one request. What the API server's
 in three ways: the name must be valid, it must not be taken, and the claims of its ephemeral volumes are named after it.
 So a manifest that differs from the one before in nothing but `metadata.name` (and in a uid, which a new pod does not
 keep) becomes the same pod with a name, uid and resourceVersion of its own. It is copied from that pod: defaulting,
-validation and admission are written down once, in `pod_strategy`, and the first pod has been through them.
+validation and admission are written down once, in `pod_strategy`, and the first pod has been through them. The pods of
+a DaemonSet differ in the node to which they are pinned as well, which `pod_strategy` judges apart.
 
 Owns nothing but these two; ends with the request, since between two of them anything may change.
 """
@@ -17,11 +18,12 @@ import msgpack
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.validation_names import is_dns_subdomain
-from kschedd.store.pod_strategy import has_claims_by_name
+from kschedd.store.pod_strategy import InternedPod, PodStrategy, has_claims_by_name, node_of_pinned
 
 _OWN: Final = frozenset(("name", "uid"))
 _KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
-_LONGER: Final = 512  # bytes by which a copy is larger at most: its name has at most 253, its version 20
+_LONGER: Final = 1024  # bytes by which a copy is larger at most: its name and its node's have at most 253 each
+_ABSENT: Final = object()
 _pack = msgpack.Packer(autoreset=True).pack
 
 
@@ -29,10 +31,14 @@ _pack = msgpack.Packer(autoreset=True).pack
 class PodPrototype:
     pod: Pod
     _raw: Raw  # the manifest that it was made of
+    _strategy: PodStrategy
     _max_bytes: int  # that an object may have
     born: str = attrs.field(init=False)  # its creationTimestamp
-    _spec: Any = attrs.field(init=False)
+    _spec: Any = attrs.field(init=False)  # of the manifest
     _copyable: bool | None = attrs.field(default=None, init=False)  # None: not looked at yet; the following are then
+    _admitted: InternedPod = attrs.field(init=False)
+    _unpinned: InternedPod | None = attrs.field(init=False)  # of a DaemonSet's pod: the same for any node
+    _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # fields of its spec that are the same for any node
     _fields: list[str] = attrs.field(init=False)  # of the manifest's metadata, in order
     _shared: list[tuple[str, Any]] = attrs.field(init=False)  # of them, those that copies have, too
     _with_uid: bool = attrs.field(init=False)  # it says where the uid stands in the metadata
@@ -43,26 +49,45 @@ class PodPrototype:
         self._spec = self._raw.get("spec")
 
     def _look(self) -> bool:
-        """Whether there are copies of it; asked when there is a manifest with the same spec."""
-        given = self._raw.get("metadata")
+        """Whether there are copies of it."""
+        given, pod = self._raw.get("metadata"), self.pod
         if type(given) is not dict or self._raw.get("apiVersion") != "v1" or has_claims_by_name(self._spec):
             return False
         if not given.get("name") or not _KNOWN.issuperset(given):
             return False
+        self._admitted = self._strategy.admit(self._raw, {**given, "namespace": pod.namespace}, pod.name)
+        self._unpinned = self._admitted.unpinned if _node_of(self._spec) is not None else None
+        self._unaffected = [(field, value) for field, value in self._spec.items() if field != "affinity"]
         self._fields = list(given)
         self._shared = [(field, value) for field, value in given.items() if field not in _OWN]
         self._with_uid = bool(given.get("uid"))
-        self.indexed = bool(self.pod.node_name) or "ownerReferences" in self.pod.raw["metadata"]
-        return len(_pack(self.pod.raw)) + _LONGER <= self._max_bytes
+        self.indexed = bool(pod.node_name) or "ownerReferences" in pod.raw["metadata"]
+        return len(_pack(pod.raw)) + _LONGER <= self._max_bytes
+
+    def admitted(self, raw: Raw) -> InternedPod | None:
+        """What the spec of this manifest comes to, if its pod may be a copy of this one."""
+        spec: Any = raw.get("spec")
+        if self._copyable is None:
+            if spec is not self._spec and not _looks_like(spec, self._spec):
+                return None
+            self._copyable = self._look()
+        if not self._copyable:
+            return None
+        if spec is self._spec:
+            return self._admitted
+        if self._unpinned is None:
+            return self._admitted if _same(spec, self._spec) else None
+        if _node_of(spec) is None or len(spec) != len(self._unaffected) + 1:
+            return None
+        for field, value in self._unaffected:
+            other = spec.get(field, _ABSENT)
+            if other is not value and not _same(other, value):
+                return None
+        return self._strategy.with_node_affinity(self._unpinned, spec["affinity"]["nodeAffinity"], self.pod.name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
-        """The name of the pod that this manifest describes, if that is a copy of this one under a valid name."""
-        spec = raw.get("spec")
-        if spec is not self._spec and not _same(spec, self._spec):
-            return None
-        if self._copyable is None:
-            self._copyable = self._look()
-        if not self._copyable or raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
+        """The name of the pod that this manifest describes, if it is valid and all of the metadata is as here."""
+        if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
             return None
         given = raw.get("metadata")
         if type(given) is not dict or list(given) != self._fields or bool(given.get("uid")) is not self._with_uid:
@@ -73,25 +98,47 @@ class PodPrototype:
         name = given["name"]
         return name if type(name) is str and is_dns_subdomain(name) else None
 
-    def copy(self, name: str, uid: str, version: int) -> Pod:
+    def copy(self, admitted: InternedPod, name: str, uid: str, version: int) -> Pod:
         pod = self.pod
         raw = pod.raw
         meta = {**raw["metadata"], "name": name, "uid": uid, "resourceVersion": str(version)}
+        if admitted is self._admitted:
+            stored, signature = {**raw, "metadata": meta}, pod.signature
+        else:
+            spec = admitted.spec.raw
+            if pod.node_name:
+                spec = {**spec, "nodeName": pod.node_name}
+            stored, signature = {**raw, "metadata": meta, "spec": spec}, admitted.signature_in(pod.namespace)
         return Pod(
             "Pod",
             name,
             pod.namespace,
             uid,
             version,
-            pod.labels,
-            {**raw, "metadata": meta},
-            pod.signature,
+            signature.labels,
+            stored,
+            signature,
             pod.node_name,
             pod.nominated_node_name,
             pod.phase,
             pod.start_time,
             pod.deletion_timestamp,
         )
+
+
+def _node_of(spec: Any) -> str | None:
+    """The node to which a DaemonSet's pod is pinned, if it has no other affinity."""
+    affinity = spec.get("affinity") if type(spec) is dict else None
+    if type(affinity) is not dict or len(affinity) != 1 or "nodeAffinity" not in affinity:
+        return None
+    return node_of_pinned(affinity["nodeAffinity"])
+
+
+def _looks_like(spec: Any, other: Any) -> bool:
+    """Whether it is worth a closer look if a spec is the other one, or that for another node."""
+    if type(spec) is not dict or type(other) is not dict or len(spec) != len(other):
+        return False
+    return bool(spec.get("containers") == other.get("containers"))
 
 
 def _same(one: Any, other: Any) -> bool:

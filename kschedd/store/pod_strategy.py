@@ -68,6 +68,8 @@ _POD_SPEC: Final = type_named("PodSpec")
 _POD_STATUS: Final = type_named("PodStatus")
 _META: Final = type_named("meta.ObjectMeta")
 _NODE_AFFINITY: Final = type_named("NodeAffinity")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_IN_ORDER: Final = ["key", "operator", "values"]  # whose order is kept
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 2048
 MOST_NODE_AFFINITIES: Final = 8192  # of all specs: each DaemonSet has as many as there are nodes
@@ -134,9 +136,10 @@ class PodStrategy:
         self._features = features  # the rules that hold
         self._classes = classes
         self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
-        # By what has no node affinity (the id: it is kept with them) and their packed node affinity. They are not kept
-        # with it, since the two would refer to each other.
-        self.with_node_affinity: AdmissionCache[tuple[int, bytes], InternedPod] = AdmissionCache(MOST_NODE_AFFINITIES)
+        # By what has no node affinity (the id: it is kept with them), and the node to which they are pinned or their
+        # packed node affinity. They are not kept with it, since the two would refer to each other.
+        self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
+        self.remembered_with_node_affinity = AdmissionCache(MOST_NODE_AFFINITIES)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
 
@@ -147,7 +150,7 @@ class PodStrategy:
     def forget(self) -> None:
         """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
         self.remembered.clear()
-        self.with_node_affinity.clear()
+        self.remembered_with_node_affinity.clear()
 
     def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
         """Admit a new pod with this manifest. `meta` is its metadata with its final name and namespace.
@@ -173,7 +176,7 @@ class PodStrategy:
             if found is None:
                 found = self._admit(spec_without_node_affinity, meta, name)
                 self.remembered.add(key, found)
-            return found if node_affinity is None else self._with_node_affinity(found, node_affinity, name)
+            return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
         except ApiError:
             if spec_without_node_affinity is not spec:
                 self._admit(
@@ -181,32 +184,36 @@ class PodStrategy:
                 )  # raises with the faults of the whole spec, not only of `spec_without_node_affinity`
             raise
 
-    def _with_node_affinity(
-        self, spec_without_node_affinity: InternedPod, node_affinity: Raw, name: str
-    ) -> InternedPod:
-        text = packed("Pod", name, node_affinity)
-        key = id(spec_without_node_affinity), text
-        found = self.with_node_affinity.get(key)
+    def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
+        """What pods come to that state this node affinity and are as those that came to `without` in all else.
+
+        Raises Invalid.
+        """
+        node_name = node_of_pinned(node_affinity)
+        text = b"" if node_name is not None else packed("Pod", name, node_affinity)
+        key = id(without), node_name or text
+        found = self.remembered_with_node_affinity.get(key)
         if found is None:
-            clean: Raw | None = _valid_if_pinned(node_affinity)
-            if clean is None:
+            if node_name is not None:
+                clean: Raw = pinned_to(node_name)
+                text = packed("Pod", name, clean)
+            else:
                 decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
                 if faults:
                     raise Invalid("Pod", name, tuple(faults))
-                clean = encoded(decoded, _NODE_AFFINITY)
-            size = spec_without_node_affinity.size + len(text)
+                clean = msgpack.unpackb(packed("Pod", name, encoded(decoded, _NODE_AFFINITY)))  # none of the client's
             found = InternedPod(
-                intern_with_node_affinity(spec_without_node_affinity.spec, clean),
-                spec_without_node_affinity.labels,
-                spec_without_node_affinity.meta,
-                spec_without_node_affinity._status,
-                size,
-                spec_without_node_affinity.annotations,
-                spec_without_node_affinity.warnings,
-                spec_without_node_affinity.stated_spec,
-                spec_without_node_affinity,
+                intern_with_node_affinity(without.spec, clean),
+                without.labels,
+                without.meta,
+                without._status,
+                without.size + len(text),
+                without.annotations,
+                without.warnings,
+                without.stated_spec,
+                without,
             )
-            self.with_node_affinity.add(key, found)
+            self.remembered_with_node_affinity.add(key, found)
         return found
 
     def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> InternedPod:
@@ -308,19 +315,32 @@ def has_claims_by_name(spec: Any) -> bool:
     return type(volumes) is list and any(type(volume) is dict and "ephemeral" in volume for volume in volumes)
 
 
-def _valid_if_pinned(node_affinity: Any) -> Raw | None:
-    """The affinity as it is stored, where it is one of a DaemonSet's pods and valid; None: it has to be looked at."""
+def node_of_pinned(node_affinity: Any) -> str | None:
+    """The node that this node affinity names, where it is `pinned_to` it, as in a DaemonSet's pods; else None."""
     try:
-        (term,) = node_affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        (required,) = node_affinity.values()
+        (term,) = required["nodeSelectorTerms"]
         (field,) = term["matchFields"]
         (name,) = field["values"]
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    if type(name) is not str or field != {"key": NODE_NAME, "operator": IN, "values": [name]} or dns_subdomain(name):
-        return None
-    fields = [{**field, "values": [name]}]
-    pinned = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
-    return pinned if node_affinity == pinned else None
+        if (
+            _REQUIRED in node_affinity
+            and len(required) == len(term) == 1
+            and list(field) == _IN_ORDER
+            and field["key"] == NODE_NAME
+            and field["operator"] == IN
+            and type(name) is str
+            and not dns_subdomain(name)
+        ):
+            return name
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass
+    return None
+
+
+def pinned_to(node_name: str) -> Raw:
+    """The node affinity of a DaemonSet's pod for this node."""
+    fields = [{"key": NODE_NAME, "operator": IN, "values": [node_name]}]
+    return {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}
 
 
 def are_plain(annotations: Any) -> bool:

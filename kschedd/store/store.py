@@ -167,7 +167,7 @@ class Store:
     def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
         """Keep what admission made of at most so many kinds of pods, and of so many node affinities of theirs."""
         self._pod_strategy.remembered.most = most
-        self._pod_strategy.with_node_affinity.most = node_affinities
+        self._pod_strategy.remembered_with_node_affinity.most = node_affinities
 
     @property
     def admitted_used(self) -> tuple[int, int]:
@@ -178,7 +178,7 @@ class Store:
     @property
     def node_affinities_used(self) -> tuple[int, int]:
         """The same of their node affinities."""
-        remembered = self._pod_strategy.with_node_affinity
+        remembered = self._pod_strategy.remembered_with_node_affinity
         return len(remembered), remembered.most_kept
 
     def seed_defaults(self) -> None:
@@ -410,16 +410,17 @@ class Store:
         asked_who = self._user is not None and self._admission.asks_who("Pod")
         if asked_who or self._admission.others or self.present_in(QUOTA, made.namespace):
             return None
-        return PodPrototype(made, raw, self.max_object_bytes)
+        return PodPrototype(made, raw, self._pod_strategy, self.max_object_bytes)
 
     def _copy(self, prototype: PodPrototype, raw: Raw) -> Pod | None:
         """What `create` would make of this manifest, if that is a copy of the prototype."""
-        name = prototype.name_of_copy(raw)
+        admitted = prototype.admitted(raw)
+        name = None if admitted is None else prototype.name_of_copy(raw)
         space = self._by_kind["Pod"][prototype.pod.namespace]
-        if name is None or name in space or stamp(self._now()) != prototype.born:
+        if admitted is None or name is None or name in space or stamp(self._now()) != prototype.born:
             return None
         version = self._log.version + 1
-        space[name] = made = prototype.copy(name, self._new_uid("Pod"), version)
+        space[name] = made = prototype.copy(admitted, name, self._new_uid("Pod"), version)
         if prototype.indexed:
             self._indexes.move(None, made)
         if self._uids is not None:
@@ -810,7 +811,7 @@ class Store:
             service_range=self.service_range,
             rules=self.rules,
         )
-        twin.keep_admitted(self._pod_strategy.remembered.most, self._pod_strategy.with_node_affinity.most)
+        twin.keep_admitted(self._pod_strategy.remembered.most, self._pod_strategy.remembered_with_node_affinity.most)
         if since is not None:
             twin._random.setstate(self._random.getstate())
             twin._random_aside.setstate(self._random_aside.getstate())

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
 from kschedd.store.admission import Admission, ValidatingPlugin
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, Forbidden
@@ -62,6 +63,18 @@ class Twins:
         assert owned[0] == owned[1]
 
 
+def _daemon(
+    node_name: str, *, key: str = "metadata.name", operator: str = "In", podAffinity: Any = None, **spec: Any
+) -> Any:
+    """As a DaemonSet's pods have it."""
+    field = {"key": key, "operator": operator, "values": [node_name]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity: dict[str, Any] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    if podAffinity is not None:
+        affinity["podAffinity"] = podAffinity
+    return pod(affinity=affinity, **spec)["spec"]
+
+
 SPECS: list[Any] = [
     pod()["spec"],
     pod(cpu="200m")["spec"],
@@ -72,6 +85,17 @@ SPECS: list[Any] = [
     pod(terminationGracePeriodSeconds=1.0)["spec"],
     pod(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}])["spec"],
     pod(hostNetwork=True, hostname="UPPER")["spec"],
+    *(_daemon(name) for name in ("node-1", "node-2", "Node 3")),
+    _daemon("node-1", nodeName="node-1"),
+    _daemon("node-2", nodeName="node-1"),
+    _daemon("node-2", nodeName="node-2"),
+    _daemon("node-1", cpu="200m"),
+    _daemon("node-1", terminationGracePeriodSeconds=True),
+    _daemon("node-1", key="metadata.nam"),
+    _daemon("node-1", operator="NotIn"),
+    _daemon("node-1", podAffinity={}),
+    _daemon("node-1", hostname=None),
+    _daemon("node-2", subdomain="other"),
     {"containers": []},
     None,
     7,
@@ -219,3 +243,24 @@ def test_what_a_user_is_warned_of_is_said_once() -> None:
         warnings.append(list(said))
     assert warnings[0] == warnings[1]
     assert len(warnings[0]) == 1
+
+
+def test_a_field_that_is_null_is_none_that_another_pod_has_in_its_place() -> None:
+    one, other = _daemon("node-1", hostname=None), _daemon("node-2", subdomain="other")
+    made = Twins().create(
+        [{**raw, "spec": spec} for raw, spec in zip(_of_one_template("ab"), (one, other), strict=True)]
+    )
+    assert "subdomain" in made[1][-1]
+
+
+def test_the_pods_of_a_daemon_set_are_copied_each_for_its_node() -> None:
+    store = Store(now=lambda: 0.0)
+    names = [f"node-{number}" for number in range(4)]
+    raws = [{**raw, "spec": _daemon(name)} for raw, name in zip(_of_one_template("abcd"), names, strict=True)]
+    first, *copies = store.create_many(raws)
+    assert isinstance(first, Pod)
+    for name, copy in zip(names[1:], copies, strict=True):
+        assert isinstance(copy, Pod)
+        assert copy.pod_spec.required_node == name
+        assert copy.raw["status"] is first.raw["status"]
+        assert copy.pod_spec.spec_without_node_affinity is first.pod_spec.spec_without_node_affinity
