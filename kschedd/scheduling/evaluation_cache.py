@@ -80,25 +80,28 @@ class CachedEvaluation:
         self.unscored: set[int] = set()
         self.failed_search: object = None  # the last search, if it found no node (node_search.FailedSearch)
 
-    def invalidate(self, versions: Versions) -> None:
-        """Invalidate what changed since the entry's stamp."""
+    def invalidate(self, versions: Versions) -> list[int]:
+        """Invalidate what changed since the entry's stamp, but for what depends on the pods of the rows that are
+        returned: the caller invalidates that (`invalidate_pods`), or evaluates it now."""
         stamp, self.stamp = self.stamp, versions.now
         if versions.nodes.at > stamp:
             rows = versions.nodes.since(stamp)
             chosen = slice(None) if rows is None else rows
             self.failed[chosen] = self.node_failed[chosen] = UNKNOWN
             self.scored[chosen] = self.node_scored[chosen] = False
-        if versions.pods.at > stamp:
-            self._invalidate_pods(versions.pods.since(stamp))
-        if self.reads_pods and versions.pod_updates.at > stamp:
-            self._invalidate_pods(versions.pod_updates.since(stamp))
+        changed: list[int] = []
+        for log in (versions.pods, versions.pod_updates) if self.reads_pods else (versions.pods,):
+            if log.at > stamp:
+                rows = log.since(stamp)
+                if rows is None:
+                    self.failed[:] = UNKNOWN
+                    self.scored[:] = False
+                    return []
+                changed = changed + rows if changed else rows
+        return changed
 
-    def _invalidate_pods(self, rows: list[int] | None) -> None:
-        """Invalidate what depends on the pods of these rows; None: of all rows."""
-        if rows is None:
-            self.failed[:] = UNKNOWN
-            self.scored[:] = False
-            return
+    def invalidate_pods(self, rows: list[int]) -> None:
+        """Invalidate what depends on the pods of these rows."""
         if len(rows) < 8:
             for row in rows:
                 self.failed[row] = UNKNOWN
@@ -155,10 +158,12 @@ class EvaluationCache:
         """Each plugin's, as they are now."""
         return tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key])
 
-    def of(self, pod: Pod, state: CycleState) -> CachedEvaluation | None:
+    def of(self, pod: Pod, state: CycleState, *, many: bool = False) -> CachedEvaluation | None:
         """The entry of the pod's signature, brought up to date; None if it has none (yet).
 
-        To be called once an attempt, after PreFilter.
+        To be called once an attempt, after PreFilter. `many`: a search of many rows follows, by a state that PreScore
+        has been asked for. Then rows that pods have changed are judged and scored at once, which costs less than to
+        find out which of them it comes to; raises PluginFault.
         """
         signature = pod.signature
         # Pods pinned to different nodes share one cache entry where PreFilter has already checked the node.
@@ -185,9 +190,30 @@ class EvaluationCache:
             while len(self._entries) > most:
                 self._entries.popitem(last=False)
         else:
-            found.invalidate(table.versions)
+            changed = found.invalidate(table.versions)
+            if many and found.skip_score is not None and found.skip_score == frozenset(state.skip_score):
+                self._refresh(found, state, pod, changed)
+            else:
+                found.invalidate_pods(changed)
         self._entries.move_to_end(number)
         return found
+
+    def _refresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, changed: list[int]) -> None:
+        """Evaluate these rows, and others that were invalidated, where they are few."""
+        rows = found.unjudged.union(found.unscored, changed) if found.unjudged or found.unscored else set(changed)
+        if len(rows) >= _MOST_AT_ONCE:
+            found.invalidate_pods(changed)
+        elif rows:
+            fresh = np.array(list(rows), dtype=np.int64)
+            try:
+                self._judge_fresh(found, state, pod, fresh)
+                self._score_fresh(found, state, pod, fresh)
+            except Exception:  # raised again
+                found.invalidate_pods(changed)
+                raise
+            self.use.misses += len(rows)
+            found.unjudged.clear()
+            found.unscored.clear()
 
     def judge(self, found: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows) -> tuple[Places, Ints]:
         """As `NodeLocalPlugins.judge` of both kinds together, but cached rows are looked up."""
@@ -238,7 +264,8 @@ class EvaluationCache:
         if count_nonzero(scored) != len(rows):
             fresh = self._with_others(rows[~scored], found.unscored)
             self._score_fresh(found, state, pod, fresh[~found.scored[fresh]])
-        return found.base[at].copy()
+        base = found.base[at]
+        return base.copy() if isinstance(at, slice) else base
 
     def _score_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> None:
         table = self.cluster.table

@@ -21,7 +21,7 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status, unresolvable
-from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.evaluation_cache import UNKNOWN, CachedEvaluation, EvaluationCache
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NominatedByRow, NominatedPodFilter
@@ -164,18 +164,60 @@ class NodeSearch:
             # Most pods pinned to one node end here: the cached verdict on that node is all they need.
             cache.use.hits += 1
             return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
-        size = total if failed_search is not None else self.expected(wanted)
-        rows = order[start : start + min(size, total)]
-        if len(rows) >= wanted > 1 and count_nonzero(cached.failed[table.places(rows)] == PASSED) == len(rows):
-            # Most pods of which there are many end here, too: there is room wherever they are looked for.
-            self.visited(wanted, wanted)
-            found = rows[:wanted]
-            cache.use.hits += wanted
-            filters = self.filters.profile.filters
-            verdicts = Verdicts(table, filters, state, pod, found, None, None, compute=partial(_all_passed, wanted))
-            if kept is not None:
-                kept.failed_search = None
-            return Found(found, wanted, verdicts)
+        size = min(total if failed_search is not None else self.expected(wanted), total)
+        result = self._known(state, pod, order, start, size, wanted, cached) if wanted > 1 and total else None
+        if result is None:
+            result = self._judged(state, pod, order, start, size, wanted, cached)
+        if kept is not None:
+            kept.failed_search = None
+            if not len(result.rows):
+                kept.failed_search = FailedSearch(result, order, start, self._versions.now)
+        return result
+
+    def _known(
+        self, state: CycleState, pod: Pod, order: Rows, start: int, size: int, wanted: int, cached: CachedEvaluation
+    ) -> Found | None:
+        """The search where the entry has the verdict on each row that it visits, tried with `size` rows first, and more
+        where they are too few; None where a verdict is lacking."""
+        table, filters = self._table, self.filters.profile.filters
+        assert self.cache is not None, "where there is an entry, there is a cache"
+        while True:
+            rows = order[start : start + size]
+            if len(rows) < size:  # round the end
+                rows = np.concatenate((rows, order[: size - len(rows)]))
+            at = table.places(rows)
+            failed = cached.failed[at]
+            passed = failed == PASSED
+            if size >= wanted and count_nonzero(passed) == size:
+                # Most pods of which there are many end here: there is room wherever they are looked for.
+                found = rows = rows[:wanted]
+                verdicts = Verdicts(table, filters, state, pod, rows, None, None, compute=partial(_all_passed, wanted))
+                break
+            passing = passed.nonzero()[0]
+            if len(passing) >= wanted:
+                end, passing = passing.item(wanted - 1) + 1, passing[:wanted]
+            elif size < len(order) and np.minimum.reduce(failed) != UNKNOWN:
+                size = min(2 * size, len(order))
+                continue
+            else:
+                end = size
+            if np.minimum.reduce(failed[:end]) == UNKNOWN:
+                return None
+            found, rows = rows[passing], rows[:end]
+            # What the entry holds changes, what a search has found does not.
+            verdicts = Verdicts(table, filters, state, pod, rows, failed[:end].copy(), cached.codes[at][:end].copy())
+            break
+        if len(found) == wanted:
+            self.visited(len(rows), wanted)
+        self.cache.use.hits += len(rows)
+        return Found(found, len(rows), verdicts)
+
+    def _judged(
+        self, state: CycleState, pod: Pod, order: Rows, start: int, size: int, wanted: int, cached: CachedEvaluation
+    ) -> Found:
+        """The search with the verdicts that the entry lacks, some `size` rows at a time."""
+        total, cache = len(order), self.cache
+        assert cache is not None, "where there is an entry, there is a cache"
         batches: list[FilterPass] = []
         lacking, visited = wanted, 0
         while lacking > 0 and visited < total:
@@ -187,12 +229,7 @@ class NodeSearch:
             lacking -= len(passed.passing)
             visited += len(passed.rows)
             size = max(size, 2 * len(passed.rows))
-        result = self._found(state, pod, order, wanted, batches, {})
-        if kept is not None:
-            kept.failed_search = None
-            if not len(result.rows):
-                kept.failed_search = FailedSearch(result, order, start, self._versions.now)
-        return result
+        return self._found(state, pod, order, wanted, batches, {})
 
     def _found(
         self,

@@ -210,11 +210,11 @@ class Repetition:
                 return repeated
             pace.over()
         began = times.start()
-        cached = self._cache.of(pod, state)
-        if cached is None:
-            return None
         table = self._cluster.table
         try:
+            cached = self._cache.of(pod, state, many=True)
+            if cached is None:
+                return None
             # Not round the end of the order: that is left to searches.
             many = pace.rows_wanted(wanted, len(table.order) - start) if wanted > 1 else 0
             if many:
