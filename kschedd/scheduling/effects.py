@@ -1,6 +1,6 @@
 """Effects: what the scheduling driver wants done, for its caller to apply."""
 
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -10,7 +10,7 @@ from kschedd.queue.operations import QueueOperation
 from kschedd.scheduling.binding_cycle import BindingCycle, CallExtender, CallPlugin, ExecutePlan
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.values import fast_frozen
+from kschedd.values import FrozenList, fast_frozen
 
 
 @fast_frozen(eq=False)
@@ -55,15 +55,35 @@ class Effects:
         )
 
     def take(self) -> "Effects":
-        """All there are. A call of the driver that waits for a plugin meanwhile goes on with this one, now empty, so
-        that nothing is ever added to what has been taken."""
-        taken = Effects()
-        for name in _FIELDS:
-            found = getattr(self, name)
-            if found:
-                setattr(self, name, getattr(taken, name))
-                setattr(taken, name, found)
+        """All there are, to be read only. A call of the driver that waits for a plugin meanwhile goes on with this one,
+        now empty, so that nothing is ever added to what has been taken."""
+        # Several times for each pod: field by field, and no new list where there was nothing.
+        taken = Effects(*_NOTHING)
+        if self.released:
+            taken.released, self.released = self.released, []
+        if self.queue:
+            taken.queue, self.queue = self.queue, []
+        if self.writes:
+            taken.writes, self.writes = self.writes, []
+        if self.evictions:
+            taken.evictions, self.evictions = self.evictions, []
+        if self.plans:
+            taken.plans, self.plans = self.plans, []
+        if self.calls:
+            taken.calls, self.calls = self.calls, []
+        if self.permit_waits:
+            taken.permit_waits, self.permit_waits = self.permit_waits, []
+        if self.resumed:
+            taken.resumed, self.resumed = self.resumed, []
+        if self.events:
+            taken.events, self.events = self.events, []
+        if self.records:
+            taken.records, self.records = self.records, []
+        if self.failures:
+            taken.failures, self.failures = self.failures, []
+        if self.bound:
+            taken.bound, self.bound = self.bound, []
         return taken
 
 
-_FIELDS: Final = tuple(field.name for field in attrs.fields(Effects))
+_NOTHING: Final[tuple[list[Any], ...]] = (FrozenList(),) * len(attrs.fields(Effects))

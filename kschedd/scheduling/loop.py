@@ -173,16 +173,16 @@ class SchedulingLoop:
 
     def apply_effects(self) -> None:
         """Apply the effects, then those that their answers cause."""
-        driver, environment = self.driver, self.environment
+        driver, environment, operations = self.driver, self.environment, self._operations
         while driver.has_effects:
             effects = driver.take_effects()
             now = environment.now_ns
             for uid in effects.released:
                 self.queue.done(uid, now)
             for operation in effects.queue:
-                self._operations.apply(operation, now)
-            if self._operations.nominated:
-                driver.nominated(self._operations.take_nominated())
+                operations.apply(operation, now)
+            if operations.nominated:
+                driver.nominated(operations.take_nominated())
             for write in effects.writes:
                 environment.write(write)
             for eviction in effects.evictions:

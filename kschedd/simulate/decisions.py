@@ -50,5 +50,8 @@ class DecisionLog:
             raise DecisionLogError(f"{self._path}: cannot be written: {fault.strerror}") from fault
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def line(decision: LoggedAttempt) -> str:
-    return json.dumps(decision.line(), ensure_ascii=False, separators=(",", ":")) + "\n"
+    return _encoded(decision.line()) + "\n"

@@ -11,7 +11,7 @@ Units: `now` is seconds since the Unix epoch in virtual time; the queue counts i
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Self
+from typing import Final, Self
 
 import attrs
 
@@ -91,7 +91,11 @@ class LoggedAttempt:
         return cls(record.at_s - start_s, *record.outcome)
 
     def line(self) -> dict[str, object]:
-        return attrs.asdict(self)
+        """By field, in the order of the fields."""
+        return {name: getattr(self, name) for name in _LOGGED}
+
+
+_LOGGED: Final = tuple(field.name for field in attrs.fields(LoggedAttempt))
 
 
 def _is_there(event: WatchEvent) -> bool:
@@ -119,7 +123,7 @@ class Engine:
         store: Store | None = None,
         controllers: Sequence[Controller] = (),
         on_decision: Callable[[LoggedAttempt], None] | None = None,
-        on_event: Callable[[str, str, str, str], None] | None = None,
+        on_event: Callable[[SchedulerEvent], None] | None = None,
         on_effects: Callable[[Effects], None] | None = None,
         recorder: Recorder | None = None,
         audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
@@ -132,6 +136,7 @@ class Engine:
         self._on_effects = on_effects
         self._on_result = on_result
         self._on_idle: Callable[[], None] | None = None  # all work of a moment is done
+        self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # before they are delivered
         self.decisions = 0
         self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
         self._runner: ControllerRunner | None
@@ -225,8 +230,9 @@ class Engine:
 
     def next_moment(self, *, retries: bool = True) -> float | None:
         """The next deadline; None if there is none. `retries`: including the periodic retry of unschedulable pods."""
-        moments = list(self.driver.deadlines())
-        until = self.driver.debugger.until
+        driver = self.driver
+        moments = list(driver.deadlines()) if driver.binding_cycles else []
+        until = driver.debugger.until
         if until is not None and until.time_s is not None:
             moments.append(until.time_s)
         flush = self.queue.next_flush()
@@ -306,7 +312,7 @@ class Engine:
             self._deliver()
             if self._runner is not None and self._runner.run_until_idle():
                 continue
-            if self.loop.resume_bindings():
+            if self.driver.binding_cycles and self.loop.resume_bindings():
                 continue
             entry = self.loop.pop()
             if entry is not None:
@@ -324,6 +330,8 @@ class Engine:
     def _deliver(self) -> None:
         """Deliver the store events since the last call to scheduler cache and queue."""
         events = self._cursor.take()
+        if self._on_events is not None:
+            self._on_events(events)
         if len(events) >= _FEWEST_TOGETHER and self._on_effects is None and not any(self.queue.counts().values()):
             # A cluster that is there from the start: nobody waits for anything, so nothing follows from any of these.
             together = tuple(takewhile(_is_there, events))
@@ -389,9 +397,6 @@ class Engine:
             for record in effects.records:
                 if not record.of_binding:
                     self._on_decision(LoggedAttempt.of(record, self.start_s))
-        for event in effects.events:
-            self._tell(event)
-
-    def _tell(self, event: SchedulerEvent) -> None:
         if self._on_event is not None:
-            self._on_event(f"{event.namespace}/{event.name}", event.type, event.reason, event.message)
+            for event in effects.events:
+                self._on_event(event)

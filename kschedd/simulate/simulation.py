@@ -19,13 +19,14 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.jobs.sync import is_finished
 from kschedd.dumps.loading import Prepared, take_dump
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.records import SchedulerEvent
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Raw, TraceEvent
 from kschedd.simulate.why_pending import why_pending
 from kschedd.store.errors import ApiError
-from kschedd.store.log import DELETED
+from kschedd.store.log import DELETED, WatchEvent
 from kschedd.values import run_steps
 
 LONGEST_REST_S: Final = 86_400.0
@@ -78,28 +79,27 @@ class Simulation(Engine):
         self.applied = Applied()
         self.placed = 0  # pods that got a node in this run
         self.preempted = 0
-        self._pods = self.store.watch(("Pod",))
+        self._on_events = self._count_pods
         self._gone: list[Pending] = []
         self._utilisation = Utilisation(self.machine.cluster.table)
 
     def run_until_idle(self) -> None:
         super().run_until_idle()
-        self._utilisation.sample(self.elapsed)
-        if self._pods.behind:
-            self._count_pods()
+        self._utilisation.sample(self._now_s - self.start_s)
 
-    def _count_pods(self) -> None:
-        for event in self._pods.take():
-            pod = event.new
-            assert isinstance(pod, Pod)
+    def _count_pods(self, events: Sequence[WatchEvent]) -> None:
+        for event in events:
+            pod, old = event.new, event.old
+            if not isinstance(pod, Pod):
+                continue
             if event.type == DELETED:
                 if not pod.node_name and not pod.finished:
                     self._gone.append(Pending(pod.key, _told(pod) or _NEVER, gone=True))
-            elif event.old is not None and pod.node_name and not (isinstance(event.old, Pod) and event.old.node_name):
+            elif old is not None and pod.node_name and not (isinstance(old, Pod) and old.node_name):
                 self.placed += 1
 
-    def _happened(self, key: str, kind: str, reason: str, text: str) -> None:
-        if reason == "Preempted":
+    def _happened(self, event: SchedulerEvent) -> None:
+        if event.reason == "Preempted":
             self.preempted += 1
 
     # -- running ------------------------------------------------------------------------------------------------
@@ -121,16 +121,20 @@ class Simulation(Engine):
         """Create the objects now and the pods at their times. All work that an event causes is done before the next
         event, also between events of the same time."""
         for raw in arrivals.objects:
-            self._try(lambda raw=raw: self.store.apply(raw))  # type: ignore[misc]
+            try:
+                self.store.apply(raw)
+            except ApiError as refusal:
+                self._refused(refusal)
         self.run_until_idle()
         count = arrivals.event_count
         for number, event in enumerate(arrivals.events()):
-            if until_s is not None and event.time_s > until_s:
+            time_s = event.time_s
+            if until_s is not None and time_s > until_s:
                 break
-            if event.time_s > self.elapsed:
-                self._skip_to(self.start_s + event.time_s)
+            if time_s > self._now_s - self.start_s:
+                self._skip_to(self.start_s + time_s)
             if event.pod is not None:
-                self._try(lambda raw=event.pod: self.store.create(raw))  # type: ignore[misc]
+                self._create(event.pod)
             else:
                 namespace, _, name = event.key.partition("/")
                 if self.store.find("Pod", namespace, name) is not None:
@@ -147,11 +151,14 @@ class Simulation(Engine):
         else:
             self.advance(until_s)
 
-    def _try(self, write: Callable[[], object]) -> None:
+    def _create(self, raw: Raw) -> None:
         try:
-            write()
+            self.store.create(raw)
         except ApiError as refusal:
-            self.applied.errors.append(f"trace: {refusal}")
+            self._refused(refusal)
+
+    def _refused(self, refusal: ApiError) -> None:
+        self.applied.errors.append(f"trace: {refusal}")
 
     def finish(self, until_s: float | None = None) -> bool:
         """Advance to that time (None: until the cluster is idle). Returns whether the cluster is idle."""

@@ -116,7 +116,7 @@ def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
         if deleted is not None:
             turn = 0 if deleted > created else 2
             ordered.append((deleted, turn, i, TraceEvent(deleted, "delete", pod.key)))
-    ordered.sort(key=lambda entry: entry[:3])
+    ordered.sort()  # no two have the same time, turn and number
     return [event for _, _, _, event in ordered]
 
 

@@ -29,6 +29,7 @@ from kschedd.api.quantity import nanos
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.queue.entry import SubQueue
+from kschedd.scheduling.records import SchedulerEvent
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.store.errors import ApiError, NotFound
 
@@ -332,12 +333,11 @@ class ClusterMachine(RuleBasedStateMachine):
         self.tries[decision.pod] += 1
         assert self.tries[decision.pod] < MOST_TRIES, f"{decision} again and again"
 
-    def told(self, key: str, kind: str, reason: str, text: str) -> None:
+    def told(self, event: SchedulerEvent) -> None:
         """A pod was just bound: nothing has changed yet since the decision."""
-        if reason != "Scheduled":
+        if event.reason != "Scheduled":
             return
-        namespace, _, name = key.partition("/")
-        pod = self.engine.store.get("Pod", namespace, name)
+        pod = self.engine.store.get("Pod", event.namespace, event.name)
         assert isinstance(pod, Pod)
         node = self.engine.store.find("Node", "", pod.node_name)
         if not isinstance(node, Node):
