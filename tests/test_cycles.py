@@ -65,7 +65,9 @@ def test_what_was_admitted_with_node_affinity_is_freed_with_what_was_without() -
     store.create(manifest)
     strategy = store._pod_strategy
     kept = [
-        weakref.ref(value) for cache in (strategy.remembered, strategy.remembered_with_node_affinity) for value in values(cache)
+        weakref.ref(value)
+        for cache in (strategy.remembered, strategy.remembered_with_node_affinity)
+        for value in values(cache)
     ]
     assert (len(kept), store.admitted_used, store.node_affinities_used) == (2, (1, 1), (1, 1))
     strategy.forget()
