@@ -52,11 +52,12 @@ _LONG_AGO = 1 << 32
 
 @attrs.frozen(eq=False)
 class Pattern:
-    """What is the same in all attempts for such pods. `state` None: nothing is, and whole attempts are made."""
+    """What is the same in all attempts for such pods. If nothing `repeats`, whole attempts are made."""
 
     stamp: int
     owner: OwnerReference | None
-    state: CycleState | None
+    state: CycleState
+    repeats: bool = True
     constant: int = 0  # the weighted sum of the scores that all nodes have in common
     normalized: tuple[EnabledScore, ...] = ()  # of cached scores
 
@@ -105,7 +106,7 @@ class Repetition:
     def attempt(self, pod: Pod, start: int, wanted: int, times: PointTimes | NoTimes) -> Repeated | None:
         """The attempt's outcome; None to make a whole attempt instead."""
         pattern = self._pattern_of(pod)
-        if pattern is None or pattern.state is None:
+        if pattern is None:
             return None
         common = pattern.state
         state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
@@ -114,11 +115,12 @@ class Repetition:
         return self._search_for(pod, state, pattern, start % len(self._cluster.table.order), wanted, times)
 
     def _pattern_of(self, pod: Pod) -> Pattern | None:
-        """The pattern of such pods, if it holds for this one now."""
+        """The pattern of such pods, if there is one and it holds for this one now."""
         table = self._cluster.table
         pattern = self._patterns.get(pod.signature.signature_ignoring_node)
         if (
             pattern is None
+            or not pattern.repeats
             or pattern.stamp != table.versions.parts_at
             or pod.nominated_node_name
             or pod.node_name
@@ -133,7 +135,7 @@ class Repetition:
     def known(self, pod: Pod) -> int:
         """How many attempts for pods like this one `run` may know at most."""
         pattern = self._patterns.get(pod.signature.signature_ignoring_node)
-        if pattern is None or pattern.state is None:
+        if pattern is None or not pattern.repeats:
             return 0
         if pattern.state.already_filtered_by:
             return _MOST_NAMED
@@ -147,7 +149,7 @@ class Repetition:
         The pods are alike in all but their names and the node that they name. No two of them come to one node.
         """
         pattern = self._pattern_of(pods[0])
-        if pattern is None or pattern.state is None:
+        if pattern is None:
             return None
         if pattern.state.already_filtered_by:
             return self._on_named_nodes(pods, pattern.state, times)
@@ -338,7 +340,7 @@ class Repetition:
                 pattern = self._with_scores(pattern, pod, state)
             elif not state.already_filtered_by or narrowed.node_names != {pod.signature.spec.required_node}:
                 pattern = None
-        self._patterns[number] = pattern or Pattern(stamp, owner, None)
+        self._patterns[number] = pattern or Pattern(stamp, owner, CycleState(), repeats=False)
 
     def _repeats(self, pod: Pod, state: CycleState) -> bool:
         """Whether what PreFilter, Filter and PreScore do for such pods follows from the cached evaluation."""
