@@ -159,6 +159,12 @@ class PodCounts:
         if signature.spec.has_pod_affinity:
             self._carry(row, signature, amount)
 
+    def prepare(self, pod: Pod) -> None:
+        """Find out what counts a pod like this one, which raises what is wrong with it."""
+        key = (pod.signature.group_key, bool(pod.deletion_timestamp))
+        if key not in self._groups:
+            self._found(key, pod.signature)
+
     def add_each(self, rows: Sequence[int], pod: Pod) -> None:
         """As `add` of a pod like this one to each of these rows; of one that has no terms itself."""
         signature = pod.signature

@@ -44,6 +44,10 @@ class ForkedCounts(PodCounts):
         if pod.signature.spec.has_pod_affinity:
             self._carry(row, pod.signature, amount)
 
+    def prepare(self, pod: Pod) -> None:
+        for kind in self._matching:
+            kind.includes(pod.signature.namespace, pod.signature.labels, self.namespaces)
+
     def add_each(self, rows: Sequence[int], pod: Pod) -> None:
         for row in rows:
             self.add(row, pod, 1)

@@ -179,11 +179,14 @@ class SchedulerCache:
         return placed
 
     def assume_each(self, pods: Sequence[Pod], node_names: Sequence[str]) -> list[Pod] | None:
-        """As `assume` of each of these pods, of one owner and alike in all but their names and the node that they name,
-        on nodes of which no two are the same. None, and nothing has changed, where they have to be assumed one by one.
+        """As `assume` of each of these pods, alike in all but their names and the node that they name, on nodes of
+        which no two are the same. None, and nothing has changed, where they have to be assumed one by one.
         """
         rows = [self.table.row_of[name] for name in node_names]
         placed = [pod.on_node(name) for pod, name in zip(pods, node_names, strict=True)]
+        if placed[0].signature.spec.has_pod_affinity:
+            return None
+        self.counts.prepare(placed[0])  # what fails on a pod fails before anything has changed
         if not self.table.add_each(rows, placed):
             return None
         known = self._pods

@@ -440,49 +440,43 @@ class SchedulingDriver:
         if self.debugger.engaged or self.in_group(popped[0]):
             return []
         most = self.machine.longest_run(popped[0].pod)
-        entries = self._alike(most) if most > 1 else ()
+        entries = self._together(most) if most > 1 else ()
         return self.machine.run(entries) if len(entries) > 1 else []
 
-    def _alike(self, most: int) -> Sequence[QueuedPod]:
-        """Popped pods, at most so many, that are next and can be attempted together, with their current versions."""
-        head, known = self._popped[0].pod, self.machine.cluster.pod
-        signature, owner, template = head.signature, head.owner, head.signature.signature_ignoring_node
+    def _together(self, most: int) -> Sequence[QueuedPod]:
+        """Popped pods, at most so many, that are next and may be in one run, with their current versions."""
+        machine, known = self.machine, self.machine.cluster.pod
+        profile, signature = self._popped[0].pod.scheduler_name, None
         entries = []
         for entry in islice(self._popped, most):
             pod = self.pending.current(entry)
-            if (
-                pod is None
-                or (pod.signature is not signature and pod.signature.signature_ignoring_node != template)
-                or pod.owner != owner
-                or pod.nominated_node_name
-                or pod.deletion_timestamp
-                or known(pod.uid) is not None
-            ):
+            if pod is None or pod.nominated_node_name or pod.deletion_timestamp or known(pod.uid) is not None:
                 break
+            if pod.signature is not signature:
+                signature = pod.signature
+                if pod.scheduler_name != profile or self.in_group(entry) or not machine.may_run(pod):
+                    break
             entry.pod = pod
             entries.append(entry)
         return entries
 
     def complete_run(self, results: Sequence[ScheduleResult], now: float, took_s: float) -> None:
         """Act on what `begin_run` came to, each of which took so long."""
-        entries = [self._popped.popleft() for _ in results]
         self.stepper = self._result = None
-        self.machine.batches.cycle += len(entries)
+        entries = [self._popped.popleft() for _ in results]
         run = self.machine.complete_run(entries, results)
-        if run is None:
-            for entry, result in zip(entries, results, strict=True):
+        plans = self.machine.direct_plans(run)
+        began_s, effects = results[0].framework.times.start(), self._effects
+        for entry, result, assumed, plan in zip(entries, results, run, plans, strict=True):
+            self.machine.batches.cycle += 1
+            if assumed is None or plan is None:
                 self.pending.begin(entry.uid)
-                self.complete_attempt(entry, result, now, took_s)
-            return
-        if self.machine.metrics is not None:
-            self.machine.metrics.found_nodes(took_s, len(run))
-        began_s, effects = run[0].framework.times.start(), self._effects
-        for assumed, plan in zip(run, self.machine.direct_plans(run), strict=True):
-            self._record(assumed.entry, assumed.result, now, took_s, None)
-            self.cycles += 1
-            if plan is None:
-                self._begin_binding(assumed, now, took_s)
+                self._completed(
+                    entry, result, assumed or self.machine.complete_attempt(entry, result, now), now, took_s
+                )
                 continue
+            self._record(entry, result, now, took_s, None)
+            self.cycles += 1
             uid = assumed.pod.uid
             effects.released.append(uid)
             effects.plans.append(ExecutePlan(uid, plan))
@@ -497,6 +491,8 @@ class SchedulingDriver:
                 attempt_s=took_s,
                 bind_began_s=began_s,
             )
+        if self.machine.metrics is not None:
+            self.machine.metrics.found_nodes(took_s, sum([plan is not None for plan in plans]))
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0

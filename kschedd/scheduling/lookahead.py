@@ -145,17 +145,22 @@ class Lookahead:
         return Window(rows, failed, codes, feasible, totals, score, best)
 
     @property
-    def chosen(self) -> int:
-        """How many windows are left of which the best are known."""
-        return 0 if self._windows is None else len(self._windows.ends) - self.taken
+    def rows_left(self) -> int:
+        """How many rows lie ahead of the latest window, unless they are found to have changed."""
+        return max(0, self._until - self._at)
 
     def take_several(
-        self, start: int, wanted: int, most: int, table: NodeTable, reads_pods: bool
+        self, state: CycleState, pod: Pod, start: int, wanted: int, most: int, table: NodeTable, reads_pods: bool
     ) -> Sequence[ChosenWindow]:
         """What the next searches, at most so many, would find now, the first of them from `start`, where nothing
-        changes in between but the nodes that they choose; as far as the best of each are known."""
+        changes in between but the nodes that they choose; of one only, unless the best of each are known."""
         known, place, first = self._windows, start - self.start, self.taken
-        if known is None or known.wanted != wanted or place != self._at or not self._reaches(place, table, reads_pods):
+        if known is None or known.wanted != wanted or place != self._at:
+            one = self.take(state, pod, start, wanted, table, reads_pods)
+            if one is None:
+                return ()
+            return (ChosenWindow(len(one.rows), one.feasible, one.totals, one.score, one.best),)
+        if not self._reaches(place, table, reads_pods):
             return ()
         ends, best_ends = known.ends, known.best_ends
         last = bisect_right(ends, self._until, first, min(len(ends), first + most))
@@ -238,8 +243,10 @@ class Pace:
     pause: int = 1  # attempts before it is tried again, once it was in vain
     resumes: int = 0  # the number of the attempt with which it is
 
-    def attempted(self, number: int) -> None:
-        self.apart, self.latest = number - self.latest, number
+    def attempted(self, number: int, several: int = 1) -> None:
+        """Another attempt is made, or so many one after the other; the first has that number."""
+        self.apart = number - self.latest if several == 1 else 1
+        self.latest = number + several - 1
 
     def over(self) -> None:
         """What was known ahead is used up, or does not hold any more."""

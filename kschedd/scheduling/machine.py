@@ -278,34 +278,45 @@ class SchedulingMachine:
         return drive(self.completing(entry, result, now, None))
 
     def longest_run(self, pod: Pod) -> int:
-        """How many pods like this one `run` may know the outcomes of at most. Of pods that have more before them than
-        to be bound: none."""
+        """About how many outcomes `run` may know, beginning with that for a pod like this."""
         scheduler = self.schedulers.get(pod.scheduler_name)
-        if scheduler is None or self._extender_binds:
-            return 0
-        known = scheduler.longest_run(pod)
-        return known if known and scheduler.profile.bound_by(pod.signature) is not None else 0
+        return 0 if scheduler is None or self._extender_binds else scheduler.longest_run(pod)
+
+    def may_run(self, pod: Pod) -> bool:
+        """Whether pods like this one may be in a run: those that have nothing before them but to be bound."""
+        return self.schedulers[pod.scheduler_name].profile.bound_by(pod.signature) is not None
 
     def run(self, entries: Sequence[QueuedPod]) -> list[ScheduleResult]:
-        """The outcomes of the attempts for the first of these pods, alike in all but their names and the node that they
-        name, as far as they are known: see `Scheduler.run`."""
+        """The outcomes of the attempts for the first of these pods of one profile, as far as they are known: see
+        `Scheduler.run`."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
         return self.schedulers[entries[0].pod.scheduler_name].run([entry.pod for entry in entries])
 
-    def complete_run(self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]) -> list[AssumedPod] | None:
-        """As `complete_attempt` of each of them; None, and nothing is done, where that has to be done one by one."""
-        pods = [entry.pod for entry in entries]
-        placed = self.cluster.assume_each(pods, [result.node_name for result in results])
-        if placed is None:
-            return None
+    def complete_run(self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]) -> list[AssumedPod | None]:
+        """As `complete_attempt` of each of them; None where nothing is done yet, since it has to be done by itself."""
         framework = results[0].framework
-        framework.times.skipped(_BEFORE_BINDING, len(placed))
-        binder = framework.bound_by(pods[0].signature)
-        return [
-            AssumedPod(entry, pod, result, None, binder)
-            for entry, pod, result in zip(entries, placed, results, strict=True)
-        ]
+        by_template: dict[int, list[int]] = {}
+        signature, template = None, 0
+        for number, entry in enumerate(entries):
+            if entry.pod.signature is not signature:
+                signature = entry.pod.signature
+                template = signature.signature_ignoring_node
+            by_template.setdefault(template, []).append(number)
+        run: list[AssumedPod | None] = [None] * len(entries)
+        for numbers in by_template.values():
+            pods = [entries[number].pod for number in numbers]
+            try:
+                placed = self.cluster.assume_each(pods, [results[number].node_name for number in numbers])
+            except Exception:  # a pod's: it comes up again where each is completed by itself
+                placed = None
+            if placed is None:
+                continue
+            framework.times.skipped(_BEFORE_BINDING, len(placed))
+            binder = framework.bound_by(pods[0].signature)
+            for number, pod in zip(numbers, placed, strict=True):
+                run[number] = AssumedPod(entries[number], pod, results[number], None, binder)
+        return run
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, stepper: Stepper | None
@@ -507,16 +518,21 @@ class SchedulingMachine:
         )
         return said if isinstance(said, Plan) and said.writes and said.ready is None else None
 
-    def direct_plans(self, run: Sequence[AssumedPod]) -> list[Plan | None]:
-        """As `direct_plan` of each of these pods, whose binder is one."""
-        framework, binder = run[0].framework, run[0].binder
-        assert binder is not None, "they are bound directly"
-        calls = framework.plugin_metrics.calls(binder.name, points.BIND)
-        if calls.sampling.plugins:
-            return [self.direct_plan(assumed) for assumed in run]
-        calls.evaluations += len(run)
+    def direct_plans(self, run: Sequence[AssumedPod | None]) -> list[Plan | None]:
+        """As `direct_plan` of each of these pods of one profile."""
         plans: list[Plan | None] = []
+        calls = None
         for assumed in run:
+            binder = None if assumed is None else assumed.binder
+            if assumed is None or binder is None:
+                plans.append(None)
+                continue
+            if calls is None:
+                calls = assumed.framework.plugin_metrics.calls(binder.name, points.BIND)
+            if calls.sampling.plugins:
+                plans.append(self.direct_plan(assumed))
+                continue
+            calls.evaluations += 1
             said = binder.bind(assumed.result.state, assumed.pod, assumed.result.node_name)
             plans.append(said if isinstance(said, Plan) and said.writes and said.ready is None else None)
         return plans

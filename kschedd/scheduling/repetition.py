@@ -132,43 +132,54 @@ class Repetition:
 
     # -- several at once ----------------------------------------------------------------------------------------
 
-    def known(self, pod: Pod) -> int:
-        """How many attempts for pods like this one `run` may know at most."""
+    def known(self, pod: Pod, wanted: int) -> int:
+        """About how many attempts `run` may know, beginning with one for a pod like this."""
         pattern = self._patterns.get(pod.signature.signature_ignoring_node)
         if pattern is None or not pattern.repeats:
             return 0
         if pattern.state.already_filtered_by:
             return _MOST_NAMED
         pace = self._paces.get(pod.signature.id)
-        return 0 if pace is None or pace.ahead is None or pace.latest != self._attempts else pace.ahead.chosen
+        return 0 if pace is None or pace.ahead is None else pace.ahead.rows_left // wanted
 
-    def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> RepeatedRun | None:
-        """What the attempts for the first of these pods come to, as far as it is known by now; None where the next has
-        to be made by itself.
-
-        The pods are alike in all but their names and the node that they name. No two of them come to one node.
-        """
-        pattern = self._pattern_of(pods[0])
-        if pattern is None:
-            return None
-        if pattern.state.already_filtered_by:
-            return self._on_named_nodes(pods, pattern.state, times)
-        pace = self._paces.get(pods[0].signature.id)
-        ahead = None if pace is None else pace.ahead
-        if pace is None or ahead is None or pace.latest != self._attempts:
-            return None
-        if ahead.pattern is not pattern or ahead.entry.cache_keys != self._cache.cache_keys():
-            return None
-        table = self._cluster.table
-        first = start % len(table.order)
-        windows = ahead.take_several(first, wanted, len(pods), table, self._profile.reads_pods)
-        if not windows:
-            return None
-        ahead.entry.failed_search = None
-        self._attempts += len(windows)
-        pace.apart, pace.latest = 1, self._attempts
-        times.repeated_several(len(windows), ahead.judge_s, ahead.score_s)
-        return RepeatedRun(pattern.state, windows)
+    def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> list[RepeatedRun]:
+        """What the attempts for the first of these pods come to, as far as it is known by now: pods of one template
+        after the other. No two of the pods come to one node. Empty: the next attempt has to be made by itself."""
+        table, done = self._cluster.table, 0
+        place = start % len(table.order)
+        found: list[RepeatedRun] = []
+        checked: set[int] = set()
+        while done < len(pods):
+            pod = pods[done]
+            pattern = self._pattern_of(pod)
+            if pattern is None:
+                break
+            if pattern.state.already_filtered_by:
+                rows = self._on_named_nodes(pods[done:], pattern.state, times) if not found else None
+                return found if rows is None else [rows]
+            pace = self._paces.get(pod.signature.id)
+            ahead = None if pace is None else pace.ahead
+            if pace is None or ahead is None or ahead.pattern is not pattern:
+                break
+            if id(ahead) not in checked and ahead.entry.cache_keys != self._cache.cache_keys():
+                break
+            checked.add(id(ahead))
+            alike = 1
+            while done + alike < len(pods) and pods[done + alike].signature is pod.signature:
+                alike += 1
+            windows = ahead.take_several(pattern.state, pod, place, wanted, alike, table, self._profile.reads_pods)
+            if not windows:
+                break
+            ahead.entry.failed_search = None
+            pace.attempted(self._attempts + 1, len(windows))
+            self._attempts += len(windows)
+            times.repeated_several(len(windows), ahead.judge_s, ahead.score_s)
+            found.append(RepeatedRun(pattern.state, windows))
+            done += len(windows)
+            place += sum([window.visited for window in windows])
+            if len(windows) < alike:
+                break
+        return found
 
     def _on_named_nodes(
         self, pods: Sequence[Pod], state: CycleState, times: PointTimes | NoTimes
@@ -177,7 +188,8 @@ class Repetition:
         cached = self._cache.of(pods[0], state)
         if cached is None:
             return None
-        row_of, failed, rows = self._cluster.table.row_of, cached.failed, dict[int, None]()
+        row_of, failed = self._cluster.table.row_of, cached.failed
+        rows: dict[int, None] = {}
         for pod in pods:
             row = row_of.get(pod.signature.spec.required_node or "")
             if row is None or row in rows or failed.item(row) != PASSED:

@@ -217,48 +217,38 @@ class Scheduler:
         return self._one_of(made.best, made.state, pod, found, made.totals, made.score)
 
     def longest_run(self, pod: Pod) -> int:
-        """How many pods like this one `run` may know the outcomes of at most."""
+        """About how many outcomes `run` may know, beginning with that for a pod like this."""
         sampling = self.profile.plugin_metrics.sampling
         if self.repetition is None or self._sign is not None or sampling.due:
             return 0
-        return self.repetition.known(pod)
+        return self.repetition.known(pod, self._wanted(len(self.cluster.table.order)))
 
     def run(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
-        """The outcomes for the first of these pods, alike in all but their names and the node that they name, as far
-        as they are known without anything but a choice; to be made one right after the other, with no pod nominated.
-        """
+        """The outcomes for the first of these pods, as far as they are known without anything but a choice; to be made
+        one right after the other, with no pod nominated."""
         repetition, table, start = self.repetition, self.cluster.table, self.start
         assert repetition is not None, "else there is no run"
-        made = repetition.run(pods, start.index, self._wanted(len(table.order)), self.profile.times)
-        if made is None:
-            return []
         sampled = self.profile.plugin_metrics.sampling.plugins
-        names, profile, state, choose = table.names, self.profile, made.state, self.choose
-        visited, results = len(made.rows), []
-        for pod, row in zip(pods, made.rows, strict=False):
-            feasible = np.array((row,), dtype=np.int64)
-            results.append(ScheduleResult(pod, names[row], profile, state, feasible, 1, None, None, 1, None))
-        for pod, window in zip(pods, made.windows, strict=False):
-            best = window.best
-            ties = len(best)
-            chosen = best.item(0) if ties == 1 else choose(best, names)
-            if sampled:
-                profile.plugin_metrics.chosen(window.totals, window.score, ties)
-            visited += window.visited
-            results.append(
-                ScheduleResult(
-                    pod,
-                    names[chosen],
-                    profile,
-                    state,
-                    window.feasible,
-                    window.visited,
-                    window.totals,
-                    window.score,
-                    ties,
-                    None,
+        names, profile, choose = table.names, self.profile, self.choose
+        visited, remaining = 0, iter(pods)
+        results: list[ScheduleResult] = []
+        for made in repetition.run(pods, start.index, self._wanted(len(table.order)), profile.times):
+            state = made.state
+            for row, pod in zip(made.rows, remaining, strict=False):
+                feasible = np.array((row,), dtype=np.int64)
+                results.append(ScheduleResult(pod, names[row], profile, state, feasible, 1, None, None, 1, None))
+            visited += len(made.rows)
+            for window, pod in zip(made.windows, remaining, strict=False):
+                best, totals, score = window.best, window.totals, window.score
+                ties = len(best)
+                node_name = names[best.item(0) if ties == 1 else choose(best, names)]
+                if sampled:
+                    profile.plugin_metrics.chosen(totals, score, ties)
+                visited += window.visited
+                feasible = window.feasible
+                results.append(
+                    ScheduleResult(pod, node_name, profile, state, feasible, window.visited, totals, score, ties, None)
                 )
-            )
         start.index = (start.index + visited) % table.node_count
         return results
 
