@@ -6,6 +6,7 @@ the trace's. Order comes from barriers: the scheduler is allowed one attempt at 
 nobody has anything to do.
 """
 
+import builtins
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -89,6 +90,16 @@ class TraceStore:
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> None:
         self._write(Bind(namespace, name, uid, node_name))
+
+    def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
+        failures: builtins.list[Exception | None] = []
+        for wanted in bindings:
+            try:
+                self._write(wanted)
+                failures.append(None)
+            except ApiError as refusal:
+                failures.append(refusal)
+        return failures
 
     def merge_patch(self, kind: str, namespace: str, name: str, patch: Raw, *, subresource: str = "") -> None:
         self._write(MergePatch(kind, namespace, name, patch, subresource))

@@ -527,7 +527,7 @@ def methods_of(fake: FakeDaemon) -> list[Method]:
             answer = fake.call(name, **{key: value for key, value in call.args.items() if value is not None})
             return await answer if inspect.isawaitable(answer) else answer
 
-        return attrs.evolve(TABLE[name], handler=handle)
+        return attrs.evolve(TABLE[name], handler=handle, small=None)
 
     def stream(name: str, items: Callable[[], list[Any]]) -> Method:
         async def handle(call: Call) -> Any:
@@ -540,7 +540,7 @@ def methods_of(fake: FakeDaemon) -> list[Method]:
 
             return {"stream": call.open_stream(feed)}
 
-        return attrs.evolve(TABLE[name], handler=handle)
+        return attrs.evolve(TABLE[name], handler=handle, small=None)
 
     return [
         *(method(name) for name in _SERVED),
