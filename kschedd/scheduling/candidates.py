@@ -40,6 +40,7 @@ _LIFT = 1 << 31  # makes every priority positive, so that more victims never wei
 _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # whatever its rows are
 _FEWEST = 4  # signatures kept, however large the cluster
+_MOST = 1024  # the same, however small it is
 
 
 class _Columns:
@@ -250,7 +251,7 @@ class Candidates:
         columns = self._signatures.get(number)
         if columns is None or columns.cached is not cached:
             columns = self._signatures[number] = _Columns(table, budgets, cached)
-            most = max(_FEWEST, table.most_preemption_bytes // self._bytes_a_signature)
+            most = max(_FEWEST, min(_MOST, table.most_preemption_bytes // self._bytes_a_signature))
             while len(self._signatures) > most:
                 self._signatures.popitem(last=False)
         columns.invalidate(table, budgets, counted)

@@ -47,6 +47,9 @@ _BYTES_AN_ENTRY = 8 << 10  # whatever its rows are: a small cluster has many kin
 _MOST_AT_ONCE = 512  # further rows evaluated beside the requested ones
 _FEW_AT_ONCE = 32  # that are put in order faster than by a column
 _FEWEST = 8  # entries kept, however large the cluster
+_MOST = (
+    1024  # entries kept, however small it is: where most pods are of a kind of their own, none of them is of use again
+)
 _MOST_SEEN = 4096
 UNKNOWN = -1  # instead of a filter index: no valid verdict
 
@@ -186,7 +189,7 @@ class EvaluationCache:
         ):
             skipped = frozenset(state.skip_filter)
             found = self._entries[number] = CachedEvaluation(table, cache_keys, skipped, self.profile.reads_pods)
-            most = max(_FEWEST, table.most_evaluation_bytes // self._bytes_an_entry)
+            most = max(_FEWEST, min(_MOST, table.most_evaluation_bytes // self._bytes_an_entry))
             while len(self._entries) > most:
                 self._entries.popitem(last=False)
         else:
