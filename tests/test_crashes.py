@@ -88,7 +88,7 @@ async def until_lost(path: Path, work: Any) -> None:
         pass
 
 
-async def check(path: Path, event_listener: EventListener, since: int) -> int:
+async def check(path: Path, event_listener: EventListener, since: int, patience_s: float = _PATIENCE_S) -> int:
     """Ask the daemon that was started after; the version that it is at."""
     async with Client.connect(path) as client:
         found = await client.call("objects.list", kind="ConfigMap")
@@ -103,7 +103,7 @@ async def check(path: Path, event_listener: EventListener, since: int) -> int:
         again = EventListener(dict(event_listener.events))
         async with client.subscribe("objects.watch", kind="ConfigMap", since=since) as items:
             while expected:
-                with trio.fail_after(_PATIENCE_S):
+                with trio.fail_after(patience_s):
                     item = await anext(items)
                 again.event(item)
                 version = item["resource_version"]
@@ -117,6 +117,7 @@ class Run:
     """What clients know over all daemons, of which the versions after `since` are held against the next one."""
 
     daemons: Server
+    patience_s: float = _PATIENCE_S
     listener: EventListener = attrs.field(factory=EventListener)
     since: int = 0
     seen: int = 0  # events up to `since`
@@ -154,7 +155,7 @@ class Run:
     async def check(self) -> None:
         """Hold the daemon against what was seen; what is no longer kept of events is not asked for."""
         try:
-            latest = await check(self.path, self.listener, self.since)
+            latest = await check(self.path, self.listener, self.since, self.patience_s)
         except* RpcError as refused:
             if any(not isinstance(error, RpcError) or error.code != "gone" for error in refused.exceptions):
                 raise
@@ -174,7 +175,7 @@ class Run:
         path, listener = self.path, self.listener
         enough = listener.answers + chance.randrange(1, 25)
         start = 1 + max(listener.numbers.values(), default=0)
-        with trio.fail_after(_PATIENCE_S):
+        with trio.fail_after(self.patience_s):
             async with trio.open_nursery() as clients:
                 for half in (0, 1):
                     names = [f"c{n}" for n in range(_OBJECTS) if n % 2 == half]

@@ -16,11 +16,13 @@ import trio
 from tests.forked_daemons import forked_daemons
 from tests.test_crashes import Run, drawn
 
+_PATIENCE_S = 3600.0  # the whole run may be stopped for a while, where others measure
+
 
 async def main(rounds: int, seed: int) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="crashes") as name, forked_daemons(Path(name)) as daemons:
-        run = Run(daemons)
+        run = Run(daemons, _PATIENCE_S)
         for number in range(rounds):
             chance = random.Random(f"{seed} {number}")
             await run.round(chance, *(drawn(number // 10, chance) if number % 10 == 9 else ()))
