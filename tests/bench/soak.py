@@ -3,7 +3,8 @@
 It has a journal and the REST API, and a cluster that never comes to rest (`churn.py`); watchers follow everything, and
 /metrics is scraped. In real time the clients pause so that the daemon takes `--share` of a core; in virtual time it
 moves `--step` seconds after each round. The memory that it has is told regularly, with how far its bounds are used;
-at the end, whether it grew between the second quarter of the time and the last one. Status 1 if it did.
+at the end, whether it grew between the second quarter and the last one of the time in which its histories and caches
+were full, those of them that came to be (smaller ones, by --limit, are so sooner). Status 1 if it did.
 
 `--census DIR`: what there is in the daemon by type, there in files, taken at each sample; `growth.py` compares two.
 """
@@ -34,6 +35,14 @@ from tests.bench.churn import Churn
 
 _GROWTH = 1.03  # what the last quarter may have more than the second
 _GROWTH_MIB = 4.0
+_FULL = 0.9  # of a bound
+#: Bounds of what is kept as long as there is room: until they are reached memory grows.
+_KEPT = frozenset(
+    (
+        *("watch-history", "admitted-pods", "admitted-node-affinities", "event-series", "decisions", "queue-moves"),
+        *("evaluation-cache", "preemption-cache", "pod-counters", "encoded-objects"),
+    )
+)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -42,6 +51,7 @@ class Sample:
     at_s: float  # of the time that is passed through
     rss_mib: float
     cpu_s: float
+    used: dict[str, float]  # of each bound of what is kept: which part, at most so far
 
 
 @attrs.define(eq=False)
@@ -66,9 +76,10 @@ class Soak:
         return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
     async def sample(self, at_s: float) -> None:
-        taken = Sample(at_s, self.rss_mib(), self.cpu_s())
-        self.samples.append(taken)
         limits = await self.churn.client.call("daemon.limits")
+        kept = {each["name"]: (each["most"] or 0) / each["limit"] for each in limits if each["name"] in _KEPT}
+        taken = Sample(at_s, self.rss_mib(), self.cpu_s(), kept)
+        self.samples.append(taken)
         used = " ".join(f"{each['name']}={each['used']}" for each in limits if each["used"])
         journal = sum(file.stat().st_size for file in self.state.iterdir()) / 2**20
         print(
@@ -83,22 +94,28 @@ class Soak:
             os.kill(self.pid, signal.SIGUSR1)
 
     def verdict(self) -> bool:
-        """Whether memory stays."""
-        last = self.samples[-1].at_s
-        second = [each.rss_mib for each in self.samples if last / 4 <= each.at_s < last / 2]
-        fourth = [each.rss_mib for each in self.samples if each.at_s >= last * 3 / 4]
+        """Whether memory stays once what is kept is full."""
+        end = self.samples[-1]
+        full = {name for name, used in end.used.items() if used >= _FULL}
+        first = next(each for each in self.samples if all(each.used[name] >= _FULL for name in full))
+        rest = ", ".join(f"{name} {used:.0%}" for name, used in sorted(end.used.items()) if name not in full)
+        print(f"full after {first.at_s / 3600:.2f} h, {first.rss_mib:.1f} MiB: {', '.join(sorted(full)) or 'nothing'}")
+        print(f"not full in the end: {rest or 'nothing'}")
+        time_s = end.at_s - first.at_s
+        second = [each.rss_mib for each in self.samples if time_s / 4 <= each.at_s - first.at_s < time_s / 2]
+        fourth = [each.rss_mib for each in self.samples if each.at_s - first.at_s >= time_s * 3 / 4]
         if not second or not fourth:
             print("too few samples to say anything")
             return True
         before, after = statistics.median(second), statistics.median(fourth)
         stays = after <= before * _GROWTH + _GROWTH_MIB
+        later = [each for each in self.samples if each.at_s - first.at_s >= time_s / 4]
         slope = statistics.linear_regression(
-            [each.at_s / 3600 for each in self.samples if each.at_s >= last / 4],
-            [each.rss_mib for each in self.samples if each.at_s >= last / 4],
+            [each.at_s / 3600 for each in later], [each.rss_mib for each in later]
         ).slope
         print(
-            f"{'flat' if stays else 'GROWS'}: {before:.1f} MiB in the second quarter, {after:.1f} in the last, "
-            f"{slope:+.3f} MiB an hour over the last three; {time.monotonic() - self.began:.0f} s on the wall"
+            f"{'flat' if stays else 'GROWS'}: {before:.1f} MiB in the second quarter of the time since, {after:.1f} in "
+            f"the last, {slope:+.3f} MiB an hour over the last three; {time.monotonic() - self.began:.0f} s on the wall"
         )
         print(f"refusals: {json.dumps(self.churn.refused, sort_keys=True)}")
         return stays
