@@ -8,6 +8,9 @@
     objects    objects that were changed at random and accepted nevertheless: created in a daemon, scheduled, deleted;
                no part of it has trouble with any of them, and memory is back
 
+After `--` there may be flags of `kschedd run` for the daemon: with smaller bounds (`--limit`) memory is back where it
+was as soon as these are full.
+
 It ends at the first thing that is wrong, with the seed and what it was.
 """
 
@@ -22,6 +25,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -57,7 +61,7 @@ class Progress:
             print(f"{done:,} {self._what} in {now - self._began:.0f} s, {largest} MiB: {shown}", flush=True)
 
 
-def frames(count: int, seed: int) -> None:
+def frames(count: int, seed: int, flags: Sequence[str]) -> None:
     chance, manifests, counts, done = random.Random(seed), odd.corpus(), Counter[str](), 0
     progress = Progress("frames", count)
     methods = _methods()
@@ -85,7 +89,7 @@ def _methods() -> list[odd.Raw]:
     return [describe(method) for method in method_table(daemon_methods(nobody, nobody)).values()]
 
 
-def manifests(count: int, seed: int) -> None:
+def manifests(count: int, seed: int, flags: Sequence[str]) -> None:
     chance, right, counts = random.Random(seed), odd.corpus(), Counter[str]()
     texts = [yaml.safe_dump(each) for each in right]
     progress, store = Progress("manifests", count), Store(now=lambda: 1e9)
@@ -161,11 +165,11 @@ class Daemon:
         assert self.process.wait(60) == 0, self.log()[-3000:]
 
 
-def over_socket(count: int, seed: int) -> None:
+def over_socket(count: int, seed: int, flags: Sequence[str]) -> None:
     chance, corpus, counts, done = random.Random(seed), odd.corpus(), Counter[str](), 0
     waiting = {"daemon.stop", "debug.wait", "debug.next", "debug.until", "daemon.profile"}
     methods = [each for each in _methods() if each["name"] not in waiting]
-    daemon, progress = Daemon("--without", "kubelets"), Progress("frames", count)
+    daemon, progress = Daemon("--without", "kubelets", *flags), Progress("frames", count)
     with BlockingClient(daemon.path) as client:
         client.call("objects.apply", manifests=[node(1), node(2)])
     before = daemon.rss_mib()
@@ -265,9 +269,9 @@ def _delete_all(client: BlockingClient, keep: set[str]) -> int:
     return left
 
 
-def objects(count: int, seed: int) -> None:
+def objects(count: int, seed: int, flags: Sequence[str]) -> None:
     chance, corpus, counts, accepted = random.Random(seed), odd.corpus(), Counter[str](), 0
-    daemon, progress = Daemon(), Progress("accepted odd objects", count)
+    daemon, progress = Daemon(*flags), Progress("accepted odd objects", count)
     with BlockingClient(daemon.path, timeout=300) as client:
         client.call("objects.apply", manifests=[node(1), node(2)])
         before = 0
@@ -319,5 +323,6 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=WHAT)
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("flags", nargs="*", help="of the daemon, after --")
     given = parser.parse_args()
-    WHAT[given.what](given.count, given.seed)
+    WHAT[given.what](given.count, given.seed, given.flags)
