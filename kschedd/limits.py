@@ -89,8 +89,8 @@ BOUNDS: Final[Mapping[str, Bound]] = {
         Bound(
             "pod-counters",
             1024,
-            "selectors of affinity and spreading whose pods are counted by node",
-            "the one not asked for for longest is dropped, and counted anew",
+            "selectors of affinity and spreading whose pods are counted by node, and sets of nodes that count",
+            "they are dropped, and counted anew: of selectors the one not asked for for longest",
             minimum=8,
         ),
         Bound(

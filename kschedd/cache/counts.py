@@ -40,7 +40,6 @@ _V = TypeVar("_V")
 GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodSignature.group_key, terminating
 
 # Beyond this many, the least recently used counters are dropped, so that signatures no longer in use cost nothing.
-_ROW_SETS_LIMIT = 1024
 _TERMS_MATCHING_LIMIT = 4096
 
 
@@ -233,7 +232,7 @@ class PodCounts:
         key = included.tobytes()
         known = self._sets.get(key)
         if known is None:
-            if len(self._sets) >= _ROW_SETS_LIMIT:
+            if len(self._sets) >= self.table.most_counters:
                 self._sets.clear()
             known = self._sets[key] = RowSet(next(_set_numbers), included)
         return known

@@ -27,7 +27,6 @@ from kschedd.plugins.podtopologyspread_args import PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
 
 HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
-_REMEMBERED = 4096
 
 
 @attrs.frozen(eq=False)
@@ -87,7 +86,7 @@ class SpreadConstraints:
         key = (signature.id, action, selector)
         readies = self._ready.get(key)
         if readies is None:
-            if len(self._ready) >= _REMEMBERED:
+            if len(self._ready) >= self._cluster.table.most_counters:
                 self._ready.clear()
             constraints = self._stated(pod, selector, action)
             keys = tuple(sorted({constraint.topology_key for constraint in constraints}))
@@ -180,7 +179,7 @@ class SpreadConstraints:
             tolerated = np.array([_tolerated(taints, spec.tolerations) for taints in table.taint_sets])
             allowed = allowed & tolerated[table.taints]
         among = None if np.array_equal(allowed, all_rows) else self._cluster.counts.row_set(allowed)
-        if len(self._allowed) >= _REMEMBERED:
+        if len(self._allowed) >= table.most_counters:
             self._allowed.clear()
         self._allowed[honored] = among
         return among
@@ -196,6 +195,8 @@ class SpreadConstraints:
             there[column.ids[table.alive if among is None else among.mask]] = True
             values = np.flatnonzero(there[:-1])
             known = (None if len(values) == len(column.values) else values, len(values))
+            if len(self._values) >= table.most_counters:
+                self._values.clear()
             self._values[place] = known
         return known
 

@@ -1,6 +1,7 @@
 """PodTopologySpread in columns says what the plain rule says node by node and pod by pod."""
 
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
 from kschedd.plugins.podtopologyspread import NO_LABEL, TOO_SKEWED, PodTopologySpread
 from kschedd.plugins.podtopologyspread_args import DefaultConstraint, PodTopologySpreadArgs
+from kschedd.plugins.podtopologyspread_constraints import SpreadConstraints
 from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
 from tests.plugins.random_clusters import HOST, KEYS, RACK, ZONE, ScenarioCluster, node, pod, pods, selectors, worlds
 
@@ -423,6 +425,24 @@ def test_labels_that_change_between_attempts_are_seen() -> None:
     assert fits() == {"node1", "node2"}
     cluster.remove_node("node1")
     assert fits() == {"node2"}
+
+
+def test_what_was_worked_out_for_pods_long_ago_is_forgotten() -> None:
+    cluster = SchedulerCache()
+    cluster.load(node(f"n{number}", {HOST: f"n{number}", ZONE: f"z{number % 3}"}) for number in range(40))
+    cluster.table.most_counters = 4
+    constraints = SpreadConstraints(PodTopologySpreadArgs(), cluster)
+
+    def worked_out(number: int) -> list[weakref.ref[Any]]:
+        (ready,) = constraints.of(spread(constraint(), nodeSelector={HOST: f"n{number}"}), HARD)
+        assert ready.domains == 1
+        return [weakref.ref(ready.among), weakref.ref(ready.values)]
+
+    first = worked_out(0)
+    for number in range(1, 40):
+        last = worked_out(number)
+    assert [kept() for kept in first] == [None, None]
+    assert None not in [kept() for kept in last]
 
 
 def controller(kind: str, version: str, selector: Any) -> Object:
