@@ -2,7 +2,8 @@
 
 A workload adopts a dependent without a controller that its selector matches, and releases one of its own that no longer
 matches. Two indexes keep both cheap: workloads by a label that their selector requires, to find who may adopt a
-dependent; and dependents without a controller by their labels, to find what a workload may adopt.
+dependent; and dependents without a controller by their labels, to find what a workload may adopt. A dependent with very
+many labels is indexed as such, in one place.
 Source: Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
 
 Owns the two indexes. Adopting and releasing are patches of one version of the dependent, so of two workloads that claim
@@ -10,6 +11,7 @@ the same dependent one is refused, and reconciles again.
 """
 
 from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -25,6 +27,8 @@ from kschedd.store.writes import Patch, Write, patch_of
 Key = tuple[str, str, str]  # kind, namespace, name
 _Label = tuple[str, str]
 _ANY: Final[_Label] = ("", "")  # for selectors and objects without a label to be found by
+_MANY: Final[_Label] = ("", "many")  # for objects with more labels than
+_FEW: Final = 64
 
 
 def selector_of(workload: Object) -> LabelSelector | None:
@@ -130,10 +134,15 @@ class Ownership:
 
     def candidates(self, obj: Object) -> list[Key]:
         """The workloads whose selectors match the object."""
+        places: Iterable[tuple[str, _Label]]
+        if len(obj.labels) > _FEW:
+            places = [place for place in self._workloads if _may_select(place, obj)]
+        else:
+            places = [(obj.namespace, label) for label in _labels(obj)]
         return [
             key
-            for label in _labels(obj)
-            for key, selector in self._workloads.get((obj.namespace, label), {}).items()
+            for place in places
+            for key, selector in self._workloads.get(place, {}).items()
             if selector.matches(obj.labels)
         ]
 
@@ -167,7 +176,8 @@ class Ownership:
         return claimed
 
     def _adoptable(self, workload: Object, selector: LabelSelector, view: View) -> Iterable[Object]:
-        for name in sorted(self._orphans.get((workload.namespace, required_pair(selector)), ())):
+        found = (self._orphans.get((workload.namespace, label), ()) for label in {required_pair(selector), _MANY})
+        for name in sorted(set(chain.from_iterable(found))):
             obj = view.find(self._dependent, workload.namespace, name)
             # The indexes may be behind what is there.
             if obj is not None and not obj.deleting and not controller_uid(obj) and selector.matches(obj.labels):
@@ -175,4 +185,11 @@ class Ownership:
 
 
 def _labels(obj: Object) -> list[_Label]:
-    return [*obj.labels.items(), _ANY]
+    """By which the object is found."""
+    return [*obj.labels.items(), _ANY] if len(obj.labels) <= _FEW else [_MANY, _ANY]
+
+
+def _may_select(place: tuple[str, _Label], obj: Object) -> bool:
+    """Whether the object has what the workloads require that are filed there."""
+    namespace, (key, value) = place
+    return namespace == obj.namespace and ((key, value) == _ANY or obj.labels.get(key) == value)
