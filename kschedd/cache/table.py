@@ -16,7 +16,7 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache
 """
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 
 import attrs
@@ -39,7 +39,6 @@ _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
 _FEWEST_IN_A_SLICE = 256  # rows
 _MOST_LABELS, _MOST_RESOURCES = 256, 128  # columns, if no other bounds are given
-_NOTHING: Mapping[int, int] = {}
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # always needed sooner or later, so these columns exist from the start
 
 
@@ -155,8 +154,6 @@ class NodeTable:
         self._free: list[int] = list(range(capacity - 1, -1, -1))
         self._rows_kept: dict[str, int] = {}  # rows of nodes that are still to be added: see `lay_out`
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
-        # Node resources without a column, as no pod has requested them: name -> row -> amount.
-        self._unasked: dict[str, dict[int, int]] = {}
         self.numbering = 0  # incremented when columns of resources get other indexes
         self.most_labels, self.most_resources = _MOST_LABELS, _MOST_RESOURCES
         self._full_at = 0  # the columns of resources that were all in use when they were last looked through
@@ -229,13 +226,15 @@ class NodeTable:
             self.allocatable = _with_column(self.allocatable)
             self.requested = _with_column(self.requested)
             number = self.resources[name] = len(self.resources)
-            for row, amount in self._unasked.pop(name, _NOTHING).items():
-                self.allocatable[number, row] = amount
+            for row, node in enumerate(self.nodes):
+                if node is not None:
+                    self.allocatable[number, row] = node.allocatable.get(name, 0)
         return number
 
     def make_every_resource(self) -> None:
         """Create columns also for node resources that no pod has requested yet."""
-        for name in list(self._unasked):
+        names = (name for node in self.nodes if node is not None for name in node.allocatable if name != "pods")
+        for name in dict.fromkeys(names):
             self.resource(name)
 
     @property
@@ -263,12 +262,6 @@ class NodeTable:
         self._full_at = len(kept)
         if len(kept) == len(self.resources):
             return
-        for name, number in self.resources.items():
-            if not used[number]:
-                amounts = self.allocatable[number]
-                there = {int(row): int(amounts[row]) for row in np.flatnonzero(amounts)}
-                if there:
-                    self._unasked[name] = there
         names = list(self.resources)
         self.resources = {names[number]: place for place, number in enumerate(kept.tolist())}
         self.allocatable, self.requested = self.allocatable[kept], self.requested[kept]
@@ -305,7 +298,7 @@ class NodeTable:
         if old is None or old.zone != node.zone:
             self._move_zone(row, old, node)
         if old is None or old.allocatable != node.allocatable:
-            self._set_allocatable(row, old, node)
+            self._set_allocatable(row, node)
         parts = []
         if (
             old is None
@@ -333,7 +326,6 @@ class NodeTable:
             del self._zones[node.zone]
         self._order = None
         self._forget_images(row, node)
-        self._forget_unasked(row, node)
         for pod in list(self.pods[row]):
             self.remove_pod(row, pod)
         self.names[row] = ""
@@ -393,29 +385,17 @@ class NodeTable:
         self._zones.setdefault(node.zone, {})[row] = None
         self._order = None
 
-    def _set_allocatable(self, row: int, old: Node | None, node: Node) -> None:
-        if old is not None:
-            self._forget_unasked(row, old)
+    def _set_allocatable(self, row: int, node: Node) -> None:
         self.allocatable[:, row] = 0
         for name, amount in node.allocatable.items():
             if name == "pods":
                 continue
             number = self.resources.get(name)
-            if number is None:
-                self._unasked.setdefault(name, {})[row] = amount
-            else:
+            if number is not None:  # else no pod has requested it yet
                 self.allocatable[number, row] = amount
             if not 0 <= amount <= PLAIN_AMOUNT:
                 self.wraps = True
         self.allowed_pods[row] = node.allocatable.get("pods", 0)
-
-    def _forget_unasked(self, row: int, node: Node) -> None:
-        for name in node.allocatable:
-            rows = self._unasked.get(name)
-            if rows is not None:
-                rows.pop(row, None)
-                if not rows:
-                    del self._unasked[name]
 
     def _set_labels(self, row: int, node: Node) -> None:
         for key, column in self._labels.items():
@@ -615,7 +595,6 @@ class NodeTable:
         for name, held in vars(self).items():
             if isinstance(held, np.ndarray | list | dict):
                 setattr(forked, name, held.copy())
-        forked._unasked = {name: amounts.copy() for name, amounts in self._unasked.items()}
         forked._shared = bytearray(b"\1") * self.capacity
         self._shared = forked._shared.copy()
         forked.ports = {row: used.copy() for row, used in self.ports.items()}
@@ -646,7 +625,6 @@ class TableCopy(NodeTable):
         self._free = []
         self.resources = dict(whole.resources)
         self.numbering = whole.numbering
-        self._unasked = {}
         self.alive = whole.alive[rows]
         self.allocatable = whole.allocatable[:, rows]
         self.requested = whole.requested[:, rows]
