@@ -27,6 +27,8 @@ DEEPEST: Final = 100
 MOST_ALIASED: Final = 100_000
 """Maximum number of values that all aliases of one document may expand to."""
 
+_FREED: Final = 500  # nodes
+
 MOST_FAULTS: Final = 1_000
 """Faults told of one text; it is not read further than that."""
 
@@ -99,6 +101,22 @@ class Document:
                     found.setdefault(key.value, (key, value))
             self._entries[id(mapping)] = found
         return found
+
+    def forget_lines(self) -> None:
+        """Give back what was read to find lines, a part at a time: whoever frees a large tree at once holds up all
+        threads. A line that is asked for afterwards is read again."""
+        self.__dict__.pop("_entries", None)
+        within = [self.__dict__.pop("_root", None)]
+        while within:
+            node = within.pop()
+            if not isinstance(node, yaml.CollectionNode):
+                continue
+            children = node.value
+            while children:
+                part = children[-_FREED:]
+                del children[-_FREED:]
+                for child in part:
+                    within.extend(child if isinstance(child, tuple) else (child,))
 
     @cached_property
     def _entries(self) -> dict[int, dict[str | int, tuple[yaml.Node, yaml.Node]]]:

@@ -54,6 +54,10 @@ class Manifest:
         """The line of the field at `path`, or of its nearest existing ancestor."""
         return self._document.line_of(self._root + steps(path))
 
+    def forget_lines(self) -> None:
+        """See `Document.forget_lines`."""
+        self._document.forget_lines()
+
     def error(self, fault: FieldError) -> ManifestError:
         """The fault with its source file and line."""
         return ManifestError(self.source, self.locate(fault.path), fault.path, fault.value, fault.why)

@@ -52,6 +52,12 @@ class Parsed:
     wanted: tuple[Wanted, ...]
     errors: tuple[dict[str, Any], ...]
 
+    def forget_lines(self) -> None:
+        """When all is told: what large texts were read into for their lines is freed in portions."""
+        for one in self.wanted:
+            if one.manifest is not None:
+                one.manifest.forget_lines()
+
 
 def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parsed:
     """The objects in text, in a map, or in an array of maps. After `MOST_FAULTS` faults the rest is not read."""
@@ -188,9 +194,10 @@ def apply_all(
         made = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action}
         made["resource"] = store.kind_of(obj.raw).resource
         outcome.results.append({**made, "object": without_entries(obj.raw)} if terms.with_objects else made)
-        where = f"{one.source}:{one.line}: " if one.line else ""
-        told = creation_warnings(obj) if action == "created" else ()
-        outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in (*warnings, *told)]
+        told = (*warnings, *(creation_warnings(obj) if action == "created" else ()))
+        if told:  # to find the line reads the text a second time
+            where = f"{one.source}:{one.line}: " if one.line else ""
+            outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in told]
         outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
     return outcome
 

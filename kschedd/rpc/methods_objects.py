@@ -296,8 +296,8 @@ class ObjectMethods:
                     outcome.add(await aside(self._cluster, call, partial(_tried, portion, terms)))
                 else:
                     outcome.add(await self._cluster.store.do(partial(apply_all, portion, terms=terms)))
-        if large and outcome.refused:
-            await workers.run(call.client, lambda given_up: outcome.tell())
+        if large:
+            await workers.run(call.client, partial(_tell, outcome, parsed))
         change_result = outcome.tell()
         head = {
             "errors": change_result.errors,
@@ -574,6 +574,11 @@ def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple
     """The objects, and the same in portions that hold nobody up."""
     parsed = parse(manifests, source, given_up)
     return parsed, list(chunks(parsed.wanted, _PORTION))
+
+
+def _tell(outcome: ApplyOutcome, parsed: Parsed, given_up: GivenUp) -> None:
+    outcome.tell()
+    parsed.forget_lines()
 
 
 def _tried(wanted: Sequence[Wanted], terms: ApplyOptions, fork: ClusterWriter, given_up: GivenUp) -> ApplyOutcome:

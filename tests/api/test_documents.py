@@ -211,6 +211,29 @@ def test_faults_are_told_up_to_a_limit() -> None:
     assert last.faults[0].why.endswith("what follows was not read")
 
 
+def test_a_tree_of_lines_is_given_back_to_the_last_node_and_read_again_when_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[yaml.Node] = []
+
+    def composing(text: str, loader: Any) -> yaml.Node:
+        read.append(compose(text, loader))
+        return read[-1]
+
+    compose = yaml.compose
+    monkeypatch.setattr(yaml, "compose", composing)
+    text = "labels:\n" + "".join(f"  k{number}: [a, {{b: c}}]\n" for number in range(2_000))
+    [document] = read_documents(text)
+    assert read == []
+    assert document.line_of(("labels", "k7")) == 9
+    [mapping] = [value for _, value in read[0].value]
+    inner = mapping.value[7][1]
+    document.forget_lines()
+    assert (read[0].value, mapping.value, inner.value) == ([], [], [])
+    assert document.line_of(("labels", "k1999")) == 2001
+    assert len(read) == 2
+
+
 def test_lines_of_many_parts_are_found_with_one_look_at_the_document() -> None:
     text = "labels:\n" + "".join(f"  k{number}: a\n" for number in range(20_000))
     [document] = read_documents(text)

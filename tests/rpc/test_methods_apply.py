@@ -1,7 +1,10 @@
 from typing import Any
 
 import pytest
+import yaml
 
+from kschedd.api import documents
+from kschedd.api.documents import composed
 from kschedd.rpc.methods_apply import ApplyOptions, apply_all, chunks, parse
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
@@ -49,6 +52,21 @@ def test_one_bad_manifest_does_not_spoil_the_others_and_has_its_line(store: Stor
     assert error["message"].startswith(
         'cluster.yaml:13: spec.containers[0].resources.requests.cpu: Invalid value: "1.5.0"'
     )
+
+
+def test_a_text_is_read_for_its_lines_only_where_one_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def composing(text: str) -> yaml.Node | None:
+        read.append(text)
+        return composed(text)
+
+    monkeypatch.setattr(documents, "composed", composing)
+    parsed = parse("---\n".join((NODE, BAD, POD)), "cluster.yaml")
+    outcome = apply_all(parsed.wanted, store)
+    assert read == []
+    assert [error["line"] for error in outcome.tell().errors] == [13]
+    assert [text.strip() for text in read] == [BAD.strip()]
 
 
 def test_applying_again_says_what_changed(store: Store) -> None:
