@@ -204,8 +204,10 @@ class PodSpec:
         return tuple(self.raw.get("resourceClaims") or ())
 
 
-_UNAFFECTED_BY_NODE_AFFINITY = frozenset(
-    name for name, field in vars(PodSpec).items() if isinstance(field, _unaffected_by_node_affinity)
+_AFFECTED_BY_NODE_AFFINITY = tuple(
+    name
+    for name, field in vars(PodSpec).items()
+    if isinstance(field, cached) and not isinstance(field, _unaffected_by_node_affinity)
 )
 
 
@@ -333,9 +335,14 @@ def intern_spec(raw: Raw) -> PodSpec:
     return spec
 
 
-def intern_with_node_affinity(spec_without_node_affinity: PodSpec, node_affinity: Raw) -> PodSpec:
-    """The interned PodSpec of a spec with this node affinity; a DaemonSet's pods share `spec_without_node_affinity`."""
-    key = spec_without_node_affinity.key, _pack(node_affinity)
+def intern_with_node_affinity(
+    spec_without_node_affinity: PodSpec, node_affinity: Raw, packed: bytes | None = None, required_node: str = ""
+) -> PodSpec:
+    """The interned PodSpec of a spec with this node affinity; a DaemonSet's pods share `spec_without_node_affinity`.
+
+    Whoever has it `packed`, or knows the PodSpec's `required_node`, may say so.
+    """
+    key = spec_without_node_affinity.key, packed or _pack(node_affinity)
     spec = _specs.get(key)
     if spec is None:
         raw = {
@@ -343,14 +350,13 @@ def intern_with_node_affinity(spec_without_node_affinity: PodSpec, node_affinity
             "affinity": {**spec_without_node_affinity.raw["affinity"], "nodeAffinity": node_affinity},
         }
         spec = _specs[key] = PodSpec(raw, spec_without_node_affinity.key, spec_without_node_affinity)
-        # Copy what the spec without node affinity has already computed and what does not depend on node affinity.
-        spec.__dict__.update(
-            {
-                name: value
-                for name, value in spec_without_node_affinity.__dict__.items()
-                if name in _UNAFFECTED_BY_NODE_AFFINITY
-            }
-        )
+        # It has what the spec without node affinity has already computed and what does not depend on node affinity.
+        computed = {**spec_without_node_affinity.__dict__, **spec.__dict__}
+        for name in _AFFECTED_BY_NODE_AFFINITY:
+            computed.pop(name, None)
+        if required_node:
+            computed["required_node"] = required_node
+        spec.__dict__ = computed
     return spec
 
 

@@ -201,9 +201,10 @@ class PodStrategy:
                 decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
                 if faults:
                     raise Invalid("Pod", name, tuple(faults))
-                clean = msgpack.unpackb(packed("Pod", name, encoded(decoded, _NODE_AFFINITY)))  # none of the client's
+                text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
+                clean = msgpack.unpackb(text)  # none of the client's
             found = InternedPod(
-                intern_with_node_affinity(without.spec, clean),
+                intern_with_node_affinity(without.spec, clean, text, node_name or ""),
                 without.labels,
                 without.meta,
                 without._status,
