@@ -4,7 +4,7 @@ Receives: batches of `AttemptRecord` from the scheduling actor; `OwnerQuery` ove
 Owns: the DecisionRecord.  Ends: when its last sender closes.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,19 +26,18 @@ class DecisionRecord:
         self.latest: deque[AttemptRecord] = deque(maxlen=kept)
         self.scheduled = 0
         self.failed = 0
-        self._seconds: deque[tuple[int, int]] = deque()  # (second, attempts in it)
+        self._seconds: deque[tuple[float, int]] = deque()  # (second, attempts in it)
 
-    def add(self, decision: AttemptRecord) -> None:
-        self.latest.append(decision)
-        if decision.node:
-            self.scheduled += 1
-        else:
-            self.failed += 1
-        second = int(decision.at_s)
-        if self._seconds and self._seconds[-1][0] == second:
-            self._seconds[-1] = (second, self._seconds[-1][1] + 1)
-        else:
-            self._seconds.append((second, 1))
+    def extend(self, decisions: Sequence[AttemptRecord]) -> None:
+        """Record these attempts, made one after the other."""
+        self.latest.extend(decisions)
+        scheduled = len([decision for decision in decisions if decision.node])
+        self.scheduled += scheduled
+        self.failed += len(decisions) - scheduled
+        for second, many in Counter([decision.at_s // 1 for decision in decisions]).items():
+            if self._seconds and self._seconds[-1][0] == second:
+                many += self._seconds.pop()[1]
+            self._seconds.append((second, many))
             while self._seconds[0][0] < second - _RATE_S:
                 self._seconds.popleft()
 
@@ -77,7 +76,6 @@ class DecisionsActor:
                             message.evaluate(self._record)
                             message.reply.publish()
                         else:
-                            for decision in message:
-                                self._record.add(decision)
+                            self._record.extend(message)
             except trio.EndOfChannel:
                 return

@@ -9,7 +9,7 @@ only when an event is read.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -55,18 +55,21 @@ class EventRecord:
     def __len__(self) -> int:
         return len(self._told)
 
-    def add(self, event: SchedulerEvent) -> None:
-        key = (event.reason, event.namespace, event.name, event.about, event.type)
-        self.number += 1
-        told = self._told.get(key)
-        if told is None:
-            self._told[key] = EventSeries(event, event.at_s, 1, self.number, self.number)
-            if len(self._told) > self._kept:
-                self._evicted = self._told.popitem(last=False)[1].number
-        else:
-            told.last_s, told.number = event.at_s, self.number
-            told.count += 1
-            self._told.move_to_end(key)
+    def extend(self, events: Iterable[SchedulerEvent]) -> None:
+        """Record these events, which happened one after the other."""
+        told = self._told
+        for event in events:
+            key = (event.reason, event.namespace, event.name, event.about, event.type)
+            self.number += 1
+            series = told.get(key)
+            if series is None:
+                told[key] = EventSeries(event, event.at_s, 1, self.number, self.number)
+                if len(told) > self._kept:
+                    self._evicted = told.popitem(last=False)[1].number
+            else:
+                series.last_s, series.number = event.at_s, self.number
+                series.count += 1
+                told.move_to_end(key)
 
     def latest(
         self, namespace: str | None = None, name: str | None = None, limit: int | None = None
@@ -119,8 +122,7 @@ class EventsActor:
                 message.evaluate(self._record)
                 message.reply.publish()
             else:
-                for event in message:
-                    self._record.add(event)
+                self._record.extend(message)
         if self._record.number != before:
             self._record.bells = {bell for bell in self._record.bells if not bell.closed}
             for bell in self._record.bells:

@@ -152,7 +152,7 @@ class ReplayCluster:
         self._events, self._decisions = EventRecord(), DecisionRecord()
         self._options = controllers_of(header, recording.path)
         player.on_effects(self._take)
-        player.on_records(self._decisions.add)
+        player.on_records(lambda record: self._decisions.extend((record,)))
         self.store = _ReplayStore(self._objects)
         self.scheduler: AtHand[SchedulingDriver] = AtHand(player.driver)
         self.queue = AtHand(QueueAtHand(player.queue, moves, metrics))
@@ -195,5 +195,4 @@ class ReplayCluster:
         return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
 
     def _take(self, effects: Effects) -> None:
-        for event in effects.events:
-            self._events.add(event)
+        self._events.extend(effects.events)

@@ -217,10 +217,8 @@ class VirtualCluster:
 
 
 def _keep(events: EventRecord, decisions: DecisionRecord, effects: Effects) -> None:
-    for record in effects.records:
-        decisions.add(record)
-    for event in effects.events:
-        events.add(event)
+    decisions.extend(effects.records)
+    events.extend(effects.events)
 
 
 class VirtualDaemon:

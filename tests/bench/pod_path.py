@@ -144,10 +144,8 @@ class Path:
             self.driver.plans_executed(answered.plans, time.time())
         after = self.driver.take_effects()
         with self.step("decisions and events noted", pods):
-            for record in effects.records:
-                self.decisions.add(record)
-            for event in (*effects.events, *after.events):
-                self.events.add(event)
+            self.decisions.extend(effects.records)
+            self.events.extend((*effects.events, *after.events))
         self._observe("watch and cache, bound", pods)
         self._apply("queue: bound", self.driver.take_effects(), pods)
 
