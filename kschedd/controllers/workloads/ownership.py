@@ -106,6 +106,10 @@ class Ownership:
 
     def _observe_dependent(self, event: WatchEvent) -> Iterable[Key]:
         old, new = event.old, event.new
+        if old is not None and old.labels is new.labels and event.type != DELETED:
+            references = new.raw["metadata"].get("ownerReferences")
+            if not references and not old.raw["metadata"].get("ownerReferences"):
+                return ()  # nobody's it was and is: most often a pod that is bound, or whose status changes
         keys: dict[Key, None] = {}
         for version in (old, new):
             if version is None or not version.metadata.get("ownerReferences"):
