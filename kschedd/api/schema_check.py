@@ -83,29 +83,9 @@ def check_pod_status_schema(status: object, path: str = "status") -> list[FieldE
 
 
 def check_status_schema(kind: str, status: object) -> list[FieldError]:
-    """`check_schema` for the status alone of a built-in kind.
-
-    Kubelets give many pods the very same lists of conditions and containers: a list is checked when it is first seen.
-    """
+    """`check_schema` for the status alone of a built-in kind."""
     fields = (schema_for({"kind": kind}) or _TOP).get("status")
-    if fields is None:
-        return []
-    if not isinstance(status, dict):
-        return _check_part(status, fields, "status")
-    known = _checked_lists
-    unchecked = {name: part for name, part in status.items() if known.get((kind, name, id(part))) is not part}
-    faults = _check_part(unchecked, fields, "status")
-    lists = [(name, part) for name, part in unchecked.items() if type(part) is list]
-    if lists and not faults:
-        if len(known) > _MOST_CHECKED:
-            known.clear()
-        known.update({(kind, name, id(part)): part for name, part in lists})
-    return faults
-
-
-_MOST_CHECKED: Final = 256
-#: lists of a kind's status that are right, by field and identity; they are kept here, so no other has their identity
-_checked_lists: Final[dict[tuple[str, str, int], list[Any]]] = {}
+    return [] if fields is None else _check_part(status, fields, "status")
 
 
 def check_meta_schema(meta: object, path: str = "metadata") -> list[FieldError]:

@@ -20,18 +20,17 @@ from typing import Any, Final
 import attrs
 import msgpack
 
-from kschedd.api.codec import decoded, decoded_object, encoded
+from kschedd.api.codec import decoded_object, encoded
 from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw, version_of
 from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, intern_spec, intern_with_node_affinity
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.requirements import IN
-from kschedd.api.schema import ANY, field_of, type_named
+from kschedd.api.schema import ANY, Fields, field_of, type_named
 from kschedd.api.schema_check import (
     check_meta_schema,
     check_schema,
-    check_status_schema,
     schema_for,
     without_nulls,
 )
@@ -62,6 +61,7 @@ from kschedd.store.admission import Admission
 from kschedd.store.admission_cache import AdmissionCache
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
+from kschedd.store.typed_status import typed_status
 from kschedd.values import fast_frozen
 
 _POD_SPEC: Final = type_named("PodSpec")
@@ -387,12 +387,14 @@ def status_with_faults(kind: str, name: str, raw: dict[str, Any]) -> tuple[dict[
         return ({**raw, "status": without_nulls(status)} if status is not None else _without_status(raw)), []
     if status is None:
         status = {}
-    if faults := check_status_schema(kind, status):
-        raise Undecodable(kind, name, tuple(faults))
-    status = decoded(status, fields)
+    assert isinstance(fields, Fields), "a status has fields"
     if kind == "Pod":
-        status = with_pod_ips(status)
-    return {**raw, "status": encoded(status, fields)}, validate_status(kind, status)
+        done, printed, faults = typed_status(kind, status, fields, with_pod_ips)
+    else:
+        done, printed, faults = typed_status(kind, status, fields)
+    if faults:
+        raise Undecodable(kind, name, tuple(faults))
+    return {**raw, "status": printed}, validate_status(kind, done)
 
 
 def _without_status(raw: dict[str, Any]) -> dict[str, Any]:
