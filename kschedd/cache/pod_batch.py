@@ -17,6 +17,13 @@ from kschedd.api.resources import Resources, resizes
 from kschedd.cache.table import Ints, Rows, TableCopy
 
 
+def kind_of_pod(pod: Pod) -> object:
+    """The same for pods of one kind."""
+    status = pod.raw.get("status")
+    # During an in-place resize the requests are the pod's own.
+    return (pod.signature.id, pod.uid) if status and resizes(status) else pod.signature.id
+
+
 @attrs.frozen(eq=False)
 class PodBatch:
     pods: Sequence[Pod]
@@ -28,14 +35,12 @@ class PodBatch:
     _ports: frozenset[int]  # the kinds with host ports
 
     @classmethod
-    def made(cls, pods: Sequence[Pod], table: TableCopy) -> Self:
+    def made(cls, pods: Sequence[Pod], table: TableCopy, kinds_of: Sequence[object] | None = None) -> Self:
+        """`kinds_of`: `kind_of_pod` of each, if that is known."""
         numbers: dict[object, int] = {}
         of: list[Pod] = []
         kinds = []
-        for pod in pods:
-            status = pod.raw.get("status")
-            # During an in-place resize the requests are the pod's own.
-            key: object = (pod.signature.id, pod.uid) if status and resizes(status) else pod.signature.id
+        for pod, key in zip(pods, map(kind_of_pod, pods) if kinds_of is None else kinds_of, strict=True):
             number = numbers.get(key)
             if number is None:
                 number = numbers[key] = len(of)

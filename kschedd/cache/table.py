@@ -610,11 +610,16 @@ class NodeTable:
 
 
 class TableCopy(NodeTable):
-    """Some rows of another table. Label columns are copied on demand; images stay those of the whole table."""
+    """Some rows of another table. Label columns are copied on demand; images stay those of the whole table.
+
+    `joined`: the rows to which pods were added that are not on them in the whole table, whether or not they were
+    removed again. Who changes `pods` adds no such pod.
+    """
 
     def __init__(self, whole: NodeTable, rows: Rows) -> None:
         self.whole = whole
         self.rows_of_whole = rows
+        self.joined: set[int] = set()
         chosen = rows.tolist()
         self.capacity = len(chosen)
         self.names = [whole.names[row] for row in chosen]
@@ -644,6 +649,10 @@ class TableCopy(NodeTable):
         self._zones = {}
         self._order = np.arange(len(chosen), dtype=np.int64)
         self._ascends = True
+
+    def add_pod(self, row: int, pod: Pod) -> None:
+        self.joined.add(row)
+        super().add_pod(row, pod)
 
     def label(self, key: str) -> LabelColumn:
         column = self._labels.get(key)

@@ -80,26 +80,31 @@ class RequestResolver:
         self, claim: Claim, subrequest: DeviceSubRequest, matched: tuple[Device, ...] | None
     ) -> ResolvedRequest:
         """Resolve a request. `matched`: the devices that mode All uses as matches; None: evaluate the selectors."""
-        here = f"claim {claim}, request {subrequest.name}"
+
+        def here() -> str:  # in errors only: it is resolved for each node
+            return f"claim {claim}, request {subrequest.name}"
+
         for number, selector in enumerate(subrequest.selectors):
             if selector.get("cel") is None:
-                raise AllocationError(f"{here}, selector #{number}: CEL expression empty (unsupported selector type?)")
+                raise AllocationError(
+                    f"{here()}, selector #{number}: CEL expression empty (unsupported selector type?)"
+                )
         if subrequest.asks_admin_access and not self.rules.admin_access:
-            raise AllocationError(f"{here}: admin access is requested, but the feature is disabled")
+            raise AllocationError(f"{here()}: admin access is requested, but the feature is disabled")
         if not subrequest.device_class:
-            raise AllocationError(f"{here}: missing device class name (unsupported request type?)")
+            raise AllocationError(f"{here()}: missing device class name (unsupported request type?)")
         device_class = self.classes(subrequest.device_class)
         if device_class is None:
             raise AllocationError(
-                f"{here}: could not retrieve device class {subrequest.device_class}: "
+                f"{here()}: could not retrieve device class {subrequest.device_class}: "
                 f'deviceclass.resource.k8s.io "{subrequest.device_class}" not found'
             )
         wanted = ResolvedRequest(claim, subrequest, device_class, subrequest.count, None)
         if subrequest.mode == "ExactCount":
             return wanted
         if subrequest.mode != "All":
-            raise AllocationError(f"{here}: unsupported count mode {subrequest.mode}")
-        every = tuple(self._every(here, wanted, evaluate=matched is None))
+            raise AllocationError(f"{here()}: unsupported count mode {subrequest.mode}")
+        every = tuple(self._every(here(), wanted, evaluate=matched is None))
         if matched is not None:
             every = matched
         return attrs.evolve(wanted, count=len(every), every=every)
@@ -119,10 +124,10 @@ class RequestResolver:
         if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
             return False
         of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
-        shares = self.rules.consumable_capacity
+        asked, shares = wanted.subrequest.selectors, self.rules.consumable_capacity
         return (
-            _all_select(f"class {wanted.device_class.name}", of_class, device, shares)
-            and _all_select(f"claim {wanted.claim}", wanted.subrequest.selectors, device, shares)
+            (not of_class or _all_select(f"class {wanted.device_class.name}", of_class, device, shares))
+            and (not asked or _all_select(f"claim {wanted.claim}", asked, device, shares))
             and (not device.slice.per_device or self._reaches(device))
         )
 

@@ -1,4 +1,4 @@
-"""Optional methods of in-tree filter plugins that let preemption try many nodes at once.
+"""Optional methods of in-tree filter plugins that let an attempt, or preemption, try many nodes at once.
 
 Each row of a what-if copy stands for a cluster of its own, in which pods were removed from (or added to) that node and
 no other. A plugin whose PreFilter state follows pods (AddPod, RemovePod) would need a copy of the state for each row.
@@ -6,14 +6,16 @@ With `dry_run_columns` it says instead what differs between these clusters, as o
 filter reads. And `affected_by` tells which pods a filter never looks at: it is not asked again when such a pod is let
 back.
 
-Both are called on from in-tree plugins only; neither changes a result.
+And `known_to_pass` spares a filter that looks at one node at a time those that it need not look at.
+
+They are called on from in-tree plugins only; none changes a result.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from kschedd.api.pods import Pod, PodSpec
-from kschedd.cache.table import Ints, Rows, TableCopy
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Plugin
 from kschedd.framework.status import Status
@@ -42,3 +44,8 @@ class TriesRowsTogether(Plugin, Protocol):
 class AffectedBySomePods(Plugin, Protocol):
     def affected_by(self, spec: PodSpec, /) -> bool:
         """Rule: where false, the filter's verdict on a node is the same with a pod of this spec there and without."""
+
+
+class KnownToPass(Plugin, Protocol):
+    def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Bools:
+        """Rule: where true, the filter passes the node of that row, and nobody misses what asking it would note."""

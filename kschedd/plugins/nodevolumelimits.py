@@ -8,14 +8,17 @@ Errors: a missing claim rejects the pod; a failing CSI translation is an error o
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, Self
 
 import attrs
+import numpy as np
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+from kschedd.cache.versions import LABELS
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
@@ -53,6 +56,8 @@ _COUNTED_KINDS: Final = ("PersistentVolumeClaim", "PersistentVolume", "StorageCl
 Attached = frozenset[tuple[str, str]]  # (driver, handle)
 _NOTHING: Final[Attached] = frozenset()
 _NO_DRIVERS: Final[Mapping[str, int]] = {}
+_ANY: Final = 1 << 63  # volumes: more than there are
+_MOST_ROOMS: Final = 16
 
 
 @attrs.frozen
@@ -77,17 +82,25 @@ class _Present:
     pods: Sequence[Pod]  # those with volumes
     by_pods: Attached
     per_driver: Mapping[str, int]  # including volumes attached for no pod on the node
-    identities: frozenset[int]  # of `pods`
 
-    def has_room(self, pods: Sequence[Pod], new: Attached, at_most: Mapping[str, int]) -> bool:
-        """Whether all of `new` can be attached beside what these of its pods use, at least. False: that has to be
-        counted, since volumes in common count once."""
-        per_driver = Counter([driver for driver, _ in new])
-        for driver, count in per_driver.items():
-            limit = at_most.get(driver)
-            if limit is not None and self.per_driver.get(driver, 0) + count > limit:
-                return False
-        return self.identities.issuperset([id(pod) for pod in pods if pod.signature.spec.volumes])
+
+class _Room:
+    """Which nodes have room for so many more volumes of these drivers. By row; `at` are stamps."""
+
+    def __init__(self, new: frozenset[tuple[str, int]], objects_at: int, rows: int) -> None:
+        self.new = new
+        self.objects_at = objects_at
+        self.at: Ints = np.full(rows, -1, dtype=np.int64)
+        self._enough: Bools = np.zeros(rows, dtype=np.bool_)
+
+    def on(self, rows: Rows, has_room: Callable[[int, frozenset[tuple[str, int]]], bool], table: NodeTable) -> Bools:
+        """Of these rows of the cluster's table."""
+        stale = rows[self.at[rows] < table.versions.row_pods_at[rows]]
+        if len(stale):
+            self._enough[stale] = [has_room(row, self.new) for row in stale.tolist()]
+            self.at[stale] = table.versions.now
+        enough: Bools = self._enough[rows]
+        return enough
 
 
 @attrs.define(eq=False)
@@ -97,6 +110,7 @@ class NodeVolumeLimits:
     _is_migrated: IsMigrated
     _present: dict[int, _Present] = attrs.field(factory=dict)  # by row, of the cluster's own table
     _limits: dict[str, tuple[Object, dict[str, int]]] = attrs.field(factory=dict)
+    _room: dict[frozenset[tuple[str, int]], _Room] = attrs.field(factory=dict)  # by volumes of each driver
     _attachments: tuple[int, Mapping[str, set[tuple[str, str]]]] = (-1, {})  # stamp, by node
 
     @classmethod
@@ -116,6 +130,43 @@ class NodeVolumeLimits:
     def affected_by(self, spec: PodSpec) -> bool:
         return bool(spec.volumes)
 
+    def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
+        """The nodes with room for the volumes even if they have none of them attached; in a what-if copy those that had
+        it with all their pods, and got no other ones."""
+        wanted: _Wanted | None = state.data.get(self.name)
+        own = self._cluster.table
+        if wanted is None or wanted.everywhere is None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        if table is own:
+            return self._room_for(wanted.everywhere).on(rows, self._has_room, own)
+        if not isinstance(table, TableCopy) or table.whole is not own:
+            return np.zeros(len(rows), dtype=np.bool_)
+        passes = self._room_for(wanted.everywhere).on(table.rows_of_whole[rows], self._has_room, own)
+        return passes & np.isin(rows, list(table.joined), invert=True) if table.joined else passes
+
+    def _room_for(self, new: Attached) -> "_Room":
+        """What is known of the room for so many volumes of these drivers."""
+        key, versions = frozenset(Counter([driver for driver, _ in new]).items()), self._cluster.versions
+        objects_at = versions.latest(LABELS, "CSINode", *_COUNTED_KINDS)
+        room = self._room.get(key)
+        if room is None or room.objects_at < objects_at or len(room.at) != self._cluster.table.capacity:
+            if len(self._room) >= _MOST_ROOMS:
+                self._room.clear()
+            room = self._room[key] = _Room(key, objects_at, self._cluster.table.capacity)
+        return room
+
+    def _has_room(self, row: int, new: frozenset[tuple[str, int]]) -> bool:
+        table = self._cluster.table
+        csi_node = self._cluster.of_kind("CSINode").get(table.names[row])
+        at_most = {} if csi_node is None else self._limits_of(csi_node)
+        if csi_node is None or not at_most:
+            return True
+        present = self._present_on(NodeInfo(table, row), csi_node, self._cluster.versions.latest(*_COUNTED_KINDS))
+        if isinstance(present, Status):
+            return False
+        attached = present.per_driver
+        return all(attached.get(driver, 0) + count <= at_most.get(driver, _ANY) for driver, count in new)
+
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
         if not pod.signature.spec.volumes:
             return None
@@ -129,12 +180,6 @@ class NodeVolumeLimits:
         at_most = self._limits_of(csi_node)
         if not at_most:
             return None
-        table = self._cluster.table
-        if node.table is not table and (row := table.row_of.get(node.name)) is not None:
-            # Most nodes of a dry run of preemption: their pods are some of those that are there.
-            present = self._present_on(NodeInfo(table, row), csi_node, wanted.objects_at)
-            if isinstance(present, _Present) and present.has_room(node.pods, new, at_most):
-                return None
         present = self._present_on(node, csi_node, wanted.objects_at)
         if isinstance(present, Status):
             return present
@@ -186,7 +231,7 @@ class NodeVolumeLimits:
             return by_pods
         attached = self._attachments_on(node.name, objects_at)
         per_driver = Counter(driver for driver, _ in by_pods | attached) if by_pods or attached else _NO_DRIVERS
-        found = _Present(csi_node, versions.now, pods, by_pods, per_driver, frozenset(map(id, pods)))
+        found = _Present(csi_node, versions.now, pods, by_pods, per_driver)
         if own:
             self._present[node.row] = found
         return found

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
+import numpy as np
 
 from kschedd.api.objects import Object, Raw, with_fields
 from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Bools, NodeTable, Rows
 from kschedd.config.args import ArgsContext, arg
 from kschedd.config.reading import INT64, ConfigValue
 from kschedd.config.scoring_args import ShapePoint, shape
@@ -184,6 +186,11 @@ class VolumeBinding:
         if found.bindings:
             attempt.some_static = True
         return None
+
+    def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
+        """Every node if all claims are bound to volumes without node affinity: nothing is to be noted of any."""
+        attempt: _Attempt | None = state.data.get(self.name)
+        return np.full(len(rows), attempt is None or attempt.claims.usable_everywhere)
 
     # --- score -------------------------------------------------------------------------------------------------
 

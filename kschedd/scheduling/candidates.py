@@ -29,6 +29,7 @@ from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NominatedByRow
 from kschedd.scheduling.preemption import NO_VICTIMS, DryRunResult, earliest_start, select_victims
+from kschedd.scheduling.row_pods import PodsByImportance
 from kschedd.scheduling.verdicts import fit_error
 
 CANDIDATE: Final = -1
@@ -123,8 +124,10 @@ class _Columns:
         chosen = [row for row, _ in found]
         victims = [candidate.victims for _, candidate in found]
         self.violations[chosen] = [candidate.pdb_violations for _, candidate in found]
-        self.highest[chosen] = [pods[0].priority for pods in victims]
-        self.priorities[chosen] = [sum([pod.priority for pod in pods]) + _LIFT * len(pods) for pods in victims]
+        self.highest[chosen] = [pods[0].signature.spec.priority for pods in victims]
+        self.priorities[chosen] = [
+            sum([pod.signature.spec.priority for pod in pods]) + _LIFT * len(pods) for pods in victims
+        ]
         self.victims[chosen] = [len(pods) for pods in victims]
         self.earliest[chosen] = [earliest_start(pods) for pods in victims]
         for row, candidate in found:
@@ -184,11 +187,13 @@ class Candidates:
     filters: Filters
     _budgets: Budgets = attrs.field(init=False)
     _lowest: "_LowestPriorities" = attrs.field(init=False)
+    _by_importance: PodsByImportance = attrs.field(init=False)
     _signatures: OrderedDict[int, _Columns] = attrs.field(factory=OrderedDict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._budgets = Budgets(self.filters.cluster)
         self._lowest = _LowestPriorities(self.filters.cluster.table)
+        self._by_importance = PodsByImportance(self.filters.cluster.table)
 
     @property
     def _bytes_a_signature(self) -> int:
@@ -267,9 +272,9 @@ class Candidates:
         if not evictable.all():
             columns.learn_same(table, stale[~evictable], NO_VICTIMS)
             stale = stale[evictable]
-        rows = stale.tolist()
-        if rows:
-            columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self._budgets, counted))
+        if len(stale):
+            rows, pods = stale.tolist(), self._by_importance.on(stale)
+            columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self._budgets, counted, pods))
 
 
 def _chosen(table: NodeTable, columns: _Columns, rows: Rows) -> DryRun:

@@ -19,7 +19,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.dry_run import AffectedBySomePods, DryRunColumns, TriesRowsTogether
+from kschedd.framework.dry_run import AffectedBySomePods, DryRunColumns, KnownToPass, TriesRowsTogether
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.fast_path import NeverRejects
 from kschedd.framework.faults import PluginError
@@ -111,8 +111,9 @@ class Filters:
         explicit_status: dict[int, Status],
     ) -> Work[Ints]:
         """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
-        asked = rows.tolist()
         began = filter_.calls.start()
+        open_ = _not_known_to_pass(filter_, state, pod, table, rows)
+        asked = rows.tolist() if open_ is None else rows[open_].tolist()
         shards: Shards = [
             plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
             for first in range(0, len(asked), _SHARD)
@@ -121,9 +122,14 @@ class Filters:
         rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
         explicit_status.update(rejected)
         broken = any(not status.rejected for status in rejected.values())
-        none_passes = UNSCHEDULABLE if len(rejected) == len(asked) else SUCCESS
-        filter_.calls.ended(began, ERROR if broken else none_passes, len(asked))
-        return np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
+        none_passes = UNSCHEDULABLE if len(rejected) == len(rows) else SUCCESS
+        filter_.calls.ended(began, ERROR if broken else none_passes, len(rows))
+        said = np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
+        if open_ is None:
+            return said
+        codes = np.zeros(len(rows), dtype=np.int64)
+        codes[open_] = said
+        return codes
 
     def run_others(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
@@ -277,12 +283,24 @@ class FiltersOfRows:
         if filter_.style is not EvaluationStyle.PER_NODE:
             return filter_columns(filter_, state, pod, table, rows)
         codes = np.zeros(len(rows), dtype=np.int64)
-        for place, row in enumerate(rows.tolist()):
+        open_ = _not_known_to_pass(filter_, state, pod, table, rows)
+        for place in range(len(rows)) if open_ is None else open_.tolist():
+            row = rows.item(place)
             status = filter_status(filter_, state, pod, NodeInfo(table, row))
             if status is not None:
                 explicit_status[row] = status
                 codes[place] = EXPLICIT
         return codes
+
+
+def _not_known_to_pass(
+    filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Ints | None:
+    """The places of the rows that a per-node filter has to be asked about; None: all."""
+    if not filter_.in_tree or not hasattr(filter_.plugin, "known_to_pass"):
+        return None
+    passes = cast(KnownToPass, filter_.plugin).known_to_pass(state, pod, table, rows)
+    return (~passes).nonzero()[0]
 
 
 def _never(pod: Pod) -> bool:

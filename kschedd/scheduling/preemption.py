@@ -23,7 +23,6 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.api.times import micros
 from kschedd.cache.pod_batch import PodBatch
 from kschedd.cache.table import Bools, Ints, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
@@ -34,33 +33,20 @@ from kschedd.scheduling.budgets import Budgets, Split
 from kschedd.scheduling.filters import Filters, FiltersOfRows, PodsSince
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.nominated_pods import NominatedByRow
+from kschedd.scheduling.row_pods import RowPods, importance, started
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
 
-NOT_STARTED: Final = (1 << 63) - 1
-"""Later than any other start: upstream takes a pod without a start time to start now."""
-
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
-
-
-def started(pod: Pod) -> int:
-    """When the pod started; NOT_STARTED if it has not, or its start time cannot be read."""
-    try:
-        return micros(pod.start_time) if pod.start_time else NOT_STARTED
-    except ValueError:
-        return NOT_STARTED
-
-
-def importance(pod: Pod) -> tuple[int, int]:
-    """Sort key, more important pods first: higher priority, then earlier start."""
-    return -pod.priority, started(pod)
 
 
 def earliest_start(victims: Sequence[Pod]) -> int:
     """When the first of the victims with the highest priority started."""
     if len(victims) == 1:
         return started(victims[0])
-    highest = max(victim.priority for victim in victims)
-    return min(started(victim) for victim in victims if victim.priority == highest)
+    priorities = [victim.signature.spec.priority for victim in victims]
+    highest = max(priorities)
+    starts = [started(victim) for victim, own in zip(victims, priorities, strict=True) if own == highest]
+    return min(starts)
 
 
 @attrs.frozen(eq=False)
@@ -76,13 +62,20 @@ _UNSPLIT: Final = Split([], [], frozenset())
 
 
 def select_victims(
-    filters: Filters, state: CycleState, pod: Pod, rows: Sequence[int], budgets: Budgets, counted: NominatedByRow
+    filters: Filters,
+    state: CycleState,
+    pod: Pod,
+    rows: Sequence[int],
+    budgets: Budgets,
+    counted: NominatedByRow,
+    by_importance: Sequence[RowPods],
 ) -> list[DryRunResult]:
-    """Dry-run preemption on these rows of the cluster's table. `counted`: the nominated pods that count, by row."""
+    """Dry-run preemption on these rows of the cluster's table, which have these pods. `counted`: the nominated pods
+    that count, by row."""
     table, priority = filters.cluster.table, pod.priority
     tried = [_NOBODY_TO_EVICT] * len(rows)
-    lesser = [[other for other in table.pods[row] if other.priority < priority] for row in rows]
-    places = [place for place, pods in enumerate(lesser) if pods]
+    lesser = [own.below(priority) for own in by_importance]
+    places = [place for place, own in enumerate(lesser) if own.pods]
     if not places:
         return tried
     copy = table.copy_rows(rows[place] for place in places)
@@ -104,14 +97,11 @@ class _LesserPods:
     many: Ints  # by row
 
     @classmethod
-    def of(cls, table: TableCopy, lesser: Sequence[Sequence[Pod]]) -> Self:
-        many = np.array([len(pods) for pods in lesser], dtype=np.int64)
+    def of(cls, table: TableCopy, lesser: Sequence[RowPods]) -> Self:
+        many = np.array([len(own.pods) for own in lesser], dtype=np.int64)
         rows = np.repeat(np.arange(len(lesser)), many)
-        pods = [pod for pods in lesser for pod in pods]
-        starts = np.array([started(pod) for pod in pods], dtype=np.int64)
-        priorities = np.array([pod.priority for pod in pods], dtype=np.int64)
-        order = np.lexsort((starts, -priorities, rows)).tolist()  # stable, so that equal ones keep the table's order
-        batch = PodBatch.made([pods[place] for place in order], table)
+        pods = [pod for own in lesser for pod in own.pods]
+        batch = PodBatch.made(pods, table, [kind for own in lesser for kind in own.kinds])
         return cls(batch, rows, np.cumsum(many) - many, many)
 
     def on(self, row: int) -> Sequence[Pod]:
@@ -201,8 +191,11 @@ class _Stage:
     def empty(self) -> None:
         """Remove all pods of lower priority."""
         lesser, priority = self.lesser, self.pod.priority
+        many = lesser.many.tolist()
         for row, pods in enumerate(self.table.pods):
-            self.table.pods[row] = [pod for pod in pods if pod.priority >= priority]
+            self.table.pods[row] = (
+                [] if many[row] == len(pods) else [pod for pod in pods if pod.signature.spec.priority >= priority]
+            )
         lesser.batch.count_all(self.table, np.arange(len(lesser.many)), lesser.first, -1)
         if self._together is not None:
             self._together.follow(lesser.rows, lesser.batch.kinds, lesser.batch.of, -1)

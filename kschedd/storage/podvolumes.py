@@ -101,6 +101,13 @@ class PodClaims:
     to_match: tuple[_Unbound, ...]  # smallest request first
     immediate: bool  # some claim with Immediate binding is not bound yet
 
+    @property
+    def usable_everywhere(self) -> bool:
+        """Whether all claims are bound, to volumes that any node can use: then `on` comes to nothing on each."""
+        if self.selected or self.to_match:
+            return False
+        return all(used is not None and used.plugin is None and used.volume.affinity is None for used in self.bound)
+
     def on(self, node: str, labels: Mapping[str, str], csi_node: Object | None) -> NodeVolumes | list[str]:
         """What must be bound and provisioned on the node, or the reasons why it does not fit. Raises StorageError."""
         used = self._use_bound(labels, csi_node)

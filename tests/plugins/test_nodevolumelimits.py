@@ -2,11 +2,15 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import NodeTable
 from kschedd.config.kube_versions import DEFAULT, V1_36
 from kschedd.config.rules import Rules
 from kschedd.framework.cycle_state import CycleState
@@ -244,3 +248,78 @@ def test_a_claimed_azure_disk_that_is_not_managed_does_not_count() -> None:
     trial = Trial(csi_node(disk_csi_azure_com=0), *shared, *managed)
     assert trial.judge(pod("new", "a")) is None
     assert trial.judge(pod("new", "b")) == EXCEEDED
+
+
+# -- nodes that need not be asked about ------------------------------------------------------------------------------
+
+
+class Known:
+    """Three nodes, of which limits and pods change, and a pod that asks for two volumes."""
+
+    def __init__(self) -> None:
+        self.cluster = SchedulerCache()
+        volumes = [each for name in "abcd" for each in bound(name)]
+        self.cluster.load([*(make("Node", f"n{number}") for number in range(3)), *volumes])
+        self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster))
+        self.state, self.wanted = CycleState(), pod("new", "a", "b")
+
+    def ask(self, table: NodeTable) -> list[bool]:
+        """Which nodes are known to pass; the filter is asked about them all the same."""
+        self.state.data.clear()
+        assert self.plugin.pre_filter(self.state, self.wanted, self.cluster) is None
+        rows = np.arange(len(table.row_of))
+        known: list[bool] = self.plugin.known_to_pass(self.state, self.wanted, table, rows).tolist()
+        for row, passes in enumerate(known):
+            status = self.plugin.filter(self.state, self.wanted, NodeInfo(table, row))
+            assert not passes or status is None, f"{table.names[row]}: {status}"
+        return known
+
+
+def on_node(number: int, limit: int | None) -> Object:
+    drivers = [{"name": "csi.one", "allocatable": {} if limit is None else {"count": limit}}]
+    return make("CSINode", f"n{number}", spec={"drivers": drivers})
+
+
+CHANGES = st.one_of(
+    st.tuples(st.just("limit"), st.integers(0, 2), st.sampled_from([None, 0, 1, 2, 3, 4])),
+    st.tuples(st.just("comes"), st.integers(0, 2), st.sampled_from(["a", "c", "d"])),
+    st.tuples(st.just("leaves"), st.integers(0, 2), st.sampled_from(["a", "c", "d"])),
+    st.tuples(st.just("node"), st.integers(0, 2), st.sampled_from([0, 1, 2])),
+)
+
+
+@given(st.lists(CHANGES, max_size=12), st.sampled_from(["", "a", "d"]))
+@settings(max_examples=60, deadline=None)
+def test_no_node_that_is_known_to_pass_is_rejected(changes: list[tuple[str, int, Any]], joins: str) -> None:
+    known = Known()
+    for what, number, detail in changes:
+        name = f"{number}-{detail}"
+        if what == "limit":
+            known.cluster.put(on_node(number, detail))
+        elif what == "comes":
+            known.cluster.put(pod(name, detail, node=f"n{number}"))
+        elif what == "leaves":
+            known.cluster.remove(pod(name, detail, node=f"n{number}"))
+        else:  # its row may be another one's next
+            known.cluster.remove(make("Node", f"n{number}"))
+            known.cluster.put(make("Node", f"n{number}"))
+        known.ask(known.cluster.table)
+    table = known.cluster.table
+    copy = table.copy_rows(list(table))
+    if joins:
+        copy.add_pod(0, pod("joins", joins))
+    for pods in copy.pods:
+        del pods[1:]
+    known.ask(copy)
+
+
+def test_which_nodes_need_not_be_asked_about() -> None:
+    known = Known()
+    known.cluster.load([on_node(0, 2), on_node(1, 2), pod("there", "c", node="n1")])
+    assert known.ask(known.cluster.table) == [True, False, True]
+    copy = known.cluster.table.copy_rows([2, 1, 0])
+    assert known.ask(copy) == [True, False, True]
+    copy.add_pod(0, pod("joins", "d"))
+    assert known.ask(copy) == [False, False, True]
+    known.cluster.remove(pod("there", "c", node="n1"))
+    assert known.ask(known.cluster.table) == [True, True, True]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kschedd.api.objects import Object, parse
@@ -88,8 +89,11 @@ class Trial:
         if rejected is not None:
             return rejected
         found = {}
-        for name, row in self.cluster.table.row_of.items():
-            status = self.plugin.filter(self.state, wanted, NodeInfo(self.cluster.table, row))
+        table = self.cluster.table
+        known = self.plugin.known_to_pass(self.state, wanted, table, np.array(list(table), dtype=np.int64)).tolist()
+        for (name, row), passes in zip(table.row_of.items(), known, strict=True):
+            status = self.plugin.filter(self.state, wanted, NodeInfo(table, row))
+            assert not passes or status is None, f"{name} need not be asked about, and is rejected"
             found[name] = [] if status is None else list(status.reasons)
             assert status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         return found
@@ -161,6 +165,34 @@ def test_bound_volume_is_used_from_where_it_is() -> None:
     )
     assert trial.verdicts(pod("data")) == {"a": [], "b": [WRONG_NODE]}
     assert trial.verdicts(pod("gone", "data")) == {"a": [NO_VOLUME], "b": [NO_VOLUME]}
+
+
+@pytest.mark.parametrize(
+    ("claims", "known"),
+    [
+        pytest.param(["data"], True, id="bound-to-a-volume-for-every-node"),
+        pytest.param(["data", "here"], False, id="one-for-some-nodes"),
+        pytest.param(["data", "gone"], False, id="one-that-is-not-there"),
+        pytest.param(["data", "later"], False, id="one-to-be-bound"),
+    ],
+)
+def test_no_node_is_asked_about_for_volumes_that_any_can_use(claims: list[str], known: bool) -> None:
+    objects = [
+        claim(annotations=BOUND, volumeName="v"),
+        volume("v"),
+        claim("here", annotations=BOUND, volumeName="w"),
+        volume("w", "a"),
+        claim("gone", annotations=BOUND, volumeName="gone"),
+        claim("later"),
+        storage_class(),
+    ]
+    trial, wanted = Trial(node("a"), *objects), pod(*claims)
+    assert trial.plugin.pre_filter(trial.state, wanted, trial.cluster) is None
+    asked = trial.plugin.known_to_pass(trial.state, wanted, trial.cluster.table, np.array([0]))
+    assert asked.tolist() == [known]
+    if known:  # it is placed without the filter's word, and nothing is to be bound
+        assert trial.plugin.reserve(trial.state, wanted, "a") is None
+        assert trial.plugin.pre_bind_pre_flight(trial.state, wanted, "a") is SKIP
 
 
 def test_in_tree_volume_is_used_by_the_drivers_keys_where_the_node_was_migrated() -> None:

@@ -24,8 +24,9 @@ from kschedd.framework.postfilter import Candidate
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
-from kschedd.scheduling.preemption import NOT_STARTED, earliest_start, importance, started
+from kschedd.scheduling.preemption import earliest_start
 from kschedd.scheduling.profile import build_profile
+from kschedd.scheduling.row_pods import NOT_STARTED, importance, started
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 from kschedd.scheduling.work import drive
 

@@ -1,0 +1,61 @@
+"""What is kept of each node's pods is what would be worked out anew, whatever came and went meanwhile."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.scheduling.row_pods import PodsByImportance, RowPods, importance
+
+NODES = 3
+
+
+def node(number: int) -> Node:
+    return Node.from_raw({"kind": "Node", "metadata": {"name": f"n{number}"}, "status": {"allocatable": {"cpu": "4"}}})
+
+
+def pod(name: str, on: int, priority: int, start: int | None) -> Pod:
+    status: dict[str, Any] = {} if start is None else {"startTime": f"2025-01-01T00:00:{start:02}Z"}
+    meta = {"name": name, "namespace": "default", "uid": name}
+    spec = {"containers": [], "priority": priority, "nodeName": f"n{on}"}
+    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": spec, "status": status})
+
+
+CHANGES = st.lists(
+    st.tuples(
+        st.sampled_from(["put", "put", "remove", "node"]),
+        st.sampled_from("abcde"),
+        st.integers(0, NODES - 1),
+        st.integers(-1, 2),
+        st.none() | st.integers(0, 3),
+    ),
+    max_size=20,
+)
+
+
+@given(CHANGES, st.integers(-2, 3))
+@settings(max_examples=60, deadline=None)
+def test_the_pods_of_each_row(changes: list[tuple[str, str, int, int, int | None]], priority: int) -> None:
+    cluster = SchedulerCache()
+    cluster.load(node(number) for number in range(NODES))
+    kept = PodsByImportance(cluster.table)
+    for what, name, on, own, start in changes:
+        if what == "put":
+            cluster.put(pod(name, on, own, start))
+        elif what == "remove":
+            cluster.remove(pod(name, on, own, start))
+        else:
+            cluster.remove(node(on))
+            cluster.put(node(on))
+        rows = np.array(list(cluster.table), dtype=np.int64)
+        for row, found in zip(rows.tolist(), kept.on(rows), strict=True):
+            there = cluster.table.pods[row]
+            assert list(found.pods) == sorted(there, key=importance)
+            assert found.kinds == RowPods.of(there).kinds
+            below = found.below(priority)
+            assert list(below.pods) == [each for each in sorted(there, key=importance) if each.priority < priority]
+            assert list(below.kinds) == [each.signature.id for each in below.pods]
