@@ -61,7 +61,7 @@ from kschedd.framework.status import Code, Status, error, fault_text, unresolvab
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import nodes_to_find
-from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
+from kschedd.scheduling.nominations import Nominated, NominatedPods
 from kschedd.scheduling.ranking import Ranking, Scores
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult

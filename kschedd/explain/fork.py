@@ -22,7 +22,7 @@ from kschedd.extenders.extender import extenders_of
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
 

@@ -18,7 +18,7 @@ from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status, error, fault_text
 from kschedd.scheduling.filters import Filters, plain_shard
-from kschedd.scheduling.nominated_pods import NominatedByRow
+from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle
 
 Tick = Callable[[str, str], None]

@@ -14,7 +14,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.store.log import WatchEvent
 

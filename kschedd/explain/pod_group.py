@@ -37,7 +37,7 @@ from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unschedulable
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominated_pods import NominatedPods
+from kschedd.scheduling.nominations import NominatedPods
 from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.pod_group_cycle import TriedGroup, TriedMember, order_of_members, profile_fault, try_group
 from kschedd.scheduling.scheduler import FitError, by_name

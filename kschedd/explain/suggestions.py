@@ -19,7 +19,7 @@ from kschedd.api.pods import Pod
 from kschedd.explain.remedies import Proposal
 from kschedd.explain.trial import TrialResult, passes, try_changes, try_node
 from kschedd.framework.changes import add_node
-from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.scheduler import Scheduler
 
 _ENOUGH: Final = 3  # that work

@@ -20,7 +20,7 @@ from kschedd.framework.changes import Change
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.status import Code
-from kschedd.scheduling.nominated_pods import Nominated, NominatedPods
+from kschedd.scheduling.nominations import Nominated, NominatedPods
 from kschedd.scheduling.scheduler import FitError, Scheduler
 from kschedd.scheduling.work import drive
 

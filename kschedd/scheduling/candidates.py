@@ -27,7 +27,7 @@ from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
-from kschedd.scheduling.nominated_pods import NominatedByRow
+from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
 from kschedd.scheduling.preemption import NO_VICTIMS, DryRunResult, earliest_start, select_victims
 from kschedd.scheduling.row_pods import PodsByImportance
 from kschedd.scheduling.verdicts import fit_error
@@ -52,7 +52,7 @@ class _Columns:
         self.cached = cached  # valid while this very entry is the signature's cached evaluation
         self.stamp = table.versions.now
         self.budgets = budgets
-        self.counted: NominatedByRow = {}
+        self.counted = NO_NOMINATED
         self.tried_at: Ints = np.full(size, _NEVER, dtype=np.int64)
         self.outcome: Ints = np.zeros(size, dtype=np.int64)
         self.violations: Ints = np.zeros(size, dtype=np.int64)
@@ -74,12 +74,9 @@ class _Columns:
             self.tried_at[:] = _NEVER
         elif rows:
             self.tried_at[rows] = _NEVER
-        if self.counted or counted:
-            changed = [row for row, pods in counted.items() if self.counted.get(row) != pods]
-            changed += [row for row in self.counted if row not in counted]
-            if changed:
-                self.tried_at[changed] = _NEVER
-            self.counted = counted
+        differing = counted.differing(self.counted)
+        self.tried_at[slice(None) if differing is None else differing] = _NEVER
+        self.counted = counted
         if budgets is not self.budgets:
             self._invalidate_budgets(budgets)
 

@@ -16,7 +16,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.debugger import NotStopped
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.nominated_pods import NominatedPods
+from kschedd.scheduling.nominations import NominatedPods
 from kschedd.scheduling.stepper import Intervention, Stepper
 from kschedd.scheduling.work import drive
 

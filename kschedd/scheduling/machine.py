@@ -72,7 +72,7 @@ from kschedd.scheduling.binding_cycle import (
 )
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
-from kschedd.scheduling.nominated_pods import Nominated
+from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.pre_bind import has_pre_bind_work, nomination
 from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode

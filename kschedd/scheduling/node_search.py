@@ -24,7 +24,8 @@ from kschedd.framework.status import Status, unresolvable
 from kschedd.scheduling.evaluation_cache import UNKNOWN, CachedEvaluation, EvaluationCache
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.filters import Filters
-from kschedd.scheduling.nominated_pods import NominatedByRow, NominatedPodFilter
+from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
+from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
 from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
@@ -282,11 +283,13 @@ class NodeSearch:
         else:
             assert self.cache is not None
             failed, codes = self.cache.judge(cached, state, pod, rows)
-        rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached) if nominated else {}
+        rejected = NONE_REJECTED
+        if nominated:
+            rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached)
         if not by_itself:
-            if rejected:
+            if len(rejected.places):
                 # A row rejected with its nominated pods is not checked without them: no filter is called on it again.
-                places = np.delete(np.arange(len(rows)), list(rejected))
+                places = np.delete(np.arange(len(rows)), rejected.places)
                 some_failed, some_codes = failed[places], codes[places]
                 table = self._table
                 said = yield from self.filters.run_others(state, pod, table, rows[places], some_failed, some_codes)
@@ -294,10 +297,8 @@ class NodeSearch:
             else:
                 said = yield from self.filters.run_others(state, pod, self._table, rows, failed, codes)
             explicit_status.update(said)
-        for place, verdict in rejected.items():
-            failed[place], codes[place] = verdict.failed, verdict.code
-            if verdict.explicit_status is not None:
-                explicit_status[int(rows[place])] = verdict.explicit_status
+        failed[rejected.places], codes[rejected.places] = rejected.failed, rejected.codes
+        explicit_status.update(rejected.explicit_status)
         return FilterPass.of_columns(rows, failed, codes)
 
 

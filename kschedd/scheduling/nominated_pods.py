@@ -6,77 +6,69 @@ incoming pod fits then is the node filtered again without them: the pod may fit 
 (required affinity to it), which may never arrive.
 
 Where no plugin reads beyond the row, the verdict is cached by pod signature until node, pods or nominations
-change.
+change; an attempt pays for the rows that did (`nominations`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import attrs
 import numpy as np
 
-from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.table import NodeTable, Rows
+from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, fault_text
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
-from kschedd.scheduling.verdicts import EXPLICIT, PASSED
+from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
 
-Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
-NominatedByRow = Mapping[int, tuple[Pod, ...]]  # row -> nominated pods that count
-
-_FEW = 64  # up to so many rows, single lookups are cheaper
-NO_NOMINATED: Final[NominatedByRow] = {}
+_NEVER = -1
 
 
-@attrs.define(eq=False)
-class NominatedPods:
-    """The nominated pods that count for one pod: those of equal or higher priority. Computed on demand."""
+@attrs.frozen(eq=False)
+class NominatedVerdicts:
+    """The rows rejected with their nominated pods added: their indexes in the rows that were asked about, the filters'
+    indexes and codes, and by row the statuses that are EXPLICIT."""
 
-    table: NodeTable
-    pod: Pod
-    nominated: Nominated
-    _everywhere: NominatedByRow | None = attrs.field(default=None, init=False)
-
-    @property
-    def everywhere(self) -> NominatedByRow:
-        if self._everywhere is None:
-            self._everywhere = self._among(self.nominated) if self.nominated else NO_NOMINATED
-        return self._everywhere
-
-    def at(self, node_name: str) -> NominatedByRow:
-        """The counting pods nominated to this node, by row."""
-        pods = self.nominated.get(node_name)
-        return self._among({node_name: pods}) if pods else NO_NOMINATED
-
-    def _among(self, nominated: Nominated) -> NominatedByRow:
-        row_of, uid, priority = self.table.row_of, self.pod.uid, self.pod.priority
-        counted: dict[int, tuple[Pod, ...]] = {}
-        for node_name, pods in nominated.items():
-            # Most often all count; then the same tuple object is kept, whose identity shows that nothing changed.
-            if not all([other.priority >= priority and other.uid != uid for other in pods]):
-                pods = tuple([other for other in pods if other.priority >= priority and other.uid != uid])
-            row = row_of.get(node_name)
-            if pods and row is not None:
-                counted[row] = tuple(pods)
-        return counted
+    places: Ints
+    failed: Places
+    codes: Ints
+    explicit_status: dict[int, Status]
 
 
-@attrs.frozen
-class NominatedVerdict:
-    """Cached verdict on one row with these nominated pods added."""
+NONE_REJECTED: Final = NominatedVerdicts(
+    np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.int64), {}
+)
 
-    pods: tuple[Pod, ...]
-    node: Node | None
-    stamp: int
-    failed: int
-    code: int
-    explicit_status: Status | None = None
+
+class _Verdicts:
+    """Cached verdicts on rows with their nominated pods added, for one signature."""
+
+    def __init__(self, table: NodeTable) -> None:
+        size = table.capacity
+        self.stamp = table.versions.now
+        self.counted = NO_NOMINATED
+        self.judged_at: Ints = np.full(size, _NEVER, dtype=np.int64)
+        self.failed: Places = np.zeros(size, dtype=np.int16)
+        self.codes: Ints = np.zeros(size, dtype=np.int64)
+        self.explicit_status: dict[int, Status] = {}
+
+    def invalidate(self, table: NodeTable, counted: NominatedByRow) -> None:
+        """Invalidate rows whose node or nominated pods changed; a row's pods are checked when the row is used."""
+        versions = table.versions
+        nodes = versions.nodes.since(self.stamp) if versions.nodes.at > self.stamp else ()
+        differing = counted.differing(self.counted)
+        if nodes is None or differing is None:
+            self.judged_at[:] = _NEVER
+        else:
+            self.judged_at[differing] = _NEVER
+            if nodes:
+                self.judged_at[nodes] = _NEVER
+        self.stamp, self.counted = versions.now, counted
 
 
 @attrs.define(eq=False)
@@ -84,39 +76,61 @@ class NominatedPodFilter:
     """Filters rows with their nominated pods added, for one profile on one cluster."""
 
     filters: Filters
-    _known: WeakKeyDictionary[CachedEvaluation, dict[int, NominatedVerdict]] = attrs.field(
-        factory=WeakKeyDictionary, init=False
-    )
+    _known: WeakKeyDictionary[CachedEvaluation, _Verdicts] = attrs.field(factory=WeakKeyDictionary, init=False)
 
     def rejected(
         self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, cached: CachedEvaluation | None
-    ) -> dict[int, NominatedVerdict]:
-        """The verdicts on the rows rejected with their nominated pods added, by index in `rows`.
+    ) -> NominatedVerdicts:
+        """The verdicts on the rows rejected with their nominated pods added.
 
         The other rows must still be filtered without them.
         """
-        places = _places(rows, counted)
-        if not places:
-            return {}
-        known: dict[int, NominatedVerdict] = {}
+        places = counted.places(rows)
+        if not len(places):
+            return NONE_REJECTED
+        asked = rows[places]
+        explicit_status: dict[int, Status]
         if cached is not None and self.filters.row_by_row(state, pod):
-            known = self._known.setdefault(cached, {})
+            columns = self._judged(cached, state, pod, asked, counted)
+            failed, codes, explicit_status = columns.failed[asked], columns.codes[asked], columns.explicit_status
+        else:
+            failed, codes, explicit_status = self._judge_with_nominated(state, pod, asked, counted)
+        rejected = (failed != PASSED).nonzero()[0]
+        if explicit_status:
+            explicit_status = {row: explicit_status[row] for row in asked[rejected].tolist() if row in explicit_status}
+        return NominatedVerdicts(places[rejected], failed[rejected], codes[rejected], explicit_status)
+
+    def _judged(
+        self, cached: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
+    ) -> _Verdicts:
+        """The signature's columns, valid on these rows."""
         table = self.filters.cluster.table
-        stale = [row for row in places if not _holds(known.get(row), table, row, counted[row])]
-        if stale:
-            self._judge_with_nominated(known, state, pod, stale, counted)
-        return {place: known[row] for row, place in places.items() if known[row].failed != PASSED}
+        columns = self._known.get(cached)
+        if columns is None:
+            columns = self._known[cached] = _Verdicts(table)
+        columns.invalidate(table, counted)
+        stale = rows[columns.judged_at[rows] < table.versions.row_pods_at[rows]]
+        if len(stale):
+            columns.failed[stale], columns.codes[stale], explicit_status = self._judge_with_nominated(
+                state, pod, stale, counted
+            )
+            columns.judged_at[stale] = table.versions.now
+            if columns.explicit_status:
+                for row in stale.tolist():
+                    columns.explicit_status.pop(row, None)
+            columns.explicit_status.update(explicit_status)
+        return columns
 
     def _judge_with_nominated(
-        self, known: dict[int, NominatedVerdict], state: CycleState, pod: Pod, stale: list[int], counted: NominatedByRow
-    ) -> None:
-        filters = self.filters
-        table = filters.cluster.table
-        copy = table.copy_rows(stale)
+        self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
+    ) -> tuple[Places, Ints, dict[int, Status]]:
+        """Filter indexes and codes of these rows, and by row the statuses that are EXPLICIT."""
+        filters, asked = self.filters, rows.tolist()
+        copy = filters.cluster.table.copy_rows(asked)
         notified = [] if filters.row_by_row(state, pod) else filters.pre_filter_extensions(state)
-        states = {number: state.clone() for number in range(len(stale))} if notified else {}
+        states = {number: state.clone() for number in range(len(asked))} if notified else {}
         broken: dict[int, Status] = {}
-        for number, row in enumerate(stale):
+        for number, row in enumerate(asked):
             try:
                 for other in counted[row]:
                     copy.add_pod(number, other)
@@ -124,34 +138,10 @@ class NominatedPodFilter:
                         filters.notify("add_pod", notified, states[number], pod, other, copy, number)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 broken[number] = Status(Code.ERROR, (fault_text(fault),))
-        rows = np.arange(len(stale), dtype=np.int64)
+        numbers = np.arange(len(asked), dtype=np.int64)
         failed, codes, explicit_status = filters.judge_rows(
-            filters.local, state, pod, copy, rows, states.__getitem__ if notified else None
+            filters.local, state, pod, copy, numbers, states.__getitem__ if notified else None
         )
         for number, status in broken.items():
             failed[number], codes[number], explicit_status[number] = 0, EXPLICIT, status
-        for number, row in enumerate(stale):
-            judged = int(failed[number]), int(codes[number])
-            known[row] = NominatedVerdict(
-                counted[row], table.nodes[row], table.versions.now, *judged, explicit_status.get(number)
-            )
-
-
-def _holds(verdict: NominatedVerdict | None, table: NodeTable, row: int, pods: tuple[Pod, ...]) -> bool:
-    return (
-        verdict is not None
-        and verdict.pods == pods
-        and verdict.node is table.nodes[row]
-        and verdict.stamp >= table.versions.row_pods_at[row]
-    )
-
-
-def _places(rows: Rows, counted: NominatedByRow) -> dict[int, int]:
-    """Row -> its index in `rows`, for the rows with counting nominated pods."""
-    if len(rows) <= _FEW:
-        return {row: place for place, row in enumerate(rows.tolist()) if row in counted}
-    wanted = np.fromiter(counted, dtype=np.int64, count=len(counted))
-    place_of = np.full(max(int(rows.max()), int(wanted.max())) + 1, -1, dtype=np.int64)
-    place_of[rows] = np.arange(len(rows))
-    places = place_of[wanted]
-    return {row: place for row, place in zip(wanted.tolist(), places.tolist(), strict=True) if place >= 0}
+        return failed, codes, {asked[number]: status for number, status in explicit_status.items()}

@@ -32,7 +32,7 @@ from kschedd.framework.status import Status, error, unresolvable
 from kschedd.scheduling.budgets import Budgets, Split
 from kschedd.scheduling.filters import Filters, FiltersOfRows, PodsSince
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
-from kschedd.scheduling.nominated_pods import NominatedByRow
+from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.row_pods import RowPods, importance, started
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
 

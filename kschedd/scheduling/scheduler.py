@@ -47,7 +47,7 @@ from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.metrics import SUCCESS
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
-from kschedd.scheduling.nominated_pods import NO_NOMINATED, Nominated, NominatedByRow, NominatedPods
+from kschedd.scheduling.nominations import NO_NOMINATED, Nominated, NominatedByRow, NominatedPods
 from kschedd.scheduling.plugin_metrics import CallCounter
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
@@ -262,7 +262,7 @@ class Scheduler:
         diagnosis = Diagnosis(table.node_count)
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
-        counting = NominatedPods(table, pod, nominated)
+        counting = NominatedPods(table, pod, nominated, apart=stepper is not None)
         began = self.profile.times.start()
         pre_filter_result, status, narrowed_by = yield from self.pre_filtering(state, pod, stepper)
         began = self.profile.times.ended("PreFilter", began, _label(status))

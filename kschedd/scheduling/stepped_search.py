@@ -12,7 +12,8 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.node_search import Found, NodeSearch
-from kschedd.scheduling.nominated_pods import NominatedByRow
+from kschedd.scheduling.nominated_pods import NONE_REJECTED
+from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Verdicts
 from kschedd.scheduling.work import Work
@@ -33,17 +34,15 @@ def stepped_search(
     table = filters.cluster.table
     rows = np.roll(order, -start)
     explicit_status: dict[int, Status] = {}
-    rejected = search.nominated_pods.rejected(state, pod, rows, nominated, None) if nominated else {}
+    rejected = search.nominated_pods.rejected(state, pod, rows, nominated, None) if nominated else NONE_REJECTED
     # A row rejected with its nominated pods is not checked without them: no filter is called on it again.
-    places = np.delete(np.arange(len(rows)), list(rejected))
+    places = np.delete(np.arange(len(rows)), rejected.places)
     done = yield from filters.run(state, pod, rows[places], explicit_status, stepper)
     failed = np.full(len(rows), PASSED, dtype=np.int16)
     codes = np.zeros(len(rows), dtype=np.int64)
     failed[places], codes[places] = done.columns()
-    for place, verdict in rejected.items():
-        failed[place], codes[place] = verdict.failed, verdict.code
-        if verdict.explicit_status is not None:
-            explicit_status[int(rows[place])] = verdict.explicit_status
+    failed[rejected.places], codes[rejected.places] = rejected.failed, rejected.codes
+    explicit_status.update(rejected.explicit_status)
     vetoed = stepper.vetoes(rows[failed == PASSED])
     barred = np.isin(rows, list(vetoed))
     failed[barred], codes[barred] = 0, EXPLICIT

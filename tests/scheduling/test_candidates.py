@@ -22,7 +22,8 @@ from kschedd.framework.postfilter import DryRun
 from kschedd.framework.registry import Registry
 from kschedd.scheduling import candidates as candidates_module
 from kschedd.scheduling.candidates import Candidates
-from kschedd.scheduling.nominated_pods import NominatedPods
+from kschedd.scheduling.nominations import NominatedPods
+from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.preemption import select_victims
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
@@ -78,6 +79,7 @@ class Cluster:
         profile = attrs.evolve(profile, plugins={**profile.plugins, "post_filter": ()})
         framework = build_profile(config, profile, Registry(), Handle(self.cache, config.feature_gates))
         self.scheduler = Scheduler(framework, self.cache, by_name, StartNode())
+        self.nominator = Nominator()
         drive(self.scheduler.attempt(PREEMPTOR, {}))  # a signature's first attempt is not cached
 
     def dry_run(
@@ -85,13 +87,26 @@ class Cluster:
     ) -> DryRun:
         state = drive(self.scheduler.attempt(preemptor, {})).state
         table = self.cache.table
-        counted = NominatedPods(table, preemptor, nominated or {}).everywhere
+        self._nominate(nominated or {})
         rows = np.array([table.row_of[name] for name in sorted(table.row_of)], dtype=np.int64)
         if fresh:
+            counted = NominatedPods(table, preemptor, self.nominator.by_node()).everywhere
             return Candidates(self.scheduler.filters).dry_run(state, preemptor, rows, 0, wanted, counted, None)
         assert self.scheduler.cache is not None
         cached = self.scheduler.cache.of(preemptor, state)
+        counted = NominatedPods(table, preemptor, self.nominator.nominated).everywhere
         return self.scheduler.candidates.dry_run(state, preemptor, rows, 0, wanted, counted, cached)
+
+    def _nominate(self, nominated: Nominated) -> None:
+        """Have these nominations, and touch only those that differ."""
+        for name, pods in self.nominator.by_node().items():
+            if nominated.get(name) != pods:
+                for other in pods:
+                    self.nominator.remove(other)
+        for name, pods in nominated.items():
+            if self.nominator.on_node(name) != pods:
+                for other in pods:
+                    self.nominator.add(other, name)
 
 
 @pytest.fixture
@@ -273,7 +288,16 @@ _changes = st.one_of(
         st.sampled_from((1, 2)),
     ),
     st.builds(budget, st.sampled_from("bc"), st.sampled_from("xy"), st.sampled_from((0, 1))),
-    st.tuples(_names, st.builds(pod, st.just("w"), st.just(""), st.sampled_from((1, 9)), st.sampled_from((0, 2)))),
+    st.tuples(
+        _names,
+        st.builds(
+            pod,
+            st.sampled_from(("w0", "w1", "preemptor")),
+            st.just(""),
+            st.sampled_from((1, 9)),
+            st.sampled_from((0, 2)),
+        ),
+    ),
     st.tuples(_names, st.none()),
 )
 
@@ -286,7 +310,10 @@ def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
     for change in changes:
         if isinstance(change, tuple):
             name, waiting = change
-            nominated = {other: pods for other, pods in nominated.items() if other != name}
+            uid = waiting and waiting.uid
+            nominated = {
+                other: pods for other, pods in nominated.items() if other != name and all(p.uid != uid for p in pods)
+            }
             if waiting is not None:
                 nominated[name] = (waiting,)
         else:

@@ -24,6 +24,7 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
 from kschedd.scheduling.work import drive
@@ -171,6 +172,7 @@ changes = st.one_of(
     st.tuples(st.just("pod"), st.integers(0, len(SHAPES) - 1), st.integers(0, 5)),
     st.tuples(st.just("no pod"), st.integers(0, 30)),
     st.tuples(st.just("nominate"), st.integers(0, len(SHAPES) - 1), _NAMES),
+    st.tuples(st.just("nominate itself"), st.integers(0, len(SHAPES) - 1), _NAMES),
     st.tuples(st.just("most"), st.integers(1, 3)),
     st.tuples(st.just("service"), st.booleans()),
     st.tuples(st.just("touch"), st.integers(0, 30), st.sampled_from(["deleted", "noted", "relabelled"])),
@@ -219,7 +221,7 @@ class Trial:
         self.plain = scheduler(self.cluster, False, *added)
         self.with_cache = scheduler(self.cluster, True, *added)
         self.placed: list[Pod] = []
-        self.nominations: dict[str, tuple[Pod, ...]] = {}
+        self.nominator = Nominator()
         self.tried: list[Pod] = []  # a signature lasts as long as some pod has it
 
     def change(self, number: int, change: Any) -> None:
@@ -238,9 +240,14 @@ class Trial:
             case ("no pod", place) if placed:
                 cluster.remove_pod(placed.pop(place % len(placed)))
             case ("nominate", shape, name):
-                others = self.nominations.pop(name, ())
+                others = self.nominator.on_node(name)
                 if len(others) < 2:
-                    self.nominations[name] = (*others, pod(f"w{number}", shape, "", "", name))
+                    self.nominator.add(pod(f"w{number}", shape, "", "", name))
+                for other in others[1:]:
+                    self.nominator.remove(other)
+            case ("nominate itself", shape, name):
+                # `incoming` of the next attempt: it is not counted for itself.
+                self.nominator.add(pod(f"i{number}", shape, "", "", name))
             case ("touch", place, how) if placed:
                 placed[place % len(placed)] = touched(placed[place % len(placed)], how)
                 cluster.put_pod(placed[place % len(placed)])
@@ -253,10 +260,10 @@ class Trial:
     def attempt(self, incoming: Pod) -> ScheduleResult | FitError:
         self.tried.append(incoming)
         start = self.plain.start.index
-        expected: ScheduleResult | FitError = drive(self.plain.attempt(incoming, self.nominations))
+        expected: ScheduleResult | FitError = drive(self.plain.attempt(incoming, self.nominator.by_node()))
         for _ in range(2):
             self.with_cache.start.index = start
-            assert outcome(drive(self.with_cache.attempt(incoming, self.nominations))) == outcome(expected)
+            assert outcome(drive(self.with_cache.attempt(incoming, self.nominator.nominated))) == outcome(expected)
         return expected
 
 

@@ -127,7 +127,7 @@ def test_a_nominated_pod_is_attempted_as_a_whole() -> None:
     assert repeats.attempts(pod("p", 0), 2) == 2
     nominated = Pod.from_raw({**pod("q", 0).raw, "status": {"nominatedNodeName": "n4"}})
     assert repeats.attempts(nominated, 1) == 0
-    repeats.trial.nominations["n1"] = (pod("w", 0, "", "", "n1"),)
+    repeats.trial.nominator.add(pod("w", 0, "", "", "n1"))
     assert repeats.attempts(pod("p", 0), 1) == 0
 
 
