@@ -13,6 +13,7 @@ import pytest
 
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
+from kschedd.cache.table import NodeTable
 from kschedd.config.load import default_config
 from kschedd.rpc import virtual
 from kschedd.rpc.methods import daemon_methods
@@ -66,6 +67,7 @@ def lower_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
             if named and type(value) is int and value > _SET_TO:
                 monkeypatch.setattr(module, constant, _SET_TO)
     monkeypatch.setattr(virtual, "MOVES_KEPT", _SET_TO)
+    monkeypatch.setattr(NodeTable, "most_counters", _SET_TO)
     for record in (EventRecord, DecisionRecord):
         _, *others = record.__init__.__defaults__ or ()
         monkeypatch.setattr(record.__init__, "__defaults__", (_SET_TO, *others))
