@@ -42,7 +42,7 @@ def quoted(text: object) -> str:
     return '"' + shown.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 10)
 def integer(text: str) -> int | None:
     """`text` parsed as Go's ParseInt does (base 10, 64 bits); None where it fails."""
     if not _INTEGER.fullmatch(text):

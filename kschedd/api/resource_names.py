@@ -10,7 +10,7 @@ from functools import lru_cache
 from kschedd.api.validation_names import qualified_name
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 10)
 def is_extended(name: str) -> bool:
     """Whether it is an extended resource, one outside the kubernetes.io domain, such as `example.com/gpu`."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
@@ -18,7 +18,7 @@ def is_extended(name: str) -> bool:
     return not qualified_name("requests." + name)
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 10)
 def is_scalar(name: str) -> bool:
     """Whether it is counted besides cpu, memory and ephemeral-storage; resources with other names are ignored."""
     return (

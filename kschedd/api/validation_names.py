@@ -24,7 +24,7 @@ _DNS1035_RE: Final = re.compile(_DNS1035, re.ASCII)
 _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+", re.ASCII)
 _PERCENT: Final = re.compile("[0-9]+%", re.ASCII)
 
-_CACHED: Final = 1 << 13
+_CACHED: Final = 1 << 11  # few: names that come again are asked for often, and most do not come again
 
 
 def too_long(most: int) -> str:

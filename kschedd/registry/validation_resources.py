@@ -55,7 +55,7 @@ def may_overcommit(name: str) -> bool:
     return is_native(name) and not is_huge_page(name)
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 10)
 def resource_name_faults(name: str) -> tuple[str, ...]:
     """The faults of a resource name in any resource list."""
     if wrong := qualified_name(name):
@@ -65,7 +65,7 @@ def resource_name_faults(name: str) -> tuple[str, ...]:
     return ()
 
 
-@lru_cache(1 << 12)
+@lru_cache(1 << 10)
 def container_resource_faults(name: str) -> tuple[str, ...]:
     """The faults of a resource name in a container's requests or limits."""
     wrong = resource_name_faults(name)

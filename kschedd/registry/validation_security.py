@@ -30,7 +30,7 @@ _SYSCTL_RE: Final = re.compile(_SYSCTL, re.ASCII)
 _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 
 
-@lru_cache(1 << 12)  # asked for each status of a pod
+@lru_cache(1 << 10)  # asked for each status of a pod
 def is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

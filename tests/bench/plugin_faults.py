@@ -210,10 +210,12 @@ class Load:
         self.created: dict[str, int] = {}
         self.placed = 0  # of plain ones, when they are deleted
         self.left = 0  # of plain ones, without a node then
+        self.failed = 0  # of these, those whose attempt has failed
 
     def run(self, seconds: float, faulty: bool) -> None:
         chance = random.Random(7)
-        self.created, self.placed, self.left = dict.fromkeys(("plain", "chaos", "card"), 0), 0, 0
+        self.created, self.placed = dict.fromkeys(("plain", "chaos", "card"), 0), 0
+        self.left = self.failed = 0
         live: deque[tuple[float, str]] = deque()
         start = time.perf_counter()
         with BlockingClient(self._path) as client:
@@ -243,6 +245,8 @@ class Load:
             if one["metadata"]["labels"]["kind"] == "plain":
                 self.placed += bool(one["spec"].get("nodeName"))
                 self.left += not one["spec"].get("nodeName")
+                conditions = one["status"].get("conditions") or ()
+                self.failed += any(each["status"] == "False" for each in conditions if each["type"] == "PodScheduled")
         client.call("objects.delete", **mine, grace_period_s=0)
 
 
@@ -313,7 +317,10 @@ def _measure(path: str, daemon: "subprocess.Popen[bytes]", given: argparse.Names
             load.run(seconds, faulty)
             answers = questions.end()
             print(f"{'with' if faulty else 'without'} faults: {load.created} in {load.took_s:.1f} s")
-            print(f"  of the others {load.placed:,} placed within {_LIVE_S:g} s, {load.left:,} not; answers: {answers}")
+            print(
+                f"  of the others {load.placed:,} placed within {_LIVE_S:g} s, {load.left:,} not, "
+                f"{load.failed:,} failed; answers: {answers}"
+            )
             print(
                 f"  the daemon before: {before}, after: {_process(daemon.pid)}; load {os.getloadavg()[0]:.1f}",
                 flush=True,
