@@ -241,7 +241,7 @@ def _asks(packed: bytes) -> ResourceRequests:
     )
 
 
-@lru_cache(1024)
+@lru_cache(256)
 def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
     return tuple(parse_toleration(raw) for raw in msgpack.unpackb(packed))
 

@@ -268,7 +268,7 @@ def _plain(raw: Sequence[Mapping[str, Any]] | None) -> _Expressions:
     return tuple((e.get("key", ""), e.get("operator", ""), tuple(e.get("values") or ())) for e in raw or ())
 
 
-@lru_cache(1 << 10)  # few: lists of values may be long
+@lru_cache(256)  # few: lists of values may be long
 def _term(expressions: _Expressions, fields: _Expressions, path: str) -> NodeSelectorTerm:
     dot = f"{path}." if path else ""
     problems = []

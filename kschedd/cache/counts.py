@@ -40,7 +40,7 @@ _V = TypeVar("_V")
 GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodSignature.group_key, terminating
 
 # Beyond this many, the least recently used counters are dropped, so that signatures no longer in use cost nothing.
-_TERMS_MATCHING_LIMIT = 4096
+_TERMS_MATCHING_LIMIT = 1024
 
 
 @attrs.frozen(cache_hash=True)

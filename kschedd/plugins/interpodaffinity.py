@@ -59,7 +59,7 @@ from kschedd.plugins.interpodaffinity_state import (
 )
 
 _FILTER, _SCORE = "InterPodAffinity", "InterPodAffinity/score"
-_REMEMBERED = 4096
+_REMEMBERED = 1024
 
 
 _NO_TERMS = AffinityTerms(None, (), (), ())

@@ -51,7 +51,7 @@ from kschedd.plugins.noderesources_args import NodeResourcesFitArgs, ScoringStra
 
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
-_MOST_SHAPES = 4096
+_MOST_SHAPES = 1024
 _MOST_BITS = (
     32  # requested resources that have a bit each: codes stay far below 2**63, also times the number of filters
 )

@@ -20,7 +20,7 @@ _CONTROLLERS = {
     ("apps/v1", "ReplicaSet"),
     ("apps/v1", "StatefulSet"),
 }
-_REMEMBERED = 4096
+_REMEMBERED = 1024
 
 _Owner = tuple[str, str] | None  # kind and name
 

@@ -38,7 +38,7 @@ from kschedd.framework.normalize import default_normalize
 from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
-_MOST_SHAPES = 4096
+_MOST_SHAPES = 1024
 _MOST_TAINTS = 4096
 
 
