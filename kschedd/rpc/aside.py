@@ -58,8 +58,8 @@ async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterW
             return result
         adopted = await cluster.store.do_in_steps(lambda store, changes=changes: store.adopt(changes))  # type: ignore[misc]
         if adopted is not None:
-            here = {id(new.raw): adopted[key].raw for key, (_, new) in changes.objects.items() if new is not None}
             if isinstance(result, dict) and "object" in result:
+                here = {id(new.raw): adopted[key].raw for key, (_, new) in changes.objects.items() if new is not None}
                 result["object"] = here.get(id(result["object"]), result["object"])
             return result
     raise RpcError("conflict", f"{call.method}: what it depends on was changed {_TRIES} times meanwhile; try again")

@@ -55,6 +55,7 @@ PIECE = 1 << 16
 #: Limit on arrays and maps in one message: freeing more would block the event loop.
 MOST_CONTAINERS = 1 << 18
 _LOOKED_AT = 20_000  # values checked, or freed, in one slice
+_CONTAINER = 15  # as many values to look at as take as long as an array or a map without any
 
 #: The default maximum size of a request body, that of kube-apiserver (MaxRequestBodyBytes).
 MAX_REQUEST_BYTES = 3 * _MIB
@@ -517,6 +518,10 @@ def _look_through(
         for container in level:
             seen.append(container)
             mapping = type(container) is dict
+            looked_at += _CONTAINER
+            if looked_at >= _LOOKED_AT:
+                looked_at = 0
+                yield
             values = iter(container.items() if mapping else container)
             while part := list(islice(values, _LOOKED_AT)):
                 if mapping:

@@ -108,6 +108,7 @@ _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_GENERATED_BASE: Final = 58
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
 _ASIDE: Final = frozenset(("Event", "Lease"))  # what is written about others does not change what others are called
+_LOOKED_AT: Final = 1_000  # objects of a fork, before others may have their turn
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 _SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
@@ -833,8 +834,11 @@ class Store:
             self._log.written_after(changes.since)
         ):
             return None
-        if any(self._stored(*key) is not old for key, (old, _) in changes.objects.items()):
-            return None  # what the fork had seen was taken back
+        for number, (key, (old, _)) in enumerate(changes.objects.items(), 1):
+            if self._stored(*key) is not old:
+                return None  # what the fork had seen was taken back
+            if not number % _LOOKED_AT:
+                yield
         adopted: dict[Key, Object] = {}
         for key, (old, new) in changes.objects.items():
             if new is None:

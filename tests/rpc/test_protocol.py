@@ -272,7 +272,7 @@ def test_a_large_message_is_left_to_be_unpacked_in_slices() -> None:
     assert isinstance(frame, Frame)
     turns, event = in_slices(frame)
     assert event == Request(1, "apply", [pods])
-    assert turns >= len(frame.data) // SLICE + 3  # and some to look at it
+    assert turns >= len(frame.data) // SLICE + 40_000 * 15 // 20_000  # and some to look at 40,000 maps
 
 
 @pytest.mark.parametrize("brackets", [b"\x90", b"\x80"])
@@ -283,6 +283,15 @@ def test_more_arrays_and_maps_than_can_be_given_back_at_once_are_refused_and_fre
     turns, fault = in_slices(frame)
     assert fault == ProtocolFault(f"the params hold more than {MOST_CONTAINERS} arrays and maps", 7, False)
     assert turns >= len(frame.data) // SLICE + 2 * count // 20_000
+
+
+@pytest.mark.parametrize("empty", [[], {}])
+def test_arrays_and_maps_without_values_are_looked_at_in_slices_too(empty: Any) -> None:
+    (frame,) = Connection().receive_frames(encode_request(1, "m", [[empty] * 200_000]))
+    assert isinstance(frame, Frame)
+    turns, event = in_slices(frame)
+    assert isinstance(event, Request)
+    assert turns >= len(frame.data) // SLICE + 200_000 * 15 // 20_000
 
 
 def test_arrays_that_announce_more_than_has_come_cost_nothing() -> None:

@@ -87,6 +87,21 @@ def test_what_is_stale_is_not_taken_over(store: Store, meanwhile: Any) -> None:
     assert store.version == version
 
 
+def test_many_changes_are_looked_through_before_any_is_done_and_that_can_be_left_as_well(store: Store) -> None:
+    fork = store.fork()
+    since = fork.version
+    for number in range(3_000):
+        fork.create(node(f"n{number}"))
+    before = store.version
+    work = store.adopt(fork.changes_since(since))
+    for _ in range(3):
+        next(work)
+    assert store.version == before
+    adopted, left = driven(work)
+    assert adopted is not None
+    assert len(adopted) == left == 3_000
+
+
 def test_a_list_is_in_order_and_can_be_left_in_between(store: Store) -> None:
     for number in range(12_000):
         store.create(node(f"n{number * 7919 % 12_000}"))
