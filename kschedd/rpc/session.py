@@ -156,8 +156,9 @@ class ClientSession:
                             await self._read()
                     finally:
                         self._refuse_unstarted()
-                    # While the last requests run, check that their client is still connected.
-                    self._everything.start_soon(self._watch_hang_up, watching)
+                    if self.running or self._streams:
+                        # While the last ones run, check that their client is still connected.
+                        self._everything.start_soon(self._watch_hang_up, watching)
             finally:
                 self._outbox.close()
             watching.cancel()

@@ -1,4 +1,4 @@
-"""500 clients, half of them rude: `python -m tests.bench.clients [--clients 500] [--seconds 60]`.
+"""500 clients, half of them rude: `python -m tests.bench.clients [--clients 500] [--seconds 60] [--alone 30]`.
 
 A daemon with 1,000 nodes schedules as many pods as it can, first alone, then beside the clients. The polite half makes
 64 requests each, one after the other, spread over the time: pings, reads of one object, small lists, writes. Of the
@@ -193,7 +193,7 @@ def percentiles(took: list[float]) -> str:
     return ", ".join(f"p{q * 100:g} {took[int(q * (len(took) - 1))]:.1f}" for q in (0.5, 0.9, 0.99, 0.999, 1))
 
 
-def main(count: int, seconds: float, flags: list[str]) -> None:
+def main(count: int, seconds: float, alone_s: float, flags: list[str]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="clients"))
     path = str(folder / "k.sock")
     command = [sys.executable, "-m", "kschedd", "run", "--socket", path, "--seed", "1", "--log-level", "error", *flags]
@@ -208,7 +208,7 @@ def main(count: int, seconds: float, flags: list[str]) -> None:
         start = time.monotonic()
         feeder.run(lambda: time.monotonic() < start + 3)
         start = time.monotonic()
-        alone = feeder.run(lambda: time.monotonic() < start + seconds / 2)
+        alone = feeder.run(lambda: time.monotonic() < start + alone_s)
         share = count // _PARTS
         program = [sys.executable, "-m", "tests.bench.clients", "--seconds", str(seconds), "--part", path]
         parts = []
@@ -250,10 +250,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--alone", type=float, help="seconds without them; half of the others unless given")
     parser.add_argument("--part", nargs=3, help=argparse.SUPPRESS)
     parser.add_argument("flags", nargs="*", help="of `kschedd run`, after --")
     given = parser.parse_args()
     if given.part:
         trio.run(clients, given.part[0], range(int(given.part[1]), int(given.part[2])), given.seconds)
     else:
-        main(given.clients, given.seconds, given.flags)
+        main(given.clients, given.seconds, given.alone or given.seconds / 2, given.flags)

@@ -757,6 +757,40 @@ async def test_places_are_kept_for_short_visits_when_everybody_is_busy(serve) ->
     assert (await visitor.message())[2]["code"] == "idle"
 
 
+class Spawned(trio.abc.Instrument):
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.watched = trio.Event()
+
+    def task_spawned(self, task: trio.lowlevel.Task) -> None:
+        self.names.append(task.name.rpartition(".")[2])
+        if self.names[-1] == "_watch_hang_up":
+            self.watched.set()
+
+
+@pytest.mark.parametrize("runs", [pytest.param(False, id="nothing-runs"), pytest.param(True, id="a-request-runs")])
+async def test_a_hang_up_is_watched_for_only_where_something_runs_still(serve, runs: bool) -> None:
+    waiter = Waiter()
+    served = await serve(ECHO, waiter.method)
+    spawned = Spawned()
+    trio.lowlevel.add_instrument(spawned)
+    raw = await served.raw()
+    await raw.send(msgpack.packb([0, 1, "echo", [1]]))
+    await raw.message()
+    if runs:
+        await raw.send(msgpack.packb([0, 2, "wait", []]))
+        await waiter.begun.wait()
+    raw.stream.socket.shutdown(socket.SHUT_WR)
+    if runs:
+        with trio.fail_after(90):
+            await spawned.watched.wait()
+        waiter.go.set()
+    await served.ended()
+    trio.lowlevel.remove_instrument(spawned)
+    assert spawned.names.count("_answer") == 1 + runs
+    assert spawned.names.count("_watch_hang_up") == runs
+
+
 async def test_one_process_does_not_take_all_places(serve) -> None:
     served = await serve(ECHO, places=Places(clients=10, of_one_process=2, idle_s=1000.0))
     for _ in range(2):
