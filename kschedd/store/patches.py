@@ -15,6 +15,7 @@ from kschedd.api.schema import ANY, NO_STRATEGY, PatchStrategy, Schema, field_of
 
 Raw = Mapping[str, Any]
 
+_NO_MAPS: Final = frozenset((str, list, int, bool, float))
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
@@ -26,6 +27,8 @@ def merge_patch(target: Any, patch: Any) -> Any:
     for name, wanted in patch.items():
         if wanted is None:
             merged.pop(name, None)
+        elif type(wanted) in _NO_MAPS:  # most are, and `isinstance` of an abstract class takes long
+            merged[name] = wanted
         else:
             merged[name] = merge_patch(merged.get(name), wanted)
     return merged
