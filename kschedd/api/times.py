@@ -15,6 +15,7 @@ SECOND: Final = 1_000_000
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
+_AS_PRINTED: Final = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII)  # by `stamp`
 _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -25,19 +26,27 @@ LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 @lru_cache(1 << 14)  # preemption compares the start times of all candidate victims
 def micros(text: str) -> int:
     """Microseconds since the epoch; finer digits are truncated. Raises ValueError if it is not RFC 3339."""
+    if _AS_PRINTED.fullmatch(text):
+        return (_days(text[:10]) * 86_400 + int(text[11:13]) * 3600 + int(text[14:16]) * 60 + int(text[17:19])) * SECOND
     found = _RFC3339.fullmatch(text)
     if found is None:
         raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
+    hour, minute, second = (int(part) for part in found.groups()[3:6])
     fraction, sign, ahead_h, ahead_m = found.groups()[6:]
     ahead_s = 0 if sign is None else (int(ahead_h) * 3600 + int(ahead_m) * 60) * (1 if sign == "+" else -1)
     if hour > 23 or minute > 59 or second > 59 or (sign is not None and (int(ahead_h) > 24 or int(ahead_m) > 60)):
         raise ValueError(f"{text[:100]!r} is no RFC 3339 time")
+    whole = _days(text[:10]) * 86_400 + hour * 3600 + minute * 60 + second - ahead_s
+    return whole * SECOND + int((fraction or "")[:6].ljust(6, "0"))
+
+
+@lru_cache(256)
+def _days(text: str) -> int:
+    """From the epoch to this date."""
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:])
     # datetime does not support the year 0.
     days = date(year + _CYCLE_YEARS, month, day).toordinal() if year < 1 else date(year, month, day).toordinal()
-    days -= _EPOCH + (_CYCLE_DAYS if year < 1 else 0)
-    whole = days * 86_400 + hour * 3600 + minute * 60 + second - ahead_s
-    return whole * SECOND + int((fraction or "")[:6].ljust(6, "0"))
+    return days - _EPOCH - (_CYCLE_DAYS if year < 1 else 0)
 
 
 def seconds(text: str) -> float:

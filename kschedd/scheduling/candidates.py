@@ -40,6 +40,8 @@ _HIGHEST = (1 << 31) - 1  # no pod is below it
 _LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
 _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # whatever its rows are
+_AHEAD: Final = 2  # windows that are tried beside one that is mostly untried
+_MANY: Final = 8  # one in so many rows
 _FEWEST = 4  # signatures kept, however large the cluster
 _MOST = 1024  # the same, however small it is
 
@@ -50,6 +52,7 @@ class _Columns:
     def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: CachedEvaluation | None) -> None:
         size = table.capacity
         self.cached = cached  # valid while this very entry is the signature's cached evaluation
+        self.in_use = False  # some rows were tried
         self.stamp = table.versions.now
         self.budgets = budgets
         self.counted = NO_NOMINATED
@@ -225,8 +228,8 @@ class Candidates:
         while visited < len(order) and not (wanted and some_calm and found >= wanted):
             window = order[visited : visited + size]
             visited += len(window)
+            self._try_stale(columns, state, pod, window, order[visited : visited + _AHEAD * size], counted)
             size *= 2
-            self._try_stale(columns, state, pod, window, counted)
             among = window[columns.outcome[window] == CANDIDATE]
             is_calm = columns.violations[among] == 0
             calm_so_far = np.cumsum(is_calm) > 0 if not some_calm else np.ones(len(among), dtype=np.bool_)
@@ -260,11 +263,25 @@ class Candidates:
         self._signatures.move_to_end(number)
         return columns
 
-    def _try_stale(self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, counted: NominatedByRow) -> None:
+    def _try_stale(
+        self,
+        columns: _Columns,
+        state: CycleState,
+        pod: Pod,
+        window: Rows,
+        further: Rows,
+        counted: NominatedByRow,
+    ) -> None:
+        """Try the rows of the window without a valid result. Where these are many, and of pods of the signature that
+        are not the first ones, also `further` rows: each pod begins somewhere else, so that otherwise the first ten or
+        twenty would each find most of theirs untried, and so all of them be slow."""
         table = self.filters.cluster.table
         stale = columns.stale(table, window)
         if not len(stale):
             return
+        if columns.in_use and columns.cached is not None and len(stale) * _MANY > len(window):
+            stale = np.concatenate((stale, columns.stale(table, further)))
+        columns.in_use = True
         evictable = self._lowest.on(stale) < pod.priority
         if not evictable.all():
             columns.learn_same(table, stale[~evictable], NO_VICTIMS)

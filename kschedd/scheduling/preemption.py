@@ -35,6 +35,7 @@ from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.row_pods import RowPods, importance, started
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
+from kschedd.values import fast_frozen
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
@@ -49,7 +50,7 @@ def earliest_start(victims: Sequence[Pod]) -> int:
     return min(starts)
 
 
-@attrs.frozen(eq=False)
+@fast_frozen(eq=False)
 class DryRunResult:
     """Result of one row's dry run, and the keys of the budgets it depends on."""
 

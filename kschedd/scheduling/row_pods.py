@@ -11,13 +11,13 @@ Owned by the candidates of one profile.
 from collections.abc import Sequence
 from typing import Final
 
-import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
 from kschedd.api.times import micros
 from kschedd.cache.pod_batch import kind_of_pod
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.values import fast_frozen
 
 NOT_STARTED: Final = (1 << 63) - 1
 """Later than any other start: upstream takes a pod without a start time to start now."""
@@ -38,7 +38,7 @@ def importance(pod: Pod) -> tuple[int, int]:
     return -pod.signature.spec.priority, started(pod)
 
 
-@attrs.frozen(eq=False)
+@fast_frozen(eq=False)
 class RowPods:
     """Pods of one row, the more important ones first; equal ones in the order in which the table has them."""
 

@@ -83,7 +83,13 @@ class Cluster:
         drive(self.scheduler.attempt(PREEMPTOR, {}))  # a signature's first attempt is not cached
 
     def dry_run(
-        self, preemptor: Pod = PREEMPTOR, nominated: Nominated | None = None, *, fresh: bool = False, wanted: int = 100
+        self,
+        preemptor: Pod = PREEMPTOR,
+        nominated: Nominated | None = None,
+        *,
+        fresh: bool = False,
+        wanted: int = 100,
+        offset: int = 0,
     ) -> DryRun:
         state = drive(self.scheduler.attempt(preemptor, {})).state
         table = self.cache.table
@@ -91,11 +97,11 @@ class Cluster:
         rows = np.array([table.row_of[name] for name in sorted(table.row_of)], dtype=np.int64)
         if fresh:
             counted = NominatedPods(table, preemptor, self.nominator.by_node()).everywhere
-            return Candidates(self.scheduler.filters).dry_run(state, preemptor, rows, 0, wanted, counted, None)
+            return Candidates(self.scheduler.filters).dry_run(state, preemptor, rows, offset, wanted, counted, None)
         assert self.scheduler.cache is not None
         cached = self.scheduler.cache.of(preemptor, state)
         counted = NominatedPods(table, preemptor, self.nominator.nominated).everywhere
-        return self.scheduler.candidates.dry_run(state, preemptor, rows, 0, wanted, counted, cached)
+        return self.scheduler.candidates.dry_run(state, preemptor, rows, offset, wanted, counted, cached)
 
     def _nominate(self, nominated: Nominated) -> None:
         """Have these nominations, and touch only those that differ."""
@@ -142,6 +148,17 @@ def test_nothing_is_tried_again_while_nothing_changes(tried: list[str]) -> None:
     tried.clear()
     assert summary(cluster.dry_run()) == summary(first)
     assert tried == []
+
+
+def test_later_pods_of_a_signature_try_more_nodes_than_they_need_where_most_are_untried(tried: list[str]) -> None:
+    cluster = Cluster(*full(*(f"n{number}" for number in range(10, 22))))
+    rows_tried = []
+    for offset in (0, 2, 4, 9):
+        tried.clear()
+        found = cluster.dry_run(wanted=1, offset=offset)
+        rows_tried.append(list(tried))
+        assert summary(found) == summary(cluster.dry_run(wanted=1, offset=offset, fresh=True))
+    assert rows_tried == [["n10", "n11"], ["n12", "n13", "n14", "n15", "n16", "n17"], [], ["n19", "n20", "n21"]]
 
 
 def test_another_pod_of_the_signature_uses_the_results_and_another_signature_does_not(tried: list[str]) -> None:
