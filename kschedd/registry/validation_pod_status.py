@@ -72,15 +72,18 @@ _LISTS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContain
 def validate_status_beside_spec(old: Raw, new: Raw, faults: Faults) -> None:
     """What of a status depends on the pod's spec, and on the status before; `old` and `new` are whole pods."""
     spec, before, after = old.get("spec") or {}, old.get("status") or {}, new.get("status") or {}
-    for field in _LISTS:
+    lists = [field for field in _LISTS if after.get(field) or before.get(field)]
+    if not lists:
+        return
+    for field in lists:
         if after.get(field) is not before.get(field):
             _stay_ended(before.get(field) or (), after.get(field) or (), field, spec, faults)
     system = (spec.get("os") or {}).get("name") or "linux"
-    for field in _LISTS:
+    for field in lists:
         for index, status in enumerate(after.get(field) or ()):
             if "user" in status:
                 _validate_user(status["user"], f"status.{field}[{index}].linux", system, faults)
-    for field in _LISTS:
+    for field in lists:
         for index, status in enumerate(after.get(field) or ()):
             if not (allocated := status.get("allocatedResourcesStatus")):
                 continue

@@ -87,7 +87,7 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
     kind = kind_of(old).name
     if kind == "Pod":
         _pod_annotations(old, new, faults)
-        before, after = _at(old, "status.qosClass"), _at(new, "status.qosClass")
+        before, after = (old.get("status") or {}).get("qosClass"), (new.get("status") or {}).get("qosClass")
         if before and after != before:
             faults.append(invalid("status.qosClass", after, FIELD_IS_IMMUTABLE))
         if (new.get("status") or {}).get("resourceClaimStatuses"):

@@ -47,6 +47,9 @@ class Indexes:
         """Update the indexes for one write; `old` is None for a created object, `new` for a deleted one."""
         if old is None and isinstance(new, Pod) and not new.node_name and "ownerReferences" not in new.raw["metadata"]:
             return
+        if isinstance(new, Pod) and isinstance(old, Pod) and new.node_name == old.node_name:
+            if new.raw["metadata"].get("ownerReferences") is old.raw["metadata"].get("ownerReferences"):
+                return  # most changes of pods are of their status
         obj = new if new is not None else old
         before, after = _references(old), _references(new)
         uids = None if before is after else (_uids(before), _uids(after))

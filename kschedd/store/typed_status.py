@@ -2,7 +2,9 @@
 
 Kubelets give many pods the very same lists of conditions and of containers. Each field of a status is checked, decoded
 and encoded by itself, so a list comes to the same in every status of a kind: what that is is kept, by the identity of
-the list, and the pods share it as they shared what they were given.
+the list, and the pods share it as they shared what they were given. Pods that fare alike are told the same conditions,
+such as those of one preemption's victims: these are known by their msgpack bytes, which only values of the same types,
+in the same order, have in common.
 
 Owns the lists that were found right lately, so that no other has their identity meanwhile. Cleared when full.
 """
@@ -10,14 +12,19 @@ Owns the lists that were found right lately, so that no other has their identity
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgpack
+
 from kschedd.api.codec import decoded, encoded
 from kschedd.api.fields import FieldError
 from kschedd.api.schema import Fields
 from kschedd.api.schema_check import check_status_schema
 
 _MOST: Final = 256
-#: by kind, field and identity: a list, and what it is decoded and encoded
-_lists: Final[dict[tuple[str, str, int], tuple[list[Any], list[Any], list[Any]]]] = {}
+_BY_BYTES: Final = "conditions"
+_pack: Final = msgpack.Packer(autoreset=True).pack
+_Key = tuple[str, str, int | bytes]
+#: by kind, field and identity or bytes: a list, and what it is decoded and encoded
+_lists: Final[dict[_Key, tuple[list[Any], list[Any], list[Any]]]] = {}
 Status = dict[str, Any]
 
 
@@ -30,7 +37,8 @@ def typed_status(
     """
     if not isinstance(status, dict):
         return {}, {}, check_status_schema(kind, status)
-    known = {name: kept for name, part in status.items() if (kept := _lists.get((kind, name, id(part)))) is not None}
+    keys = {name: _key(kind, name, part) for name, part in status.items() if type(part) is list and part}
+    known = {name: kept for name, key in keys.items() if (kept := _lists.get(key)) is not None}
     others = {name: part for name, part in status.items() if name not in known}
     if faults := check_status_schema(kind, others):
         return {}, {}, faults
@@ -42,8 +50,17 @@ def typed_status(
         if type(part) is list and part and name in printed and done.get(name) is slim.get(name):
             if len(_lists) >= _MOST:
                 _lists.clear()
-            _lists[kind, name, id(part)] = part, slim[name], printed[name]
+            _lists[keys[name]] = part, slim[name], printed[name]
     return done, _in_order(done, printed, listed), []
+
+
+def _key(kind: str, name: str, part: list[Any]) -> _Key:
+    if name == _BY_BYTES:
+        try:
+            return kind, name, _pack(part)
+        except (OverflowError, ValueError, TypeError):  # what cannot be stored either
+            return kind, name, id(part)
+    return kind, name, id(part)
 
 
 def _in_order(order: Status, some: Status, others: Status) -> Status:
