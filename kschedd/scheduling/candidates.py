@@ -42,6 +42,8 @@ _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # whatever its rows are
 _AHEAD: Final = 2  # windows that are tried beside one that is mostly untried
 _MANY: Final = 8  # one in so many rows
+_MOST_AT_ONCE = 64  # further rows tried beside those that are needed
+_LOOKED_THROUGH = 8192  # rows looked through for them
 _FEWEST = 4  # signatures kept, however large the cluster
 _MOST = 1024  # the same, however small it is
 
@@ -228,8 +230,8 @@ class Candidates:
         while visited < len(order) and not (wanted and some_calm and found >= wanted):
             window = order[visited : visited + size]
             visited += len(window)
-            self._try_stale(columns, state, pod, window, order[visited : visited + _AHEAD * size], counted)
             size *= 2
+            self._try_stale(columns, state, pod, window, order[visited:], counted)
             among = window[columns.outcome[window] == CANDIDATE]
             is_calm = columns.violations[among] == 0
             calm_so_far = np.cumsum(is_calm) > 0 if not some_calm else np.ones(len(among), dtype=np.bool_)
@@ -264,23 +266,21 @@ class Candidates:
         return columns
 
     def _try_stale(
-        self,
-        columns: _Columns,
-        state: CycleState,
-        pod: Pod,
-        window: Rows,
-        further: Rows,
-        counted: NominatedByRow,
+        self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, others: Rows, counted: NominatedByRow
     ) -> None:
-        """Try the rows of the window without a valid result. Where these are many, and of pods of the signature that
-        are not the first ones, also `further` rows: each pod begins somewhere else, so that otherwise the first ten or
-        twenty would each find most of theirs untried, and so all of them be slow."""
+        """Try the rows of the window without a valid result, and others beside them where results are kept: each pod
+        begins somewhere else, so that otherwise the first ten or twenty of a signature would each find most of theirs
+        untried, and all later ones some that the preemptions before them have changed."""
         table = self.filters.cluster.table
         stale = columns.stale(table, window)
         if not len(stale):
             return
-        if columns.in_use and columns.cached is not None and len(stale) * _MANY > len(window):
-            stale = np.concatenate((stale, columns.stale(table, further)))
+        if columns.in_use and columns.cached is not None:
+            if len(stale) > _MOST_AT_ONCE and len(stale) * _MANY > len(window):
+                further = columns.stale(table, others[: _AHEAD * len(window)])
+            else:
+                further = columns.stale(table, others[:_LOOKED_THROUGH])[:_MOST_AT_ONCE]
+            stale = np.concatenate((stale, further))
         columns.in_use = True
         evictable = self._lowest.on(stale) < pod.priority
         if not evictable.all():

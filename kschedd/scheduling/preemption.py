@@ -234,7 +234,9 @@ class _Stage:
         if not rejected:
             failed, codes, explicit_status = self._judge(rows, plugins, None if counting else since)
         else:
-            there = np.isin(rows, list(rejected), invert=True)
+            outside = np.ones(self.table.capacity, dtype=np.bool_)
+            outside[list(rejected)] = False
+            there = outside[rows]
             failed, codes = np.zeros(len(rows), dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
             failed[there], codes[there], explicit_status = self._judge(rows[there], plugins)
             for place, row in enumerate(rows.tolist()):

@@ -232,11 +232,34 @@ def test_with_a_filter_that_reads_other_rows_every_row_is_tried_each_time(tried:
         assert sorted(tried) == list(NODES)
 
 
-def test_no_more_rows_are_tried_than_candidates_need(tried: list[str]) -> None:
+@pytest.mark.parametrize("further", [0, 7])
+def test_few_more_rows_are_tried_than_candidates_need(
+    tried: list[str], further: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates_module, "_MOST_AT_ONCE", further)
     names = [f"n{number:02}" for number in range(40)]
     cluster = Cluster(*full(*names))
     assert len(cluster.dry_run(wanted=4).candidates) == 4
-    assert len(tried) < 10
+    assert len(tried) < 10 + further
+    tried.clear()
+    fewest = cluster.dry_run(fresh=True, wanted=4)
+    assert (len(fewest.candidates), len(tried)) == (4, 5)  # of which nothing is kept
+
+
+def test_rows_that_changed_are_tried_together_with_the_first_of_them_that_is_needed(tried: list[str]) -> None:
+    names = [f"n{number:02}" for number in range(40)]
+    cluster = Cluster(*full(*names))
+    for offset in range(0, 40, 5):
+        cluster.dry_run(wanted=4, offset=offset)
+    assert sorted(tried) == names
+    for name in ("n02", "n21", "n38"):
+        cluster.cache.put(pod(f"on-{name}", name, start=3))
+    again = []
+    for offset in (10, 20, 35, 0):
+        tried.clear()
+        cluster.dry_run(wanted=4, offset=offset)
+        again.append(sorted(tried))
+    assert again == [[], ["n02", "n21", "n38"], [], []]
 
 
 # -- ranking ------------------------------------------------------------------------------------------------------
@@ -324,7 +347,7 @@ _changes = st.one_of(
 def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
     cluster = Cluster(*full(*NODES))
     nominated: Nominated = {}
-    for change in changes:
+    for number, change in enumerate(changes):
         if isinstance(change, tuple):
             name, waiting = change
             uid = waiting and waiting.uid
@@ -335,9 +358,10 @@ def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
                 nominated[name] = (waiting,)
         else:
             cluster.cache.put(change)
-        assert summary(cluster.dry_run(nominated=nominated)) == summary(
-            cluster.dry_run(nominated=nominated, fresh=True)
-        )
+        for wanted, offset in ((1, number % len(NODES)), (100, 0)):  # of the first some rows are tried beside
+            cached = cluster.dry_run(nominated=nominated, wanted=wanted, offset=offset)
+            fresh = cluster.dry_run(nominated=nominated, wanted=wanted, offset=offset, fresh=True)
+            assert summary(cached) == summary(fresh)
 
 
 def test_a_small_cluster_keeps_no_more_kinds_of_pods_than_its_bounds_allow() -> None:
