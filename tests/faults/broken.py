@@ -139,7 +139,6 @@ def _compacts_to_the_oldest_state() -> Iterator[None]:
 BROKEN: dict[str, Broken] = {
     "answers-before-it-is-kept": _in_place_of(StoreActor, "_tell", _answers_before_it_is_kept),
     "does-not-flush": _in_place_of(Journal, "append", _does_not_flush),
-    "serves-what-is-not-flushed": lambda: mock.patch("kschedd.store.journal.flush_log"),
     "uses-the-last-version-again": _in_place_of(Journal, "load", _uses_the_last_version_again),
     "does-what-it-has-refused": _in_place_of(StoreActor, "_take_back", _does_what_it_has_refused),
     "loses-an-event": _in_place_of(Cursor, "take", _loses_an_event),
