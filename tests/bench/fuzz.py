@@ -324,5 +324,5 @@ if __name__ == "__main__":
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("flags", nargs="*", help="of the daemon, after --")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     WHAT[given.what](given.count, given.seed, given.flags)
