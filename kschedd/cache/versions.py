@@ -36,7 +36,7 @@ IMAGES: Final = "images"
 TAINT_SETS: Final = "taint sets"
 TERMS: Final = "terms"
 
-_LOG_LIMIT = 1 << 16
+_LOG_LIMIT = 1 << 14
 
 
 @attrs.define(eq=False)

@@ -17,6 +17,7 @@ from kschedd.api.pods import Pod, image_name
 from kschedd.api.simulation_annotations import pod_settings
 
 MAX_IMAGES: Final = 50
+_MOST_SIZES: Final = 4096  # of images that no node may list any more
 
 
 def images_of(pod: Pod) -> dict[str, int]:
@@ -33,10 +34,11 @@ def images_of(pod: Pod) -> dict[str, int]:
 
 
 class ImageSizes:
-    """The sizes of images that nodes report, and which images a node has."""
+    """The sizes of images that nodes report, or did not long ago, and which images a node has."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
+        self._most = _MOST_SIZES
         self._on_node: dict[str, frozenset[str]] = {}
 
     def note(self, old: Node | None, node: Node) -> None:
@@ -45,6 +47,10 @@ class ImageSizes:
             return
         self._on_node[node.name] = frozenset(name for name, _ in node.images)
         self._sizes.update({name: size for name, size in node.images if size})
+        if len(self._sizes) > self._most:
+            listed = frozenset().union(*self._on_node.values())
+            self._sizes = {name: size for name, size in self._sizes.items() if name in listed}
+            self._most = max(_MOST_SIZES, 2 * len(self._sizes))
 
     def forget(self, node_name: str) -> None:
         self._on_node.pop(node_name, None)
