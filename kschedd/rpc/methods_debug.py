@@ -75,7 +75,8 @@ class DebugMethods:
                 "debug.watch",
                 self.watch,
                 reads=True,
-                doc="That state now, and whenever it changes.",
+                doc="That state now, and whenever it changes. It has no position to resume from: each item is the "
+                "whole state, so after a break call it again.",
                 returns="`{stream}`.",
                 items=f"{STATE}.",
             ),
@@ -135,7 +136,8 @@ class DebugMethods:
                 _GOALS,
                 doc="Waits until scheduling is stopped; if any of these is given, lets it run up to the first of them "
                 "before, as `debug.until`. Where time is virtual, it is moved on as long as that takes. "
-                "Cancelling the stream, or its end by disconnecting, stops scheduling where it is.",
+                "Cancelling the stream, or its end by disconnecting, stops scheduling where it is: it is not resumed, "
+                "`debug.state` says where that was.",
                 returns="`{stream}`.",
                 items=f"one: {STATE.replace('breakpoints}`', 'breakpoints, moved}`', 1)}; moved is null, or "
                 "why virtual time is moved no further without a stop: `nothing due`.",

@@ -60,7 +60,8 @@ class SchedulerMethods:
                 self.watch,
                 (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least", (), 0, _LONGEST_S),),
                 reads=True,
-                doc="The status again and again, when it has changed.",
+                doc="The status again and again, when it has changed. It has no position to resume from: each item is "
+                "the whole status, so after a break call it again.",
                 returns="`{stream}`.",
                 items=f"{_STATUS}.",
             ),

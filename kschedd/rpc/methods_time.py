@@ -43,7 +43,8 @@ class TimeMethods:
                 ),
                 doc="Moves virtual time, from one thing that is due to the next; each has been done when time moves "
                 "on. "
-                "Ends early where the debugger stops scheduling. Cancelling the stream leaves time as far as it got.",
+                "Ends early where the debugger stops scheduling. Cancelling the stream, or its end by "
+                "disconnecting, leaves time as far as it got: it is not resumed, `time.get` says how far that was.",
                 returns="`{stream}`.",
                 items=f"after each move, {_TIME.replace('next_s}`', 'next_s, moved}`', 1)}; moved is null until the "
                 f"last, "

@@ -61,6 +61,10 @@ class VerbSession:
             self._daemon = self.connect()
         return self._daemon
 
+    def forget_daemon(self) -> None:
+        """The connection is lost: the next use connects anew."""
+        self._daemon = None
+
     def ask_of_file(self, method: str, **named: Any) -> Any:
         """Call a method that needs nothing but the file it is given, without a daemon if that is possible."""
         if self.offline is not None:

@@ -9,6 +9,7 @@ import attrs
 
 from kschedd.printing.screen import first_screen, rows_of
 from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser
 from kschedd.verbs.session import VerbSession
 
@@ -24,7 +25,8 @@ def _watch_words(words: VerbParser) -> None:
 
 
 def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
-    """Show the output of another verb, refreshed every second until the user ends it."""
+    """Show the output of another verb, refreshed every second until the user ends it, also where the daemon goes and
+    comes back meanwhile."""
     if not options.command:
         raise UsageError("watch what? watch get pods")
     if find(options.command[0]).name == "watch":
@@ -40,8 +42,15 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
         while True:
             shown: list[str] = []
             inner = attrs.evolve(session, write=shown.append, write_error=shown.append)
-            inner._daemon = session.daemon
-            code = run(inner, options.command)
+            try:
+                inner._daemon = session.daemon
+                code = run(inner, options.command)
+            except (ConnectionLostError, NoDaemonError) as lost:
+                if not looks:
+                    raise
+                inner.error(f"{lost}; looking again")
+                session.forget_daemon()
+                code = 1
             text = "".join(shown)
             every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
             if screen:
