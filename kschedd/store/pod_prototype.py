@@ -1,13 +1,13 @@
-"""PodPrototype: a pod that was just created, of which those that the same request creates after it are copies.
+"""PodPrototype: a pod that a request has created, of which others that the request creates after it are copies.
 
 A client creates many pods of one template in one request. What the API server's rules make of a pod depends on its name
 in three ways: the name must be valid, it must not be taken, and the claims of its ephemeral volumes are named after it.
-So a manifest that differs from the one before in nothing but `metadata.name` (and in a uid, which a new pod does not
+So a manifest that differs from that pod's in nothing but `metadata.name` (and in a uid, which a new pod does not
 keep) becomes the same pod with a name, uid and resourceVersion of its own. It is copied from that pod: defaulting,
 validation and admission are written down once, in `pod_strategy`, and the first pod has been through them. The pods of
 a DaemonSet differ in the node to which they are pinned as well, which `pod_strategy` judges apart.
 
-Owns nothing but these two; ends with the request, since between two of them anything may change.
+Owns nothing but these two; ends with the request, and with what it creates that is no pod: both may change the rules.
 """
 
 from typing import Any, Final

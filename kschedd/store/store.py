@@ -109,6 +109,7 @@ _LONGEST_GENERATED_BASE: Final = 58
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
 _ASIDE: Final = frozenset(("Event", "Lease"))  # what is written about others does not change what others are called
 _LOOKED_AT: Final = 1_000  # objects of a fork, before others may have their turn
+_MOST_PROTOTYPES: Final = 16  # of a request
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 _SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
@@ -394,13 +395,19 @@ class Store:
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
         """Create each on its own; the answers in the same order."""
         answers: builtins.list[Object | ApiError] = []
-        prototype: PodPrototype | None = None
+        latest: PodPrototype | None = None
+        prototypes: dict[int, PodPrototype] = {}  # by the identity of the spec that the manifests of a template share
         for raw in raws:
+            prototype = prototypes.get(id(raw.get("spec")), latest)
             try:
                 made: Object | None = None if prototype is None else self._copy(prototype, raw)
                 if made is None:
                     made = self.create(raw, restore=restore)
-                    prototype = self._prototype(raw, made) if isinstance(made, Pod) and not restore else None
+                    latest = self._prototype(raw, made) if isinstance(made, Pod) and not restore else None
+                    if latest is None or len(prototypes) >= _MOST_PROTOTYPES:
+                        prototypes.clear()  # what is no pod may change what becomes of pods
+                    if latest is not None:
+                        prototypes[id(raw.get("spec"))] = latest
                 answers.append(made)
             except ApiError as refusal:
                 answers.append(without_traceback(refusal))

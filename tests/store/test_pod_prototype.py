@@ -181,6 +181,15 @@ def _of_one_template(names: Sequence[str], **meta: Any) -> list[Raw]:
     return [{**like, "metadata": {**like["metadata"], "name": name, **meta}} for name in names]
 
 
+def test_pods_of_several_templates_are_copied_each_from_its_own() -> None:
+    store = Store(now=lambda: 0.0)
+    templates = [pod(cpu=cpu) for cpu in ("100m", "200m", "300m")]
+    raws = [{**templates[n % 3], "metadata": {"name": f"p{n}"}} for n in range(9)]
+    made = [each for each in store.create_many(raws) if isinstance(each, Pod)]
+    assert [each.spec["containers"][0]["resources"]["requests"]["cpu"] for each in made] == 3 * ["100m", "200m", "300m"]
+    assert len({id(each.raw["status"]) for each in made}) == 3
+
+
 def test_each_pod_is_counted_against_a_quota() -> None:
     twins = Twins()
     for store in (twins.one, twins.other):
@@ -193,7 +202,9 @@ def test_what_is_created_between_two_pods_holds_for_the_second() -> None:
     limits = [{"type": "Container", "default": {"memory": "1Gi"}}]
     meta = {"name": "limits", "namespace": "default"}
     limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": limits}}
-    *_, before, _, after = Twins().create([*_of_one_template("ab"), limit_range, *_of_one_template("c")])
+    first, _, third = _of_one_template("abc")
+    other = pod("other", cpu="1")
+    _, _, before, _, after = Twins().create([other, {**first, "spec": other["spec"]}, first, limit_range, third])
     assert "1Gi" not in before[-1]
     assert "1Gi" in after[-1]
 
