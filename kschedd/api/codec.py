@@ -10,6 +10,7 @@ Both take values that passed `check_schema`, and share with their argument what 
 Source: the JSON tags of the types (`kschedd.api.schema`), apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
 """
 
+from operator import is_
 from typing import Any, Final
 
 from kschedd.api.quantity import as_stored
@@ -78,10 +79,14 @@ def decoded(value: Any, schema: Schema) -> Any:
         return _decoded_fields(value, schema)
     item = schema.item
     if sort is ListOf:
+        if item is STR and None not in value:
+            return value
         items = [_zero(item) if each is None else decoded(each, item) for each in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return value if all(map(is_, items, value)) else items
+    if item is STR and None not in value.values():
+        return value
     found = {key: _zero(item) if each is None else decoded(each, item) for key, each in value.items()}
-    return found if any(found[key] is not each for key, each in value.items()) else value
+    return value if all(map(is_, found.values(), value.values())) else found
 
 
 def _decoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
@@ -137,9 +142,9 @@ def encoded(value: Any, schema: Schema) -> Any:
         return value
     if sort is ListOf:
         items = [encoded(each, schema.item) for each in value]
-        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+        return value if all(map(is_, items, value)) else items
     found = {key: encoded(each, schema.item) for key, each in value.items()}
-    return found if any(found[key] is not each for key, each in value.items()) else value
+    return value if all(map(is_, found.values(), value.values())) else found
 
 
 def _encoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:

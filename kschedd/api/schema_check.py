@@ -150,10 +150,11 @@ def _check_map(value: Any, schema: MapOf, where: Where, faults: list[FieldError]
     if type(value) is not dict:
         faults.append(invalid(_text(where), value, "must be a mapping"))
         return
+    of_texts = schema.item is STR
     for key, item in value.items():
         if type(key) is not str:
             faults.append(invalid(_text(where), key, "a key must be a string"))
-        elif item is not None:
+        elif item is not None and not (of_texts and type(item) is str):
             _check_value(item, schema.item, (where, key), faults)
 
 
