@@ -21,6 +21,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence, Set
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import attrs
@@ -45,6 +46,7 @@ T = TypeVar("T")
 _SLICE_S = 0.005  # for how long requests are served before others get their turn
 _STEPS_S = 0.002  # the same, for one request done in steps: only who waits for it is in a hurry
 _MOST = 256  # requests in a batch
+_KIND = attrgetter("new.kind")
 _FAR_BEHIND = 1_000  # events after which a watcher is rung though none concerns it: the log is kept for it
 
 
@@ -315,7 +317,7 @@ class StoreActor:
                 reply.give(None)
 
     def _ring(self, events: Sequence[WatchEvent]) -> None:
-        kinds = {event.new.kind for event in events}
+        kinds = set(map(_KIND, events))
         watches = self._open_watches()
         self._watches = (
             [weakref.ref(watch) for watch in watches] if len(watches) < len(self._watches) else self._watches

@@ -41,7 +41,10 @@ class Indexes:
 
     def got_node(self, pod: Pod) -> None:
         """As `move`, of a pod that had no node and differs in nothing else that is indexed."""
-        self._on_node.setdefault(pod.node_name, {})[pod.namespace, pod.name] = None
+        try:
+            self._on_node[pod.node_name][pod.namespace, pod.name] = None
+        except KeyError:
+            self._on_node[pod.node_name] = {(pod.namespace, pod.name): None}
 
     def move(self, old: Object | None, new: Object | None) -> None:
         """Update the indexes for one write; `old` is None for a created object, `new` for a deleted one."""
