@@ -77,13 +77,14 @@ class PodPrototype:
             return self._admitted
         if self._unpinned is None:
             return self._admitted if _same(spec, self._spec) else None
-        if _node_of(spec) is None or len(spec) != len(self._unaffected) + 1:
+        node_name = _node_of(spec)
+        if node_name is None or len(spec) != len(self._unaffected) + 1:
             return None
         for field, value in self._unaffected:
             other = spec.get(field, _ABSENT)
             if other is not value and not _same(other, value):
                 return None
-        return self._strategy.with_node_affinity(self._unpinned, spec["affinity"]["nodeAffinity"], self.pod.name)
+        return self._strategy.pinned(self._unpinned, node_name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
         """The name of the pod that this manifest describes, if it is valid and all of the metadata is as here."""

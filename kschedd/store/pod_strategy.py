@@ -190,30 +190,29 @@ class PodStrategy:
         Raises Invalid.
         """
         node_name = node_of_pinned(node_affinity)
-        text = b"" if node_name is not None else packed("Pod", name, node_affinity)
-        key = id(without), node_name or text
+        if node_name is not None:
+            return self.pinned(without, node_name)
+        key = id(without), packed("Pod", name, node_affinity)
         found = self.remembered_with_node_affinity.get(key)
         if found is None:
-            if node_name is not None:
-                clean: Raw = pinned_to(node_name)
-                text = packed("Pod", name, clean)
-            else:
-                decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
-                if faults:
-                    raise Invalid("Pod", name, tuple(faults))
-                text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
-                clean = msgpack.unpackb(text)  # none of the client's
-            found = InternedPod(
-                intern_with_node_affinity(without.spec, clean, text, node_name or ""),
-                without.labels,
-                without.meta,
-                without._status,
-                without.size + len(text),
-                without.annotations,
-                without.warnings,
-                without.stated_spec,
-                without,
-            )
+            decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
+            if faults:
+                raise Invalid("Pod", name, tuple(faults))
+            text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
+            clean = msgpack.unpackb(text)  # none of the client's
+            found = _with(without, intern_with_node_affinity(without.spec, clean, text), len(text))
+            self.remembered_with_node_affinity.add(key, found)
+        return found
+
+    def pinned(self, without: InternedPod, node_name: str) -> InternedPod:
+        """The same for the node affinity of a DaemonSet's pod for this node (`node_of_pinned`)."""
+        key = id(without), node_name
+        found = self.remembered_with_node_affinity.get(key)
+        if found is None:
+            node_affinity = pinned_to(node_name)
+            text: bytes = _pack(node_affinity)
+            spec = intern_with_node_affinity(without.spec, node_affinity, text, node_name)
+            found = _with(without, spec, len(text))
             self.remembered_with_node_affinity.add(key, found)
         return found
 
@@ -314,6 +313,21 @@ def has_claims_by_name(spec: Any) -> bool:
     """Whether claims are made for the pod, with its name in theirs."""
     volumes = spec.get("volumes") if type(spec) is dict else None
     return type(volumes) is list and any(type(volume) is dict and "ephemeral" in volume for volume in volumes)
+
+
+def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
+    """The same with a spec that has node affinity, of so many bytes."""
+    return InternedPod(
+        spec,
+        without.labels,
+        without.meta,
+        without._status,
+        without.size + longer,
+        without.annotations,
+        without.warnings,
+        without.stated_spec,
+        without,
+    )
 
 
 def node_of_pinned(node_affinity: Any) -> str | None:
