@@ -8,7 +8,7 @@ Owns the statistics; the Engine owns everything else.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.manifests import ManifestReading
@@ -17,17 +17,18 @@ from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.jobs.sync import is_finished
-from kschedd.dumps.loading import Prepared, take_dump
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.records import SchedulerEvent
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Raw, TraceEvent
-from kschedd.simulate.why_pending import why_pending
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.values import run_steps
+
+if TYPE_CHECKING:
+    from kschedd.dumps.loading import Prepared
 
 LONGEST_REST_S: Final = 86_400.0
 _WORKLOADS: Final = ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job")
@@ -111,8 +112,10 @@ class Simulation(Engine):
         self.applied.warnings += applied.warnings
         return self.applied
 
-    def take(self, prepared: Prepared) -> Applied:
+    def take(self, prepared: "Prepared") -> Applied:
         """Take a dump as it stands; what happens then happens in `finish`."""
+        from kschedd.dumps.loading import take_dump  # most runs have none
+
         taken = run_steps(take_dump(self.store, prepared))
         self.applied = Applied(errors=taken.errors, warnings=prepared.assumptions.texts())
         return self.applied
@@ -176,6 +179,11 @@ class Simulation(Engine):
 
     def summary(self, wall_s: float, *, at_rest: bool = True, why: bool = False) -> Summary:
         """`why`: with the explanation of the first pod that is pending, which takes further runs."""
+        explained = None
+        if why:
+            from kschedd.simulate.why_pending import why_pending  # and all of `explain`, for those who ask
+
+            explained = why_pending(self)
         placements = {
             pod.key: pod.node_name for pod in self.store.list("Pod") if isinstance(pod, Pod) and pod.node_name
         }
@@ -194,7 +202,7 @@ class Simulation(Engine):
             warnings=[*map(str, self.config.warnings), *self.applied.warnings],
             at_rest=at_rest,
             audit=None if self.auditor is None else Audit.of(self.auditor),
-            why=why_pending(self) if why else None,
+            why=explained,
         )
 
     def _pending(self) -> list[Pending]:

@@ -7,7 +7,7 @@ Units: shares are 0 to 1; seconds are virtual unless the name says `wall`.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import attrs
 import numpy as np
@@ -16,7 +16,9 @@ from kschedd.api.amounts import amount
 from kschedd.cache.table import NodeTable
 from kschedd.explain.audit import Auditor, MissedWakeUp
 from kschedd.queue.requeue_stats import RequeueStats
-from kschedd.simulate.why_pending import WhyPending
+
+if TYPE_CHECKING:
+    from kschedd.simulate.why_pending import WhyPending
 
 _MOST_PENDING: Final = 20
 _MOST_PLACED: Final = 60
@@ -61,25 +63,31 @@ class Utilisation:
 
     def sample(self, elapsed_s: float) -> None:
         """Take a sample. The cluster is idle, so the current requests held since the last sample, too."""
-        table = self._table
-        if elapsed_s > self._since:
-            span = elapsed_s - self._since
-            self._sum = [total + share * span for total, share in zip(self._sum, self._now, strict=True)]
+        span = elapsed_s - self._since
+        if span > 0:
+            sums = self._sum
+            for place, share in enumerate(self._now):
+                sums[place] += share * span
             self._span += span
             self._since = elapsed_s
+        table = self._table
         versions = table.versions
-        if not versions.rows_changed(self._stamp):
+        nodes_changed = versions.nodes.at > self._stamp
+        if not nodes_changed and versions.pods.at <= self._stamp:
             return
-        rows = None if versions.nodes.at > self._stamp else versions.pods.since(self._stamp)
+        rows = None if nodes_changed else versions.pods.since(self._stamp)
         self._stamp = versions.now
         table.make_every_resource()
         if rows is None or len(table.requested) + 1 != len(self._used):
             self._count_all()
         else:
-            for row in set(rows):
+            for row in rows if len(rows) == 1 else set(rows):
                 self._count(row)
-        self._now = [used / there if there > 0 else 0.0 for used, there in zip(self._used, self._there, strict=True)]
-        self._most = list(map(max, self._most, self._now))
+        now, most = self._now, self._most
+        for place, there in enumerate(self._there):
+            now[place] = share = self._used[place] / there if there > 0 else 0.0
+            if share > most[place]:
+                most[place] = share
 
     def _count_all(self) -> None:
         table = self._table
@@ -87,9 +95,10 @@ class Utilisation:
         self._rows = rows.T.tolist()
         self._used = rows.sum(axis=1).tolist()
         self._there = [int(table.allowed_pods.sum()), *table.allocatable.sum(axis=1).tolist()]
-        missing = len(self._used) - len(self._now)
-        self._sum += [0.0] * missing
-        self._most += [0.0] * missing
+        size = len(self._used)
+        for by_place in (self._sum, self._most, self._now):
+            by_place += [0.0] * (size - len(by_place))
+            del by_place[size:]
 
     def _count(self, row: int) -> None:
         """Count what changed on this row of the table."""
@@ -178,7 +187,7 @@ class Summary:
     warnings: Sequence[str] = ()
     at_rest: bool = True
     audit: Audit | None = None
-    why: WhyPending | None = None
+    why: "WhyPending | None" = None
 
     @property
     def decisions_per_second(self) -> float:
