@@ -59,7 +59,7 @@ class Status:
 
     def by(self, plugin: str) -> "Status":
         """The same status with `plugin` as its plugin, unless it already names one."""
-        return self if self.plugin else attrs.evolve(self, plugin=plugin)
+        return self if self.plugin else Status(self.code, self.reasons, plugin)
 
 
 SKIP = Status(Code.SKIP)

@@ -40,9 +40,9 @@ _HIGHEST = (1 << 31) - 1  # no pod is below it
 _LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
 _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # whatever its rows are
-_AHEAD: Final = 2  # windows that are tried beside one that is mostly untried
+_AHEAD: Final = 1  # windows that are tried beside one that is mostly untried: more take over 20 ms at once
 _MANY: Final = 8  # one in so many rows
-_MOST_AT_ONCE = 64  # further rows tried beside those that are needed
+_MOST_AT_ONCE = 64  # rows tried where fewer are needed
 _LOOKED_THROUGH = 8192  # rows looked through for them
 _FEWEST = 4  # signatures kept, however large the cluster
 _MOST = 1024  # the same, however small it is
@@ -230,19 +230,23 @@ class Candidates:
         while visited < len(order) and not (wanted and some_calm and found >= wanted):
             window = order[visited : visited + size]
             visited += len(window)
-            size *= 2
             self._try_stale(columns, state, pod, window, order[visited:], counted)
             among = window[columns.outcome[window] == CANDIDATE]
             is_calm = columns.violations[among] == 0
-            calm_so_far = np.cumsum(is_calm) > 0 if not some_calm else np.ones(len(among), dtype=np.bool_)
-            enough = np.flatnonzero(calm_so_far[max(0, wanted - found - 1) :])
-            if len(enough) and wanted:
-                end = int(enough[0]) + max(0, wanted - found - 1) + 1
-                among, is_calm = among[:end], is_calm[:end]
+            # The search ends with the first of them that makes enough, and not before one without violations.
+            last = max(0, wanted - found - 1)
+            if not some_calm:
+                last = max(last, int(is_calm.argmax()) if is_calm.any() else len(among))
+            if wanted and last < len(among):
+                among, is_calm = among[: last + 1], is_calm[: last + 1]
             found += len(among)
             some_calm = some_calm or bool(is_calm.any())
             calm.append(among[is_calm][:wanted])
             violating.append(among[~is_calm])
+            # Twice as many next, unless at the rate so far fewer will do.
+            size *= 2
+            if wanted and some_calm:
+                size = min(size, (wanted - found) * visited // found + _MOST_AT_ONCE)
         chosen = np.concatenate((*calm, np.concatenate((*violating, order[:0]))[:wanted]))
         if len(chosen):
             return _chosen(table, columns, chosen)
@@ -276,11 +280,14 @@ class Candidates:
         if not len(stale):
             return
         if columns.in_use and columns.cached is not None:
-            if len(stale) > _MOST_AT_ONCE and len(stale) * _MANY > len(window):
-                further = columns.stale(table, others[: _AHEAD * len(window)])
-            else:
-                further = columns.stale(table, others[:_LOOKED_THROUGH])[:_MOST_AT_ONCE]
-            stale = np.concatenate((stale, further))
+            further = 0
+            if len(stale) < _MOST_AT_ONCE:
+                further = _MOST_AT_ONCE - len(stale)
+                others = others[:_LOOKED_THROUGH]
+            elif len(stale) * _MANY > len(window):
+                further = _AHEAD * len(window)
+                others = others[:further]
+            stale = np.concatenate((stale, columns.stale(table, others)[:further])) if further else stale
         columns.in_use = True
         evictable = self._lowest.on(stale) < pod.priority
         if not evictable.all():

@@ -102,9 +102,12 @@ class Verdicts:
         """(status, number of nodes, key) of each distinct rejection given as a code."""
         if self._of_codes is None:
             keys = self._row_keys()
-            keys = keys[(self.failed != PASSED) & (self.codes != EXPLICIT)]
             width = len(self.filters)
-            if len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS:
+            few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
+            if not few:  # some passed, whose keys are large, or have explicit statuses, whose keys are negative
+                keys = keys[(self.failed != PASSED) & (self.codes != EXPLICIT)]
+                few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
+            if few:
                 counts = np.bincount(keys)
                 distinct = np.flatnonzero(counts)
                 counts = counts[distinct]

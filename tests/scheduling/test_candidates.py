@@ -233,15 +233,15 @@ def test_with_a_filter_that_reads_other_rows_every_row_is_tried_each_time(tried:
         assert sorted(tried) == list(NODES)
 
 
-@pytest.mark.parametrize("further", [0, 7])
+@pytest.mark.parametrize(("at_once", "most"), [(0, 9), (15, 15)])
 def test_few_more_rows_are_tried_than_candidates_need(
-    tried: list[str], further: int, monkeypatch: pytest.MonkeyPatch
+    tried: list[str], at_once: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(candidates_module, "_MOST_AT_ONCE", further)
+    monkeypatch.setattr(candidates_module, "_MOST_AT_ONCE", at_once)
     names = [f"n{number:02}" for number in range(40)]
     cluster = Cluster(*full(*names))
     assert len(cluster.dry_run(wanted=4).candidates) == 4
-    assert len(tried) < 10 + further
+    assert len(tried) <= most
     tried.clear()
     fewest = cluster.dry_run(fresh=True, wanted=4)
     assert (len(fewest.candidates), len(tried)) == (4, 5)  # of which nothing is kept
@@ -261,6 +261,26 @@ def test_rows_that_changed_are_tried_together_with_the_first_of_them_that_is_nee
         cluster.dry_run(wanted=4, offset=offset)
         again.append(sorted(tried))
     assert again == [[], ["n02", "n21", "n38"], [], []]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text("-cv", min_size=1, max_size=40), st.integers(0, 7), st.data())
+def test_candidates_are_those_of_a_visit_node_by_node(kinds: str, wanted: int, data: st.DataObject) -> None:
+    """Of each node: nobody is to be evicted, a victim's budget is not violated (c for calm), or it is."""
+    names = {f"n{number:02}": kind for number, kind in enumerate(kinds)}
+    there = [full(name, priority=9 * (kind == "-"), app="y" if kind == "v" else "x") for name, kind in names.items()]
+    offset = data.draw(st.integers(0, len(kinds) - 1))
+    found: dict[str, list[str]] = {"c": [], "v": [], "-": []}
+    for name in [*names][offset:] + [*names][:offset]:
+        if found["c"] and wanted and len(found["c"]) + len(found["v"]) >= wanted:
+            break
+        found[names[name]].append(name)
+    cluster = Cluster(*(each for objects in there for each in objects), budget("b", "y"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(candidates_module, "_MOST_AT_ONCE", 2)
+        for _ in range(2):
+            result = cluster.dry_run(wanted=wanted, offset=offset)
+            assert [c.node_name for c in result.candidates] == found["c"][:wanted] + found["v"][:wanted]
 
 
 # -- ranking ------------------------------------------------------------------------------------------------------
