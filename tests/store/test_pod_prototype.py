@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -37,14 +38,17 @@ def one_by_one(store: Store, raws: Sequence[Raw]) -> list[Object | ApiError]:
     return made
 
 
+_START = 1_700_000_000.0
+
+
 class Twins:
     """Two stores that differ in nothing, one of which is given all at once, the other one after the other."""
 
-    def __init__(self, new_store: Callable[[], Store] = Store) -> None:
-        self.one, self.other = new_store(), new_store()
+    def __init__(self, new_store: Callable[..., Store] = Store) -> None:
+        self.one, self.other = new_store(now=lambda: _START), new_store(now=lambda: _START)
         for store in (self.one, self.other):
             # Seconds pass while a request is served: a pod is born at the time of its own write.
-            store.set_clock(lambda store=store: 1_700_000_000.0 + 0.3 * store.version)  # type: ignore[misc]
+            store.set_clock(lambda store=store: _START + 0.3 * store.version)  # type: ignore[misc]
 
     def create(self, raws: Sequence[Raw]) -> list[Any]:
         answers = list(map(told, self.one.create_many(raws)))
@@ -212,7 +216,7 @@ def test_what_is_created_between_two_pods_holds_for_the_second() -> None:
 def test_a_pod_that_is_too_large_by_its_name_alone_is_refused() -> None:
     size = len(json.dumps(Store(now=lambda: 0.0).create(pod("a")).raw))
     for most in range(size - 400, size + 700, 50):
-        Twins(lambda most=most: Store(max_object_bytes=most)).create(_of_one_template(["a", "b" * 253, "c"]))  # type: ignore[misc]
+        Twins(partial(Store, max_object_bytes=most)).create(_of_one_template(["a", "b" * 253, "c"]))
 
 
 def test_a_plugin_of_a_file_is_asked_about_each_pod() -> None:
@@ -221,12 +225,12 @@ def test_a_plugin_of_a_file_is_asked_about_each_pod() -> None:
             raise Forbidden("Pod", "b", "no b here")
 
     admission = Admission(others={"no-b": ValidatingPlugin(no_b, ("Pod",))})
-    answers = Twins(lambda: Store(admission=admission)).create(_of_one_template("abc"))
+    answers = Twins(partial(Store, admission=admission)).create(_of_one_template("abc"))
     assert answers[1] == ("Forbidden", 'pods "b" is forbidden: no b here')
 
 
 def test_a_user_may_do_to_each_pod_what_the_user_may() -> None:
-    twins = Twins(lambda: Store(admission=Admission({"NodeRestriction": True})))
+    twins = Twins(partial(Store, admission=Admission({"NodeRestriction": True})))
     user = UserInfo("system:node:node-1", ("system:nodes",))
     with twins.one.on_behalf_of(user), twins.other.on_behalf_of(user):
         answers = twins.create(_of_one_template("ab"))
