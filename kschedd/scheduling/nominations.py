@@ -224,6 +224,11 @@ class NominatedPods:
                 self._everywhere = self._by_itself() if nominated else NO_NOMINATED
         return self._everywhere
 
+    @property
+    def if_any(self) -> NominatedByRow:
+        """As `everywhere`, for a search, which keeps nothing of it where there is none: then nothing is looked up."""
+        return self.everywhere if self.nominated else NO_NOMINATED
+
     def at(self, node_name: str) -> NominatedByRow:
         """As `everywhere`, for whoever looks at this node only."""
         pods = self.nominated.get(node_name)

@@ -105,7 +105,8 @@ class Repetition:
 
     def attempt(self, pod: Pod, start: int, wanted: int, times: PointTimes | NoTimes) -> Repeated | None:
         """The attempt's outcome; None to make a whole attempt instead."""
-        pattern = self._pattern_of(pod)
+        known = self._patterns.get(pod.signature.signature_ignoring_node)
+        pattern = None if known is None or not known.repeats else self._pattern_of(pod)
         if pattern is None:
             return None
         common = pattern.state

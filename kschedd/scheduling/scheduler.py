@@ -486,7 +486,7 @@ class Scheduler:
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
-        found = yield from self._search(state, pod, order, start, wanted, counting.everywhere, cached, stepper)
+        found = yield from self._search(state, pod, order, start, wanted, counting.if_any, cached, stepper)
         if pre_filter_result is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
