@@ -156,7 +156,7 @@ class Repetition:
             if pattern is None:
                 break
             if pattern.state.already_filtered_by:
-                rows = self._on_named_nodes(pods[done:], pattern.state, times) if not found else None
+                rows = self._on_named_nodes(pods, pattern, times) if not found else None
                 return found if rows is None else [rows]
             pace = self._paces.get(pod.signature.id)
             ahead = None if pace is None else pace.ahead
@@ -166,7 +166,9 @@ class Repetition:
                 break
             checked.add(id(ahead))
             alike = 1
-            while done + alike < len(pods) and pods[done + alike].signature is pod.signature:
+            for other in pods[done + 1 :]:
+                if other.signature is not pod.signature or other.owner != pattern.owner:
+                    break
                 alike += 1
             windows = ahead.take_several(pattern.state, pod, place, wanted, alike, table, self._profile.reads_pods)
             if not windows:
@@ -182,10 +184,9 @@ class Repetition:
                 break
         return found
 
-    def _on_named_nodes(
-        self, pods: Sequence[Pod], state: CycleState, times: PointTimes | NoTimes
-    ) -> RepeatedRun | None:
-        began = times.start()
+    def _on_named_nodes(self, pods: Sequence[Pod], pattern: Pattern, times: PointTimes | NoTimes) -> RepeatedRun | None:
+        """The first of these pods that are of the pattern, on the nodes that they name."""
+        began, state, template = times.start(), pattern.state, pods[0].signature.signature_ignoring_node
         cached = self._cache.of(pods[0], state)
         if cached is None:
             return None
@@ -194,6 +195,8 @@ class Repetition:
         for pod in pods:
             row = row_of.get(pod.signature.spec.required_node or "")
             if row is None or row in rows or failed.item(row) != PASSED:
+                break
+            if pod.signature.signature_ignoring_node != template or pod.owner != pattern.owner:
                 break
             rows[row] = None
         if not rows:

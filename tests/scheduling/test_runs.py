@@ -277,3 +277,39 @@ def test_pods_with_more_to_count_than_plain_requests_are_assumed_one_by_one(chan
     assert (cluster.table.requested == before[0]).all()
     assert cluster.versions.now == before[1]
     assert cluster.assume(other, "b").node_name == "b"
+
+
+def test_pods_of_two_daemon_sets_are_judged_each_by_its_own_requests() -> None:
+    both = _both()
+    for first in range(0, 90, 30):
+        names = [f"d{number}" for number in range(first, first + 30)]
+        raws = [_named(name, f"n{number}") for number, name in enumerate(names, first)]
+        for raw in raws[1::2]:  # more than a node has
+            raw["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "64"}}
+        both.see(*raws)
+        both.attempt(*names[::2])
+        both.answer()
+        both.attempt(*names[1::2])
+        both.see(*(_named(f"e{name}", f"n{number}") for number, name in enumerate(names, 100 + first)))
+        mixed = [_named(f"f{name}", f"n{number}") for number, name in enumerate(names, 140 + first)]
+        for raw in mixed:
+            raw["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "64"}}
+        both.see(*mixed)
+        both.attempt(*(prefix + name for name in names for prefix in "ef"))
+        both.answer()
+    assert both.in_runs > 10
+
+
+def test_a_run_ends_where_the_controller_of_the_pods_is_another_one() -> None:
+    both = _both()
+    names = [f"d{number}" for number in range(60)]
+    raws = [_named(name, f"n{number}") for number, name in enumerate(names)]
+    for number, raw in enumerate(raws):
+        owner = "first" if number < 40 else "second"
+        ref = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": owner, "uid": owner, "controller": True}
+        raw["metadata"]["ownerReferences"] = [ref]
+    both.see(*raws)
+    both.attempt(*names[:30])
+    driver = both.together.driver
+    driver.popped([both.together.entry(name) for name in names[30:]])
+    assert [result.pod.name for result in driver.begin_run()] == names[30:40]
