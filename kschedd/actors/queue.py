@@ -32,7 +32,8 @@ from kschedd.framework.status import fault_text
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
-from kschedd.queue.metrics import QueueMetrics
+from kschedd.queue.history import both
+from kschedd.queue.move_record import MoveRecord
 from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 from kschedd.queue.times import QueueTimes
@@ -80,8 +81,7 @@ class QueueActor:
     held: bool = False  # no pod is handed out
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
-    moves: deque[Move] = attrs.field(init=False)
-    _metrics: QueueMetrics = attrs.field(factory=QueueMetrics, init=False)
+    _record: MoveRecord = attrs.field(init=False)
     _times: QueueTimes = attrs.field(factory=lambda: QueueTimes(time.perf_counter), init=False)
     _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
@@ -93,8 +93,8 @@ class QueueActor:
         self._out_of_tree = self.run_by.out_of_tree
         self.queue = self.run_by.new_queue()
         self.operations = self.run_by.new_operations(self.queue)
-        self.moves = deque(maxlen=self.moves_kept)
-        self.queue.recorder = self._recorded
+        self._record = MoveRecord(self.moves_kept)
+        self.queue.recorder = both(_log_move, self._record) if self._log_moves else self._record
         self.operations.handlers.times = self._times
         self.queue.time(self._times)
         self.queue.on_fault = _log_fault
@@ -102,17 +102,14 @@ class QueueActor:
         self._next_flush = now // 1 + _FLUSH_S
         self._next_leftover = now + _LEFTOVER_S
 
-    def _recorded(self, move: Move) -> None:
-        self.moves.append(move)
-        self._metrics.moved(move)
-        if self._log_moves:
-            log.debug(
-                "pod_moved", pod=move.key, source=move.source, target=move.target, cause=move.event, plugin=move.plugin
-            )
+    @property
+    def moves(self) -> deque[Move]:
+        """The latest moves, the newest last."""
+        return self._record.latest
 
     def metrics(self) -> list[MetricFamily]:
         """What was counted of the queue, as it is now."""
-        return [*self._metrics.families(self.queue), *self._times.families()]
+        return [*self._record.families(self.queue), *self._times.families()]
 
     @property
     def faults(self) -> FaultLedger[None]:
@@ -269,6 +266,10 @@ def _parts(operation: QueueOperation) -> Iterator[QueueOperation]:
         return
     for start in range(0, len(operation.events), _EVENTS):
         yield attrs.evolve(operation, events=operation.events[start : start + _EVENTS])
+
+
+def _log_move(move: Move) -> None:
+    log.debug("pod_moved", pod=move.key, source=move.source, target=move.target, cause=move.event, plugin=move.plugin)
 
 
 def _log_fault(plugin: str, pod: str, fault: Exception) -> None:

@@ -104,7 +104,7 @@ class CustomResource:
         return f"{group}/{name}" if group else name
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class ClusterEvent:
     """One change, or a class of changes that a plugin registers for."""
 

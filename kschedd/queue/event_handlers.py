@@ -10,7 +10,8 @@ Owns nothing but the queue it was given.
 Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
 """
 
-from collections.abc import Callable, Container, Iterable
+from collections import defaultdict
+from collections.abc import Container, Iterable
 from typing import Final
 
 import attrs
@@ -37,7 +38,7 @@ _UNSCHEDULED_DELETE: Final = events.UNSCHEDULED_POD_DELETE.label
 @attrs.define(eq=False)
 class EventHandlers:
     queue: SchedulingQueue
-    responsible: Callable[[str], bool]  # whether a profile has this scheduler name
+    scheduler_names: Container[str]  # of the profiles: this scheduler is responsible for pods with these
     assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
     rejected: Container[str] = frozenset()  # uids of changed pods that were waiting at Permit and got rejected for it
     faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
@@ -60,8 +61,9 @@ class EventHandlers:
 
     def observed(self, events: Iterable[WatchEvent], now: int) -> None:
         """As `changed` for each of these."""
-        times = self.times
-        began_s = 0.0 if times is None else times.start()
+        clock = None if self.times is None else self.times.start
+        took_s: defaultdict[str, list[float]] = defaultdict(list)  # by label
+        began_s = 0.0 if clock is None else clock()
         for event in events:
             deleted = event.type == DELETED
             old, new = (event.new, None) if deleted else (event.old, event.new)
@@ -73,8 +75,12 @@ class EventHandlers:
             except Exception as fault:  # recorded as the changed object's fault
                 self._note(old, new, fault, now)
             else:
-                if times is not None and label:
-                    began_s = times.handled(label, began_s)
+                if clock is not None and label:
+                    ended_s = clock()
+                    took_s[label].append(ended_s - began_s)
+                    began_s = ended_s
+        if self.times is not None:
+            self.times.handled(took_s)
 
     def _note(self, old: Object | None, new: Object | None, fault: Exception, now: int) -> None:
         subject = new or old
@@ -124,7 +130,7 @@ class EventHandlers:
             if old is not None and old.node_name:
                 self.queue.assigned_pod_updated(old, new, now)
                 return _ASSIGNED_UPDATE
-            self.queue.assigned_pod_added(new, now)
+            self.queue.move_all_to_active_or_backoff(events.ASSIGNED_POD_ADD, None, new, now)
             new, label = None, _ASSIGNED_ADD
         elif old is not None and old.node_name:
             self.queue.assigned_pod_deleted(old, now)
@@ -134,8 +140,8 @@ class EventHandlers:
         else:
             label = _UNSCHEDULED_DELETE if new is None else _UNSCHEDULED_UPDATE
         self._pending_changed(
-            old if old is not None and self.responsible(old.scheduler_name) else None,
-            new if new is not None and self.responsible(new.scheduler_name) else None,
+            old if old is not None and old.scheduler_name in self.scheduler_names else None,
+            new if new is not None and new.scheduler_name in self.scheduler_names else None,
             now,
         )
         return label

@@ -68,18 +68,15 @@ class HintTable:
     _relevant: dict[tuple[str, str, int, frozenset[str], frozenset[str]], tuple[MatchedRegistration, ...] | None] = (
         attrs.field(factory=dict, init=False)
     )
-    _of_interest: dict[tuple[str, int], bool] = attrs.field(factory=dict, init=False)
+    _of_interest: dict[ClusterEvent, bool] = attrs.field(factory=dict, init=False)
     _registered_for: dict[tuple[str, str, int], bool] = attrs.field(factory=dict, init=False)
 
     def of_interest(self, event: ClusterEvent) -> bool:
         """Whether any plugin of any profile registered for such an event."""
-        if event.wildcard:
-            return True
-        kind = (event.resource.value, event.action.value)
-        known = self._of_interest.get(kind)
+        known = self._of_interest.get(event)
         if known is None:
-            known = any(self.matching(profile, event) for profile in self.registrations)
-            self._of_interest[kind] = known
+            known = event.wildcard or any(self.matching(profile, event) for profile in self.registrations)
+            self._of_interest[event] = known
         return known
 
     def is_registered_for(self, plugin: str, event: ClusterEvent) -> bool:

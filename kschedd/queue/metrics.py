@@ -1,16 +1,17 @@
 """Metrics of the scheduling queue: kube-scheduler's, by its names and labels, and some more.
 
-Told of each move, which is counted with many others at once; the owner of the queue owns them. Those named `kschedd_…`
+Told of moves, of many at once; the owner of the queue owns them. Those named `kschedd_…`
 upstream has not.
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
 
 from collections import Counter as Tally
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
 from kschedd.metrics import catalogue
-from kschedd.metrics.instruments import MOST_UNSORTED, Counter, Histogram, MetricFamily
+from kschedd.metrics.instruments import Counter, Histogram, MetricFamily
 from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
@@ -35,17 +36,9 @@ class QueueMetrics:
         self._incoming = Counter(catalogue.INCOMING_PODS)
         self._waited = Histogram(catalogue.QUEUE_WAIT)
         self._requeues = RequeueStats()
-        self._uncounted: list[Move] = []
 
-    def moved(self, move: Move) -> None:
-        """A pod has moved."""
-        uncounted = self._uncounted
-        uncounted.append(move)
-        if len(uncounted) >= MOST_UNSORTED:
-            self._count()
-
-    def _count(self) -> None:
-        moves, self._uncounted = self._uncounted, []
+    def moved(self, moves: Sequence[Move]) -> None:
+        """Pods have moved."""
         kinds = Tally(map(_kind, moves))
         self._requeues.observe(moves, {(source, event) for source, _, event in kinds})
         for place in {source for source, _, _ in kinds}.difference(_NOT_ENTERED):
@@ -58,7 +51,6 @@ class QueueMetrics:
 
     def families(self, queue: SchedulingQueue) -> list[MetricFamily]:
         """All of them; `queue` is the one whose moves were told."""
-        self._count()
         pending: Tally[tuple[str, ...]] = Tally({(name,): 0 for name in _QUEUES.values()})
         for place, count in queue.counts().items():
             if place in _QUEUES:

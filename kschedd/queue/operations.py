@@ -9,7 +9,6 @@ since the last `take_nominated`.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError).
 """
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -99,13 +98,7 @@ class QueueOperations:
     _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor being requeued right now
 
     def __attrs_post_init__(self) -> None:
-        own = weakref.ref(self)  # which has the handlers: they must not have it
-
-        def responsible(name: str) -> bool:
-            operations = own()
-            return operations is not None and name in operations.scheduler_names
-
-        self.handlers = EventHandlers(self.queue, responsible)
+        self.handlers = EventHandlers(self.queue, self.scheduler_names)
         self.queue.on_nominated = self.nominated.append
 
     def evicting(self, uid: str) -> bool:
@@ -140,7 +133,7 @@ class QueueOperations:
             case Activate(pods):
                 queue.activate(pods, now)
             case Reconfigured(_, names, settings, sort_key, pre_enqueue, hints):
-                self.scheduler_names = names
+                self.scheduler_names = self.handlers.scheduler_names = names
                 queue.reconfigure(settings, sort_key=sort_key, pre_enqueue=pre_enqueue, hints=hints)
                 queue.activate(queue.ungated(), now)
             case AtThisPoint(work):

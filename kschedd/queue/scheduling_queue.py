@@ -273,7 +273,8 @@ class SchedulingQueue:
         pre_check: PreCheck | None = None,
     ) -> list[QueuedPod]:
         """Requeue the pods that the event may make schedulable. Returns those that left unschedulablePods."""
-        self._saw(event, old, new, now)
+        if self.event_listener is not None:
+            self.event_listener(event, old, new, now)
         if not self._hints.of_interest(event):
             return []
         moved = []
@@ -285,10 +286,6 @@ class SchedulingQueue:
                     moved.append(entry)
         self._in_flight.happened(event, old, new)
         return moved
-
-    def assigned_pod_added(self, pod: Pod, now: int) -> list[QueuedPod]:
-        """An assigned pod was added."""
-        return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_ADD, None, pod, now)
 
     def assigned_pod_updated(self, old: Pod, new: Pod, now: int) -> list[QueuedPod]:
         """An assigned pod was updated."""

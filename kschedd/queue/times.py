@@ -5,10 +5,10 @@ owner of the queue.
 Source: Kubernetes v1.34, scheduler/eventhandlers.go (EventHandlingLatency), backend/queue/scheduling_queue.go.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from kschedd.metrics import catalogue
-from kschedd.metrics.instruments import Histogram, HistogramSeries, MetricFamily
+from kschedd.metrics.instruments import Histogram, MetricFamily
 
 
 class QueueTimes:
@@ -18,17 +18,11 @@ class QueueTimes:
         self.start = start
         self._events = Histogram(catalogue.EVENT_DURATION)
         self._hints = Histogram(catalogue.HINT_DURATION)
-        self._event_series: dict[str, HistogramSeries] = {}
 
-    def handled(self, event: str, began_s: float) -> float:
-        """A change that came down to this event was handled from then until now; returns now."""
-        now_s = self.start()
-        try:
-            series = self._event_series[event]
-        except KeyError:
-            series = self._event_series[event] = self._events.series(event)
-        series.observe(now_s - began_s)
-        return now_s
+    def handled(self, took_s: Mapping[str, Sequence[float]]) -> None:
+        """So long it took to handle each of the changes that came down to these events."""
+        for event, each_s in took_s.items():
+            self._events.series(event).observe_all(each_s)
 
     def hint(self, plugin: str, event: str, answer: str, began_s: float) -> None:
         """A plugin's hint was asked about the event, and has answered."""

@@ -7,7 +7,6 @@ notes. What would change the past is refused: a fork goes on from a moment of it
 Owns: the player, and the records of what it came to.
 """
 
-from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -27,9 +26,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.errors import KscheddError
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
-from kschedd.queue.entry import Move
-from kschedd.queue.history import both
-from kschedd.queue.metrics import QueueMetrics
+from kschedd.queue.move_record import MoveRecord
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
 from kschedd.recording.wiring import controllers_of
@@ -144,9 +141,8 @@ class ReplayCluster:
     """See the module. It is stopped before the first attempt."""
 
     def __init__(self, recording: RecordingFile) -> None:
-        moves: deque[Move] = deque(maxlen=MOVES_KEPT)
-        metrics = QueueMetrics()
-        self.player = player = Player(recording, move_recorder=both(moves.append, metrics.moved))
+        moves = MoveRecord(MOVES_KEPT)
+        self.player = player = Player(recording, move_recorder=moves)
         header = recording.header
         self._objects = ReplayedObjects(player)
         self._events, self._decisions = EventRecord(), DecisionRecord()
@@ -155,7 +151,7 @@ class ReplayCluster:
         player.on_records(lambda record: self._decisions.extend((record,)))
         self.store = _ReplayStore(self._objects)
         self.scheduler: AtHand[SchedulingDriver] = AtHand(player.driver)
-        self.queue = AtHand(QueueAtHand(player.queue, moves, metrics))
+        self.queue = AtHand(QueueAtHand(player.queue, moves))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
         self.clock = ClockAtHand(lambda: player.now_s, player.next_s)

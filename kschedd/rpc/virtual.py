@@ -7,8 +7,7 @@ that the socket serves, checks the parameters as the socket does, and processes 
 Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
 """
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -33,8 +32,7 @@ from kschedd.framework.registry import Registry
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import SECOND, Move, QueuedPod
-from kschedd.queue.history import both
-from kschedd.queue.metrics import QueueMetrics
+from kschedd.queue.move_record import MoveRecord
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
 from kschedd.rpc.client_common import request_bytes, wire_params
@@ -75,11 +73,14 @@ class AtHand(Generic[S]):
 @attrs.frozen(eq=False)
 class QueueAtHand:
     queue: SchedulingQueue
-    moves: deque[Move]
-    _metrics: QueueMetrics
+    _record: MoveRecord
+
+    @property
+    def moves(self) -> Collection[Move]:
+        return self._record.latest
 
     def metrics(self) -> list[MetricFamily]:
-        return self._metrics.families(self.queue)
+        return self._record.families(self.queue)
 
 
 @attrs.frozen(eq=False)
@@ -149,8 +150,7 @@ class VirtualCluster:
         start_s: float | None = None,
         controlled: bool = True,
     ) -> None:
-        moves: deque[Move] = deque(maxlen=MOVES_KEPT)
-        metrics = QueueMetrics()
+        moves = MoveRecord(MOVES_KEPT)
         self._events, self._decisions = EventRecord(), DecisionRecord()
         self._controllers: Sequence[Controller]
         if resumed is None:
@@ -167,13 +167,13 @@ class VirtualCluster:
             on_decision=on_decision,
             on_effects=partial(_keep, self._events, self._decisions),
             on_result=on_result,
-            recorder=both(moves.append, metrics.moved),
+            recorder=moves,
             resumed=resumed,
             start_s=EPOCH if start_s is None else start_s,
         )
         self.store = StoreAtHand(self.engine.store)
         self.scheduler: AtHand[SchedulingDriver] = AtHand(self.engine.driver)
-        self.queue = AtHand(QueueAtHand(self.engine.queue, moves, metrics))
+        self.queue = AtHand(QueueAtHand(self.engine.queue, moves))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
         engine = self.engine  # and not the cluster, which has the clock

@@ -19,13 +19,14 @@ from typing import Any
 from kschedd.actors.binding import execute_batch
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
+from kschedd.actors.queue import MOVES_KEPT
 from kschedd.bench.workloads import Workload, workload
 from kschedd.config.load import default_config
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.turns import concerning, take_turn
 from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SECOND, QueuedPod
-from kschedd.queue.metrics import QueueMetrics
+from kschedd.queue.move_record import MoveRecord
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.machine import SchedulingMachine
@@ -49,7 +50,7 @@ class Path:
         configured = self.driver.queue_configuration()
         self.queue = configured.new_queue()
         self.operations = configured.new_operations(self.queue)
-        self.queue.recorder = QueueMetrics().moved
+        self.queue.recorder = MoveRecord(MOVES_KEPT)
         self.driver.machine.handle.evicting = self.operations.evicting
         self.decisions, self.events, self.kubelets = DecisionRecord(), EventRecord(), Kubelets()
         self.watch, self.kubelets_watch = self.store.watch(), self.store.watch(self.kubelets.kinds)

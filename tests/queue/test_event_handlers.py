@@ -24,7 +24,7 @@ class Watcher:
         self.queue = SchedulingQueue(hints={"default-scheduler": {"Any": EVERY}})
         self.assumed: set[str] = set()
         self.waiting: set[str] = set()
-        self.handlers = EventHandlers(self.queue, lambda scheduler: scheduler == "default-scheduler")
+        self.handlers = EventHandlers(self.queue, {"default-scheduler"})
         for name, priority in [("parked-0", 0), ("parked-9", 9)]:
             self.queue.add(make.pod(name, priority=priority), 0)
             entry = self.queue.pop(0)

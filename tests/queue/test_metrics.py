@@ -4,31 +4,31 @@ from typing import Any
 
 from kschedd.metrics.instruments import MOST_UNSORTED, Distribution
 from kschedd.queue.entry import SECOND
-from kschedd.queue.metrics import QueueMetrics
+from kschedd.queue.move_record import MoveRecord
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from tests.queue.conftest import Make
 
 
-def shown(metrics: QueueMetrics, queue: SchedulingQueue) -> dict[str, Any]:
+def shown(record: MoveRecord, queue: SchedulingQueue) -> dict[str, Any]:
     return {
         family.metric.name: {
             labels: (each.count, each.sum) if isinstance(each, Distribution) else each
             for labels, each in family.samples.items()
         }
-        for family in metrics.families(queue)
+        for family in record.families(queue)
     }
 
 
 def test_a_pod_is_counted_on_its_way(make: Make) -> None:
-    metrics = QueueMetrics()
-    queue = SchedulingQueue(recorder=metrics.moved)
+    record = MoveRecord(100)
+    queue = SchedulingQueue(recorder=record)
     queue.add(make.pod("p"), 1 * SECOND)
     queue.add(make.pod("q"), 1 * SECOND)
     entry = queue.pop(3 * SECOND)
     assert entry is not None
     entry.unschedulable_plugins = frozenset({"NodeResourcesFit", "TaintToleration"})
     queue.add_unschedulable_if_not_present(entry, 4 * SECOND)
-    found = shown(metrics, queue)
+    found = shown(record, queue)
     assert found["scheduler_pending_pods"] == {
         ("active",): 1,
         ("backoff",): 0,
@@ -47,8 +47,8 @@ def test_a_pod_is_counted_on_its_way(make: Make) -> None:
 
 
 def test_a_wake_up_that_did_not_help_is_told_by_what_woke(make: Make) -> None:
-    metrics = QueueMetrics()
-    queue = SchedulingQueue(recorder=metrics.moved)
+    record = MoveRecord(100)
+    queue = SchedulingQueue(recorder=record)
     pod = make.pod("p")
     queue.add(pod, 1 * SECOND)
     for at in (2, 4):
@@ -57,20 +57,22 @@ def test_a_wake_up_that_did_not_help_is_told_by_what_woke(make: Make) -> None:
         entry.unschedulable_plugins = frozenset({"NodeResourcesFit"})
         queue.add_unschedulable_if_not_present(entry, (at + 1) * SECOND)
         queue.activate([pod], (at + 1) * SECOND)
-    assert shown(metrics, queue)["kschedd_requeued_pods_total"] == {
+    assert shown(record, queue)["kschedd_requeued_pods_total"] == {
         ("", "ForceActivate", "scheduled"): 0,
         ("", "ForceActivate", "unschedulable"): 1,
     }
 
 
 def test_none_of_many_moves_is_lost(make: Make) -> None:
-    metrics = QueueMetrics()
-    queue = SchedulingQueue(recorder=metrics.moved)
+    record = MoveRecord(100)
+    queue = SchedulingQueue(recorder=record)
     many = MOST_UNSORTED + 10
     for number in range(many):
         pod = make.pod(f"p{number}")
         queue.add(pod, number * SECOND)
         queue.delete(pod, (number + 2) * SECOND)
-    found = shown(metrics, queue)
+    found = shown(record, queue)
     assert found["scheduler_queue_incoming_pods_total"] == {("active", "UnschedulablePodAdd"): many}
     assert found["kschedd_queue_wait_seconds"] == {("active",): (many, 2.0 * many)}
+    assert len(record.latest) == 100, "no more than asked for"
+    assert record.latest[-1].key == f"{pod.namespace}/p{many - 1}", "the newest last"

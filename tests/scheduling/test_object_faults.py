@@ -84,7 +84,7 @@ def test_a_pod_that_cannot_be_counted_takes_nothing_of_its_node(tripping: set[st
 def test_a_change_that_the_queue_trips_over_keeps_no_other_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = SchedulingMachine(default_config())
     queue = SchedulingQueue(sort_key=machine.sort_key())
-    handlers = EventHandlers(queue, lambda name: True)
+    handlers = EventHandlers(queue, {"default-scheduler"})
     add = SchedulingQueue.add
     trips = {"bad"}
 
@@ -106,7 +106,7 @@ def test_a_change_that_the_queue_trips_over_keeps_no_other_from_it(monkeypatch: 
 
 def test_a_kind_that_changes_between_two_versions_does_not_end_anything() -> None:
     queue = SchedulingQueue(sort_key=SchedulingMachine(default_config()).sort_key())
-    handlers = EventHandlers(queue, lambda name: True)
+    handlers = EventHandlers(queue, {"default-scheduler"})
     handlers.changed(parse(node("web")), on_node("web"), 10**9)
     assert [fault.ref.name for fault in handlers.faults.faults()] == ["web"]
 
