@@ -125,7 +125,7 @@ class Ranking:
         self, state: CycleState, pod: Pod, rows: Rows, cached: CachedEvaluation | None, stepper: Stepper | None = None
     ) -> Work[Ints]:
         """The total of each row. Raises PluginFault."""
-        table = self.cluster.table
+        table, self.scored = self.cluster.table, None
         if table.wraps or pod.pod_spec.resource_requests.wraps:
             return (yield from self._checked(state, pod, rows, stepper))
         if stepper is not None:

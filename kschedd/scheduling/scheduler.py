@@ -585,11 +585,11 @@ class Scheduler:
         metrics = self.profile.plugin_metrics
         if totals is not None and metrics.sampling.plugins:
             metrics.chosen(totals, score, ties)
-            scored, self.ranking.scored = self.ranking.scored, None
-            if scored is not None:
-                place = int((found.rows == chosen).nonzero()[0][0])
-                for plugin, weighted in scored.weighted.items():
-                    metrics.scored(plugin, int(weighted[place]))
+        scored, self.ranking.scored = self.ranking.scored, None
+        if scored is not None:
+            place = int((found.rows == chosen).nonzero()[0][0])
+            for plugin, weighted in scored.weighted.items():
+                metrics.scored(plugin, int(weighted[place]))
         return ScheduleResult(
             pod, names[chosen], self.profile, state, found.rows, found.visited, totals, score, ties, found.verdicts
         )

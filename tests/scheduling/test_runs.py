@@ -10,6 +10,8 @@ import attrs
 import pytest
 
 from kschedd.api.pods import Pod
+from kschedd.metrics import catalogue
+from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.breakpoints import BreakpointSpec
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.scheduler import ScheduleResult
@@ -239,6 +241,25 @@ def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() ->
     sampling.next()
     assert sampling.scores
     assert not sampling.due
+
+
+def test_what_is_noted_of_scores_after_a_run_is_noted_at_once() -> None:
+    """And not with the next attempt whose plugins are timed, which has found other nodes."""
+    both = _both()
+    both.attempt(*_several(both, 0, 24))
+    driver, sampling = both.together.driver, both.together.metrics.sampling
+    few = pod("few", cpu="100m")
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]} for name in ("n1", "n2")]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    few["spec"]["affinity"] = {"nodeAffinity": required}
+    both.see(few)
+    sampling.shares = (0.0, 1.0)
+    both.together.attempt("few")
+    [scores] = [family for family in driver.metrics() if family.metric is catalogue.SCORE]
+    assert ("NodeResourcesFit", "default-scheduler") in scores.samples
+    sampling.shares = (1.0, 0.0)
+    [name] = _several(both, 24, 1)
+    assert isinstance(both.together.attempt(name), AssumedPod)
 
 
 def test_where_pods_cannot_be_assumed_together_each_is_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
