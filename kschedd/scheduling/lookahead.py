@@ -105,7 +105,8 @@ class Lookahead:
     held: bool = attrs.field(default=True, init=False)  # False once something has changed
     _windows: Windows | None = attrs.field(default=None, init=False)
     _at: int = attrs.field(default=0, init=False)  # where the latest window ends
-    _until: int = attrs.field(init=False)  # nothing has changed before this place
+    _passed: int = attrs.field(default=0, init=False)  # what changes before this place is not known any more
+    _until: int = attrs.field(init=False)  # nothing has changed between these two
     _known_at: int = attrs.field(init=False)  # up to this stamp, changes of rows are known
 
     def __attrs_post_init__(self) -> None:
@@ -179,8 +180,9 @@ class Lookahead:
         if table.order is not self.visiting.order or (reads_pods and versions.pod_updates.at > self.stamp):
             self.held = False
             return False
-        if place < self._at:
+        if place < self._at or place < self._passed:
             return False
+        self._passed = place
         pods, now = versions.pods, versions.now
         if now > self._known_at:
             if now == pods.at == self._known_at + 1:  # most often: the pod that has taken the latest window

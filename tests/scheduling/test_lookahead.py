@@ -122,3 +122,24 @@ def test_nodes_that_are_full_are_passed_over() -> None:
         stream.place(0)
     assert isinstance(drive(stream.cached.attempt(pod("late", 0), {})), FitError)
     assert len(stream.placed) > 100
+
+
+def test_what_changed_behind_a_run_that_was_not_made_is_seen_when_searches_come_round() -> None:
+    """What is known for one template may outlast the others' way round all nodes: a run only looks at it."""
+    stream = _Stream()
+    late, start = pod("late", 0), stream.plain.start
+    assert stream.cached.repetition is not None
+    paces = stream.cached.repetition._paces
+    while not paces or (ahead := paces[late.signature.id].ahead) is None or ahead.taken > 1 or ahead.start > 150:
+        stream.place(0)
+    first = start.index
+    while start.index < ahead.start + len(ahead.rows) - 100:
+        full = stream.cluster.table.order[start.index + 40]  # among those that the others pass
+        stream.cluster.put_pod(pod(f"there{full}", 2, on=stream.cluster.table.names[full]))
+        stream.place(2)
+    assert stream.cached.run([late]) == []
+    while not first <= start.index < ahead.start + len(ahead.rows) - 200:
+        stream.place(2)
+    assert paces[late.signature.id].ahead is ahead
+    for _ in range(2):
+        stream.place(0)
