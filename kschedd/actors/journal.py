@@ -9,7 +9,8 @@ milliseconds on this disk; only a journal of twice its limit is compacted in ful
 Ends: when the store closes its channel; the file is closed then.
 Fails: a write failure is reported as `NotKept` and covers all pending commits; commits from before the failure (an
 older `term`) are dropped, since the store rolls them back. Writes are then retried with increasing delays until one
-succeeds: `Writable`. If they fail for another reason than before, that is reported, too.
+succeeds: `Writable`. If they fail for another reason than before, that is reported, too. A file that is damaged is
+written no more, whatever works of it: only a start checks all of it.
 """
 
 import math
@@ -22,7 +23,7 @@ import trio
 
 from kschedd.actors.mailbox import batch_from
 from kschedd.actors.threads import in_actor_thread
-from kschedd.store.journal_format import JournalError
+from kschedd.store.journal_format import JournalDamaged, JournalError
 from kschedd.store.log import WatchEvent
 
 T = TypeVar("T")
@@ -111,6 +112,14 @@ async def in_thread(work: Callable[[], T]) -> T:
     return await in_actor_thread(work)
 
 
+def _log_read_only(failure: JournalError) -> None:
+    if isinstance(failure, JournalDamaged):
+        hint = "it stays read-only until a restart; kschedd snapshot save FILE saves all that it serves"
+        log.error("read_only", why=str(failure), hint=hint)
+    else:
+        log.error("read_only", why=str(failure))
+
+
 @attrs.define(eq=False)
 class JournalActor:
     _journal: DurableLog
@@ -180,11 +189,11 @@ class JournalActor:
 
     async def _recover(self, failure: JournalError) -> None:
         self._term += 1
-        log.error("read_only", why=str(failure))
+        _log_read_only(failure)
         await self._outbox.send(NotKept(failure, self._term))
         pause = _FIRST_RETRY_S
         while True:
-            with trio.move_on_after(pause):
+            with trio.move_on_after(math.inf if isinstance(failure, JournalDamaged) else pause):
                 async for _ in self._inbox:
                     pass  # commits of an older term: the store accepts no writes now
                 raise trio.EndOfChannel
@@ -195,7 +204,7 @@ class JournalActor:
                 pause = min(2 * pause, _LONGEST_RETRY_S)
                 if str(still) != str(failure):
                     failure = still
-                    log.error("read_only", why=str(failure))
+                    _log_read_only(failure)
                     await self._outbox.send(NotKept(failure, self._term))
         log.warning("writable_again")
         await self._outbox.send(Writable())

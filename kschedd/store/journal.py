@@ -111,10 +111,11 @@ class Journal:
     def _check_head(self, written: bool) -> bool:
         """Whether the head is yet to be written.
 
-        Raises JournalDamaged if the journal ends before the version in its head, or has another chain there.
+        Raises JournalDamaged if the journal ends before the version in its head, or has another chain there, or if it
+        may have ended after that version, since a later record may have been in the slot that is damaged.
         """
-        head = read_head(head_path(self._path), self._disk)
-        if head is None:
+        found = read_head(head_path(self._path), self._disk)
+        if found is None:
             # The process may have been killed between the creation of the files and the first record of the head.
             there = self._disk.status(head_path(self._path))
             begun = there is not None and there.size == 0
@@ -123,11 +124,16 @@ class Journal:
                 what = "is damaged" if written else "is missing"
                 raise JournalDamaged(self._file, f"{name} {what}: nothing says whether the last writes are all there")
             return True
+        head = found.head
         if head.epoch != self._state.epoch:
             raise JournalDamaged(self._file, f"is not the file that {head_path(self._path).name} was written with")
         if head.version > self._version:
-            why = f"ends at version {self._version}, but was written up to version {head.version}"
+            up_to = f"version {head.version}" + ("" if found.is_last else " at least")
+            why = f"ends at version {self._version}, but was written up to {up_to}"
             raise JournalDamaged(self._file, f"{why}: its last writes are lost", self._version)
+        if not found.is_last and head.version == self._version:
+            why = f"{head_path(self._path).name} is damaged: nothing says whether version {head.version} was the last"
+            raise JournalDamaged(self._file, why, self._version)
         if head.version >= self._state.base and self._chain_at(head.version) != head.chain:
             raise JournalDamaged(self._file, f"version {head.version} is not the one that was written", None)
         return False
@@ -255,10 +261,10 @@ class Journal:
         only from the last version. `progress` is told now and then how many rows of how many were read.
         Raises JournalDamaged; `journal_salvage` recovers what is intact then.
         """
-        if self._version == 0 and self._state.count == 0:
-            return None
         reading = self.reading(progress)
         reading.check()
+        if self._version == 0 and self._state.count == 0:
+            return None
         new_store = partial(Store, now=now, seed=seed, admission=admission, history=history)
         if not leave_out:
             try:

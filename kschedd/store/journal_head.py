@@ -4,11 +4,16 @@ SQLite ends its write-ahead log at the first damaged frame: if the end of the lo
 writes are lost without any error. So each commit is recorded here too: version, chain, epoch. A journal that ends
 before its head, or has another chain at that version, has lost writes.
 
-The record is written after the commit and before the write is acknowledged, alternately into one of two slots, each
-with a checksum, so that one of them is always intact. `write` puts it into the page cache, which survives `kill -9`;
-`sync` flushes it to disk at most once a second, at no measurable cost, and soon after the last write where no further
-one comes. A power cut may therefore set the head back by a second, but the head is never ahead of the journal, which is
-on disk first.
+The record is written after the commit and before the write is acknowledged, alternately into one of two slots, so that
+a torn write leaves the other one. A slot has it twice, each time with a checksum: where the log's end is damaged, a
+damaged byte of the head as well hides nothing. `write` puts it into the page cache, which survives `kill -9`; `sync`
+flushes it to disk at most once a second, at no measurable cost, and soon after the last write where no further one
+comes. A power cut may therefore set the head back by a second, but the head is never ahead of the journal, which is on
+disk first.
+
+A slot that is damaged wholly may have had the record before or after the other one's. The later one is of one more
+batch, in one transaction: if the journal goes on after the other slot's version, it has that batch. If it does not,
+whether there was one cannot be known.
 
 Owns the file's descriptor, until `close`. Raises: JournalError.
 """
@@ -27,6 +32,7 @@ from kschedd.store.journal_format import JournalError
 _RECORD: Final = struct.Struct(">8sQQI32s")  # magic, number of the record, version, chain, epoch
 _MAGIC: Final = b"kschedd2"
 _SLOT: Final = 512  # one sector per slot: a torn write cannot damage both
+_COPY: Final = _SLOT // 2  # each half of a slot has the record
 _SYNC_EVERY_S: Final = 1.0
 _PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes after a failure
 
@@ -40,28 +46,57 @@ class Head:
     epoch: str
 
 
+@attrs.frozen
+class FoundHead:
+    """The latest record that is whole. `is_last`: no later one can have been in the other slot."""
+
+    head: Head
+    is_last: bool
+
+
+@attrs.frozen
+class _Slot:
+    number: int  # of the record; 1 is the first
+    head: Head
+
+
 def head_path(journal: Path) -> Path:
     return journal.with_name(journal.name + "-head")
 
 
-def read_head(path: Path, disk: Disk = REAL_DISK) -> Head | None:
-    """The head; None if the file is missing or both slots are damaged. Raises JournalError if it cannot be read."""
+def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
+    """None if the file is missing or both slots are damaged. Raises JournalError if it cannot be read."""
     try:
         data = disk.read(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise JournalError(str(path), f"cannot be read: {error.strerror}") from error
-    slots = [found for found in (_slot(data[:_SLOT]), _slot(data[_SLOT:])) if found is not None]
-    return max(slots, key=lambda slot: slot[0])[1] if slots else None
+    slots = [found for at in (0, _SLOT) if (found := _read_slot(data[at : at + _SLOT])) is not None]
+    if not slots:
+        return None
+    latest = max(slots, key=lambda slot: slot.number)
+    only_one = latest.number == 1 and not any(data[:_SLOT])  # the first record is in the second slot
+    return FoundHead(latest.head, is_last=len(slots) == 2 or only_one)
 
 
-def _slot(data: bytes) -> "tuple[int, Head] | None":
+def _read_slot(data: bytes) -> _Slot | None:
+    """None if it is damaged, or was never written."""
+    return next((found for at in (0, _COPY) if (found := _read_record(data[at : at + _COPY])) is not None), None)
+
+
+def _read_record(data: bytes) -> _Slot | None:
     body, checksum = data[: _RECORD.size], data[_RECORD.size : _RECORD.size + 4]
-    if len(checksum) < 4 or zlib.crc32(body).to_bytes(4, "big") != checksum or any(data[_RECORD.size + 4 :]):
+    if len(checksum) < 4 or zlib.crc32(body).to_bytes(4, "big") != checksum:
         return None
     magic, number, version, chain, epoch = _RECORD.unpack(body)
-    return (number, Head(version, chain, epoch.decode())) if magic == _MAGIC else None
+    return _Slot(number, Head(version, chain, epoch.decode())) if magic == _MAGIC else None
+
+
+def _packed(number: int, head: Head) -> bytes:
+    """A slot."""
+    body = _RECORD.pack(_MAGIC, number, head.version, head.chain, head.epoch.encode())
+    return 2 * (body + zlib.crc32(body).to_bytes(4, "big")).ljust(_COPY, b"\0")
 
 
 class HeadFile:
@@ -75,16 +110,14 @@ class HeadFile:
         try:
             self._file = disk.open(path)
             disk.make_private(path)
-            slots = [_slot(disk.pread(self._file, _SLOT, at)) for at in (0, _SLOT)]
+            slots = [_read_slot(disk.pread(self._file, _SLOT, at)) for at in (0, _SLOT)]
         except OSError as error:
             raise self._failure(error) from error
-        self._number = max((slot[0] for slot in slots if slot), default=0)
+        self._number = max((slot.number for slot in slots if slot is not None), default=0)
 
     def write(self, head: Head) -> None:
         """Record a commit; flushed to disk if the last flush is more than a second ago."""
-        body = _RECORD.pack(_MAGIC, self._number + 1, head.version, head.chain, head.epoch.encode())
-        slot = body + zlib.crc32(body).to_bytes(4, "big")
-        slot += bytes(_SLOT - len(slot))
+        slot = _packed(self._number + 1, head)
         try:
             written = self._disk.pwrite(self._file, slot, _SLOT * ((self._number + 1) % 2))
             if written != len(slot):

@@ -31,7 +31,7 @@ from kschedd.store.journal_format import (
     read_state,
     whole,
 )
-from kschedd.store.journal_head import head_path, read_head
+from kschedd.store.journal_head import FoundHead, head_path, read_head
 from kschedd.store.journal_reading import Progress, UnreadableObject, describe, read_object
 from kschedd.store.log import DELETED
 from kschedd.store.store import Store
@@ -104,11 +104,11 @@ def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
     try:
         state = _state(db, str(path))
         _snapshot(db, state, found)
-        last = _events(db, state, found, known_end=None if head is None else head.version)
+        last = _events(db, state, found, head)
     finally:
         db.close()
-    known = max(last, 0 if head is None else head.version, 0 if state is None else state.base)
-    steps = known // EPOCH_STEP + (1 if head is not None else 2)
+    known = max(last, 0 if head is None else head.head.version, 0 if state is None else state.base)
+    steps = known // EPOCH_STEP + (1 if head is not None and head.is_last else 2)
     found.version = steps * EPOCH_STEP
     return found
 
@@ -150,7 +150,7 @@ def _snapshot(db: Database, state: State | None, found: Salvaged) -> None:
         found.lost.append(f"lost from the snapshot: {missing} objects that are not there at all")
 
 
-def _events(db: Database, state: State | None, found: Salvaged, known_end: int | None) -> int:
+def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead | None) -> int:
     """Apply the events up to the first damaged one; returns the highest version seen."""
     version, chain = (None, None) if state is None else (state.base, state.chain)
     highest = 0
@@ -173,13 +173,16 @@ def _events(db: Database, state: State | None, found: Salvaged, known_end: int |
                 found.objects[event.key] = obj
     except sqlite3.Error as error:
         found.lost.append(f"the events cannot be read to their end: {error}")
-    end = max(highest, known_end or 0)
+    known_end = 0 if head is None else head.head.version
+    end = max(highest, known_end)
     if version is None:
         found.lost.append("lost: which writes came after the snapshot is not known")
-    elif end > version:
+        return end
+    if end > version:
         found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
-    elif known_end is None:
-        found.lost.append(f"whether there were writes after version {version} is not known")
+    # With one slot of the head the batch after its version may have been recorded in the other: it is the last one.
+    if head is None or (not head.is_last and highest <= known_end):
+        found.lost.append(f"whether there were writes after version {end} is not known")
     return end
 
 

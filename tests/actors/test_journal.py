@@ -20,7 +20,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.object_faults import FaultLedger
 from kschedd.startup.state import StateOptions
 from kschedd.store.errors import ApiError
-from kschedd.store.journal import Journal, JournalError
+from kschedd.store.journal import Journal, JournalDamaged, JournalError
 from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Create, Write
@@ -67,6 +67,7 @@ class FakeLog:
     version: int = 0
     tail: int = 0
     failing: str = ""  # in words; empty while it works
+    damaged: str = ""  # the same, of what compaction reads; all else works
     room_up_to: int = 1_000_000  # versions
     may_go_on: threading.Event = attrs.field(factory=threading.Event)
     repairs: int = 0
@@ -96,6 +97,8 @@ class FakeLog:
 
     def compact_some(self, events: int) -> bool:
         self._work()
+        if self.damaged:
+            raise JournalDamaged("journal.db", self.damaged)
         self.tail = max(0, self.tail - events)
         return self.tail > 0
 
@@ -289,6 +292,33 @@ async def test_a_reason_that_changes_while_nothing_can_be_written_is_told(autoju
         assert await client.condition() is None
         assert (await client.create(node("n1"))).name == "n1"
         client.close()
+
+
+async def test_a_damaged_file_is_written_no_more_and_every_answer_says_why(autojump_clock: MockClock) -> None:
+    owned = Store(now=lambda: 0.0)
+    log = FakeLog(version=owned.version, damaged="cannot be written: database disk image is malformed")
+
+    async def at_once(work: Callable[[], Any]) -> Any:
+        return work()
+
+    to_journal, journal_in = trio.open_memory_channel[Commit](1)
+    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
+    to_store, store_in = trio.open_memory_channel[Message](4)
+    client = StoreClient.of(to_store)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(JournalActor(log, journal_in, to_kept, compact_after=1, run=at_once).run)
+        nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
+        assert (await client.create(node("n1"))).name == "n1"
+        assert (await client.create(node("n2"))).name == "n2"
+        for _ in range(100):
+            await trio.sleep(1)
+            assert isinstance(await client.condition(), JournalDamaged)
+            with pytest.raises(JournalDamaged, match=r"malformed\. Put a copy of the whole state directory back, or"):
+                await client.create(node("n3"))
+        assert [found.name for found in await client.list("Node")] == ["n1", "n2"]
+        assert log.repairs == 0
+        client.close()
+    assert log.closed
 
 
 async def test_the_record_of_the_last_write_is_flushed_when_no_further_one_comes(autojump_clock: MockClock) -> None:

@@ -5,11 +5,14 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 
+import attrs
+
 from kschedd.actors.store import StoreActor
 from kschedd.api.objects import Object, Raw
 from kschedd.store import journal_compaction
 from kschedd.store.journal import Journal
 from kschedd.store.journal_format import JournalError
+from kschedd.store.journal_head import FoundHead, read_head
 from kschedd.store.log import Cursor, EventLog, WatchEvent
 from kschedd.store.store import Store
 
@@ -136,6 +139,16 @@ def _compacts_to_the_oldest_state() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _tells_of_less_than_is_lost() -> Iterator[None]:
+    def earlier(*where: Any) -> FoundHead | None:
+        found = read_head(*where)
+        return found and attrs.evolve(found, head=attrs.evolve(found.head, version=found.head.version - 1))
+
+    with mock.patch("kschedd.store.journal_salvage.read_head", earlier):
+        yield
+
+
 BROKEN: dict[str, Broken] = {
     "answers-before-it-is-kept": _in_place_of(StoreActor, "_tell", _answers_before_it_is_kept),
     "does-not-flush": _in_place_of(Journal, "append", _does_not_flush),
@@ -148,4 +161,5 @@ BROKEN: dict[str, Broken] = {
     "lists-too-few": _in_place_of(Store, "present", _lists_too_few),
     "replaces-any-version": _in_place_of(Store, "update", _replaces_any_version),
     "compacts-to-the-oldest-state": _compacts_to_the_oldest_state,
+    "tells-of-less-than-is-lost": _tells_of_less_than_is_lost,
 }

@@ -6,21 +6,30 @@
 - a refused write never happened; a write happened once, and not before somebody asked for it;
 - a read or list has a state that was so at some moment between question and answer (linearizable): nothing that
   anybody knew before it was asked is missing;
-- a list is the state at its version, all of it; a replace on a version replaced just that one.
+- a list is the state at its version, all of it; a replace on a version replaced just that one;
+- after a salvage there is the state before the first write that words tell to be lost, less what they name; of the
+  writes that were answered they tell of each, up to the last, or say that they do not know it.
 """
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import partial
 
 import attrs
 
-from tests.faults.history import RESUMED, REWOUND, Change, Era, History, Key, Operation, Seen, Stream
+from tests.faults.history import RESUMED, REWOUND, SALVAGED, Change, Era, History, Key, Operation, Seen, Stream
 
 DELETED = "DELETED"
 # Codes of refusals that say nothing of whether the write happened.
 UNKNOWN = frozenset({"connection_lost", "shutting_down", "too_slow"})
+
+# What a salvage tells.
+_LOST = re.compile(r"lost: the writes from version (\d+) to version (\d+)")
+_LAST = re.compile(r"whether there were writes after version (\d+) is not known")
+_NAMED = re.compile(r'lost from the snapshot: (\w+) "(?:(.*)/)?(.*)"')
+_VAGUE = re.compile(r"how many|more objects|not there at all|to (its|their) end|after the snapshot is not known")
 
 
 def violations(history: History) -> list[str]:
@@ -250,6 +259,8 @@ class _Order:
         last = int(self.seen_to[0])
         if era.kind == REWOUND and era.base <= last and (wrong := _difference(self.state(era.base), era.start)):
             yield f"after the loss of power there is no state of before, at version {era.base}: {wrong}"
+        if era.kind == SALVAGED:
+            yield from self._salvaged(era, last)
         if era.kind != RESUMED:
             return
         seen = [*self.state(last).values(), *(one for each in operations for one in each.seen)]
@@ -261,3 +272,23 @@ class _Order:
                 yield f"{each} is {now} at the same version {last}"
             elif now is not None and now.version < each.version:
                 yield f"{each} went back to {now}"
+
+    def _salvaged(self, era: Era, known: int) -> Iterator[str]:
+        """Whether words tell what is lost of the state at the version that was known last."""
+        words = "; ".join(era.lost)
+        if not words:
+            yield "it goes on from a damaged journal, and no words tell"
+        if _VAGUE.search(words):
+            return
+        lost, last = _LOST.search(words), _LAST.search(words)
+        if lost is not None:
+            whole, end = int(lost[1]) - 1, int(lost[2])
+        else:
+            whole = end = known if last is None else int(last[1])
+        if known > end and last is None and era.end_is_told:
+            yield f"version {known} was known, and words tell of losses up to version {end} only: {words}"
+        if self.era.base <= whole <= known:
+            named = {(kind, namespace, name) for kind, namespace, name in _NAMED.findall(words)}
+            expected = {key: seen for key, seen in self.state(whole).items() if key not in named}
+            if wrong := _difference(expected, era.start):
+                yield f"version {whole} is whole by what words tell, and {wrong}: {words}"

@@ -73,11 +73,14 @@ SALVAGED: Final = "salvaged"  # words have told what was lost
 
 @attrs.define(eq=False)
 class Era:
-    """`start` is the state at `base`, when the era began."""
+    """`start` is the state at `base`, when the era began. Of a salvaged one `lost` is what words told; `end_is_told`:
+    they have to tell of all that was answered, since no loss of power has set back what they know."""
 
     kind: str = FIRST
     base: int = 0
     start: dict[Key, Seen] = attrs.field(factory=dict)
+    lost: tuple[str, ...] = ()
+    end_is_told: bool = False
 
 
 @attrs.define(eq=False)
@@ -88,6 +91,7 @@ class History:
     starts: list[int] = attrs.field(factory=list)  # when a daemon began to serve
     faults: list[str] = attrs.field(factory=list)  # what no answer may be, in words
     notes: list[str] = attrs.field(factory=list)  # what was done to the daemon, for the reader
+    lost: list[str] = attrs.field(factory=list)  # what the daemon's log has told since the era began
     broken_off: bool = False  # nobody could see the last changes: nothing is left of the journal
     _at: int = 0
 

@@ -102,8 +102,8 @@ class Stuck(Exception):
 
 def simulate(seed: int, broken: "Callable[[], Any] | None" = None) -> Outcome:
     """`broken` is a context in which part of the daemon is broken on purpose, so that the checker has to find it."""
-    with _silence(), broken() if broken is not None else _nothing():
-        history = History()
+    history = History()
+    with _log_read_by(history), broken() if broken is not None else _nothing():
         simulation = Simulation(seed, history)
         try:
             found = run_from_seed(simulation.run, seed)
@@ -118,15 +118,22 @@ def _nothing() -> Iterator[None]:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """No log; and nothing of a second error that SQLite meets where it tidies up after a first, and goes on after."""
+def _log_read_by(history: History) -> Iterator[None]:
+    """No log but what it says of damage; and nothing of a second error that SQLite meets where it tidies up after a
+    first, and goes on after."""
     before, hook = structlog.get_config(), sys.unraisablehook
+
+    def read(_logger: object, _method: str, event: Any) -> Any:
+        if event["event"] == "journal_damaged":
+            history.lost.append(event["what"])
+        return event
 
     def heard(unraisable: "sys.UnraisableHookArgs") -> None:
         if not isinstance(unraisable.exc_value, apsw.Error):
             hook(unraisable)
 
-    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), cache_logger_on_first_use=False)
+    factory = structlog.ReturnLoggerFactory()
+    structlog.configure(processors=[read], logger_factory=factory, cache_logger_on_first_use=False)
     with mock.patch.object(sys, "unraisablehook", heard):
         try:
             yield
@@ -374,10 +381,12 @@ class Simulation:
                 kind = RESUMED
             else:
                 watch.close()
-        self._power_lost = self._log_flipped = False
+        lost = tuple(self.history.lost)
         if kind:
-            self.history.eras.append(Era(kind, version, state))
-            self.history.note(f"{kind} at version {version}")
+            self.history.eras.append(Era(kind, version, state, lost, end_is_told=not self._power_lost))
+            self.history.note(f"{kind} at version {version}" + "".join(f"\n  {what}" for what in lost))
+        self._power_lost = self._log_flipped = False
+        self.history.lost.clear()
 
     # --- the end -------------------------------------------------------------------------------------------------
 
@@ -386,8 +395,8 @@ class Simulation:
         with trio.move_on_after(_PATIENCE_S) as writing:
             await self._until(self._makes_nodes)
         if writing.cancelled_caught:
-            why = str(await cluster.store.condition())
-            if "malformed" not in why or not self._may_be_damaged:
+            why = await cluster.store.condition()
+            if not isinstance(why, JournalDamaged) or not self._may_be_damaged:
                 raise Stuck(f"the disk is well, and nothing can be written: {why}")
             # What it reads it serves; what would be written where the file is damaged it refuses, in words.
             self.history.note(f"read-only for good: {why}")

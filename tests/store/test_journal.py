@@ -296,6 +296,18 @@ def test_pods_come_back_typed_and_share_their_specs(path: Path) -> None:
     assert one.node_name == one.raw["spec"]["nodeName"] == "node-1"
 
 
+def test_a_damaged_page_is_found_although_nothing_was_written(path: Path) -> None:
+    Journal(path).close()
+    with sqlite3.connect(path) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'objects'").fetchone()
+    db.close()
+    data = bytearray(path.read_bytes())
+    data[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    path.write_bytes(data)
+    with pytest.raises(JournalDamaged, match="the database is damaged"):
+        open_journal(path, now=Clock(), seed=5, admission=None, drop_damaged=False)
+
+
 @pytest.mark.parametrize("left", [None, b""], ids=["no-head", "empty-head"])
 def test_a_journal_whose_process_was_killed_before_its_first_commit_opens_again(
     tmp_path: Path, left: bytes | None

@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from kschedd.store.journal import Journal, JournalDamaged, JournalError
@@ -168,3 +169,116 @@ def test_a_journal_of_which_a_file_is_missing_is_no_new_cluster(
         words = "journal.db: is missing, though journal.db-wal and journal.db-shm and journal.db-head are there"
         assert words in str(outcome)
     assert isinstance(outcome, Opened) == (file != "journal.db")
+
+
+@attrs.frozen
+class LastWrites:
+    """A journal of single writes as a killed daemon leaves it, all of them in SQLite's log."""
+
+    folder: Path
+    version: int  # the last one
+    starts: dict[int, int]  # where in the log each version begins
+
+    @classmethod
+    def made(cls, folder: Path) -> "LastWrites":
+        (folder / "at-work").mkdir()
+        store, starts = Store(now=Clock(), seed=3), {}
+        journal = Journal(folder / "at-work" / "journal.db")
+        journal.append(store.written_after(0))
+        for number in range(5):
+            before = store.version
+            starts[before + 1] = (folder / "at-work" / "journal.db-wal").stat().st_size
+            store.create(config_map(f"c{number}"))
+            journal.append(store.written_after(before))
+        shutil.copytree(folder / "at-work", folder / "left")
+        journal.close()
+        return cls(folder / "left", store.version, starts)
+
+    def harm_log(self, version: int) -> None:
+        """A bit of this write, which SQLite takes for the end of the log then."""
+        _flip(self.folder / "journal.db-wal", self.starts[version] + 100)
+
+    def harm_head(self, *, before_last: int, copies: int) -> None:
+        """A bit in each of so many copies of the record of the write that is so many before the last."""
+        records = len(self.starts) + 2  # those of the empty journal and of the first objects come first
+        slot = 512 * ((records - before_last) % 2)
+        for copy in range(copies):
+            _flip(self.folder / "journal.db-head", slot + 256 * copy + 20)
+
+    def opened(self, *, drop_damaged: bool = False) -> tuple[list[str], str]:
+        """Names of ConfigMaps, and what is said to be lost. Raises JournalDamaged."""
+        file = self.folder / "journal.db"
+        opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=drop_damaged)
+        opened.journal.close()
+        assert opened.store is not None
+        return [obj.name for obj in opened.store.list("ConfigMap")], "; ".join(opened.lost)
+
+
+def _flip(file: Path, at: int) -> None:
+    data = bytearray(file.read_bytes())
+    data[at] ^= 4
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize("before_last", [0, 1], ids=["the-last-record", "the-one-before"])
+def test_a_damaged_bit_of_the_head_harms_nothing(tmp_path: Path, before_last: int) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_head(before_last=before_last, copies=1)
+    assert last.opened() == (["c0", "c1", "c2", "c3", "c4"], "")
+
+
+def test_a_last_write_that_is_damaged_is_missed_although_its_record_has_a_damaged_bit_as_well(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_log(last.version)
+    last.harm_head(before_last=0, copies=1)
+    ends = f"ends at version {last.version - 1}, but was written up to version {last.version}: its last writes are lost"
+    with pytest.raises(JournalDamaged, match=ends):
+        last.opened()
+    there, lost = last.opened(drop_damaged=True)
+    assert there == ["c0", "c1", "c2", "c3"]
+    assert f"lost: the writes from version {last.version} to version {last.version};" in lost
+    assert "is not known" not in lost
+
+
+def test_a_journal_that_goes_on_after_the_one_record_left_has_what_the_other_was_of(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_head(before_last=0, copies=2)
+    assert last.opened() == (["c0", "c1", "c2", "c3", "c4"], "")
+
+
+def test_where_a_last_write_and_all_of_its_record_are_damaged_words_say_that_there_may_have_been_one(
+    tmp_path: Path,
+) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_log(last.version)
+    last.harm_head(before_last=0, copies=2)
+    with pytest.raises(JournalDamaged, match=f"nothing says whether version {last.version - 1} was the last"):
+        last.opened()
+    there, lost = last.opened(drop_damaged=True)
+    assert there == ["c0", "c1", "c2", "c3"]
+    assert f"whether there were writes after version {last.version - 1} is not known" in lost
+
+
+def test_where_more_writes_than_the_one_without_a_record_are_damaged_words_say_how_many_at_least(
+    tmp_path: Path,
+) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_log(last.version - 1)
+    last.harm_head(before_last=0, copies=2)
+    known = last.version - 1
+    with pytest.raises(JournalDamaged, match=f"ends at version {known - 1}, but was .* version {known} at least"):
+        last.opened()
+    there, lost = last.opened(drop_damaged=True)
+    assert there == ["c0", "c1", "c2"]
+    assert f"lost: the writes from version {known} to version {known};" in lost
+    assert f"whether there were writes after version {known} is not known" in lost
+
+
+def test_where_nothing_but_the_record_before_the_last_is_damaged_it_might_have_been_the_last(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_head(before_last=1, copies=2)
+    with pytest.raises(JournalDamaged, match=f"nothing says whether version {last.version} was the last"):
+        last.opened()
+    there, lost = last.opened(drop_damaged=True)
+    assert there == ["c0", "c1", "c2", "c3", "c4"]
+    assert f"whether there were writes after version {last.version} is not known" in lost
