@@ -56,8 +56,8 @@ def _verify(options: argparse.Namespace) -> int:
 def _repair(options: argparse.Namespace) -> int:
     from kschedd.store.journal_offline import repaired
 
-    lost = repaired(options.path)
-    print(*map(safe, lost or ("whole: there is nothing to repair",)), sep="\n")
+    if not repaired(options.path, tell=lambda what: print(safe(what), flush=True)):
+        print("whole: there is nothing to repair")
     return 0
 
 

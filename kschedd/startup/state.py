@@ -77,9 +77,8 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
         leave_out=options.leave_out,
         disk=options.disk,
         progress=_log_progress(),
+        tell=lambda what: log.warning("journal_damaged", what=what),
     )
-    for what in opened.lost:
-        log.warning("journal_damaged", what=what)
     aside = () if opened.store is None else opened.store.set_aside
     for each in aside:
         log.error("object_set_aside", object=str(each.ref), why=each.why, copy=str(each.file))

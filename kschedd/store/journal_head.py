@@ -72,16 +72,17 @@ def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
         return None
     except OSError as error:
         raise JournalError(str(path), f"cannot be read: {error.strerror}") from error
-    slots = [found for at in (0, _SLOT) if (found := _read_slot(data[at : at + _SLOT])) is not None]
-    if not slots:
+    slots = [data[at : at + _SLOT] for at in (0, _SLOT)]
+    found = [slot for each in slots if (slot := _read_slot(each)) is not None]
+    if not found:
         return None
-    latest = max(slots, key=lambda slot: slot.number)
-    only_one = latest.number == 1 and not any(data[:_SLOT])  # the first record is in the second slot
-    return FoundHead(latest.head, is_last=len(slots) == 2 or only_one)
+    # Nothing in the second half: no record was ever written there whole, or none was flushed before the power was lost.
+    damaged = [each for each in slots if _read_slot(each) is None and any(each[_COPY:])]
+    return FoundHead(max(found, key=lambda slot: slot.number).head, is_last=not damaged)
 
 
 def _read_slot(data: bytes) -> _Slot | None:
-    """None if it is damaged, or was never written."""
+    """None if it is damaged, or was never written whole."""
     return next((found for at in (0, _COPY) if (found := _read_record(data[at : at + _COPY])) is not None), None)
 
 

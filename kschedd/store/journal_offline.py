@@ -105,10 +105,11 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
             return Verified(str(file), size, damage=f"{damage.why}{whole}")
 
 
-def repaired(path: Path) -> tuple[str, ...]:
-    """Set a damaged journal aside and put what is whole in its place; what is lost, in words. Empty if it was whole."""
+def repaired(path: Path, tell: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
+    """Set a damaged journal aside and put what is whole in its place; what is lost, in words. Empty if it was whole.
+    `tell` is called with each of these words before any file is replaced."""
     with found_journal(path) as file:
-        opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True)
+        opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, tell=tell)
         opened.journal.close()
         return opened.lost
 

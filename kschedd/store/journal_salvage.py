@@ -71,8 +71,10 @@ def open_journal(
     leave_out: Collection[ObjectRef] = (),
     disk: Disk = REAL_DISK,
     progress: Progress | None = None,
+    tell: Callable[[str], None] = lambda what: None,
 ) -> Opened:
-    """The opened journal and its restored store.
+    """The opened journal and its restored store. `tell` is called with each message about what is dropped before any
+    file is replaced, since whoever comes after a kill in between finds nothing lost any more.
 
     Raises JournalError; with `drop_damaged`, for a damaged journal only if nothing can be recovered.
     """
@@ -89,10 +91,14 @@ def open_journal(
             raise
         why = damage.why
     found = salvage(path, disk)
+    for what in (why, *found.lost):
+        tell(what)
     store = Store(now=now, seed=seed, admission=admission, objects=found.objects.values(), version=found.version)
     store.seed_defaults()
     aside = _put_in_place(path, store, disk)
-    return Opened(Journal(path, disk=disk), store, (why, *found.lost, f"the damaged files are kept as {aside.name}*"))
+    kept = f"the damaged files are kept as {aside.name}*"
+    tell(kept)
+    return Opened(Journal(path, disk=disk), store, (why, *found.lost, kept))
 
 
 def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
@@ -104,7 +110,8 @@ def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
     try:
         state = _state(db, str(path))
         _snapshot(db, state, found)
-        last = _events(db, state, found, head)
+        of_this_history = head is None or state is None or head.head.epoch == state.epoch
+        last = _events(db, state, found, head if of_this_history else None)
     finally:
         db.close()
     known = max(last, 0 if head is None else head.head.version, 0 if state is None else state.base)

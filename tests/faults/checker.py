@@ -29,6 +29,7 @@ UNKNOWN = frozenset({"connection_lost", "shutting_down", "too_slow"})
 _LOST = re.compile(r"lost: the writes from version (\d+) to version (\d+)")
 _LAST = re.compile(r"whether there were writes after version (\d+) is not known")
 _NAMED = re.compile(r'lost from the snapshot: (\w+) "(?:(.*)/)?(.*)"')
+_DEFAULTS = ("Namespace", "PriorityClass")
 _VAGUE = re.compile(r"how many|more objects|not there at all|to (its|their) end|after the snapshot is not known")
 
 
@@ -260,7 +261,7 @@ class _Order:
         if era.kind == REWOUND and era.base <= last and (wrong := _difference(self.state(era.base), era.start)):
             yield f"after the loss of power there is no state of before, at version {era.base}: {wrong}"
         if era.kind == SALVAGED:
-            yield from self._salvaged(era, last)
+            yield from self._salvaged(era, last, operations)
         if era.kind != RESUMED:
             return
         seen = [*self.state(last).values(), *(one for each in operations for one in each.seen)]
@@ -273,7 +274,7 @@ class _Order:
             elif now is not None and now.version < each.version:
                 yield f"{each} went back to {now}"
 
-    def _salvaged(self, era: Era, known: int) -> Iterator[str]:
+    def _salvaged(self, era: Era, known: int, operations: list[Operation]) -> Iterator[str]:
         """Whether words tell what is lost of the state at the version that was known last."""
         words = "; ".join(era.lost)
         if not words:
@@ -281,14 +282,24 @@ class _Order:
         if _VAGUE.search(words):
             return
         lost, last = _LOST.search(words), _LAST.search(words)
-        if lost is not None:
-            whole, end = int(lost[1]) - 1, int(lost[2])
-        else:
-            whole = end = known if last is None else int(last[1])
-        if known > end and last is None and era.end_is_told:
-            yield f"version {known} was known, and words tell of losses up to version {end} only: {words}"
-        if self.era.base <= whole <= known:
-            named = {(kind, namespace, name) for kind, namespace, name in _NAMED.findall(words)}
-            expected = {key: seen for key, seen in self.state(whole).items() if key not in named}
-            if wrong := _difference(expected, era.start):
-                yield f"version {whole} is whole by what words tell, and {wrong}: {words}"
+        if lost is not None and last is None and known > int(lost[2]) and era.end_is_told:
+            yield f"version {known} was known, and words tell of losses up to version {lost[2]} only: {words}"
+        # Without a word of its end it goes on to the last write, of which perhaps nobody had heard.
+        whole = int(lost[1]) - 1 if lost is not None else int(last[1]) if last is not None else math.inf
+        if whole < self.era.base:
+            return
+        expected, there = self.state(int(min(whole, known))), dict(era.start)
+        for key in {(kind, namespace, name) for kind, namespace, name in _NAMED.findall(words)}:
+            expected.pop(key, None)
+        for key, seen in era.start.items():
+            # After what was known: a write that nobody has heard of, or what every cluster has, made anew.
+            if seen.version > known and (whole > known or (key not in expected and key[0] in _DEFAULTS)):
+                expected.pop(key, None)
+                del there[key]
+        if whole > known:
+            for operation in operations:
+                if operation.what == "delete" and operation.key is not None and operation.key not in there:
+                    if operation.ended is None or operation.refused in UNKNOWN:
+                        expected.pop(operation.key, None)
+        if wrong := _difference(expected, there):
+            yield f"version {min(whole, known)} is whole by what words tell, and {wrong}: {words}"

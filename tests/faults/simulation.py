@@ -366,7 +366,7 @@ class Simulation:
         version, state = await cluster.store.do(look)
         known = self._auditor.version or 0
         kind = ""
-        if dropped:
+        if dropped or self.history.lost:  # perhaps by one that was killed before it served
             kind = SALVAGED
         elif self._power_lost and (self._plan.lies or self._log_flipped):
             # The loss of power may have set the head back: a damaged end of the log looks like a write cut off.

@@ -200,10 +200,12 @@ class LastWrites:
 
     def harm_head(self, *, before_last: int, copies: int) -> None:
         """A bit in each of so many copies of the record of the write that is so many before the last."""
-        records = len(self.starts) + 2  # those of the empty journal and of the first objects come first
-        slot = 512 * ((records - before_last) % 2)
         for copy in range(copies):
-            _flip(self.folder / "journal.db-head", slot + 256 * copy + 20)
+            _flip(self.folder / "journal.db-head", self.slot(before_last) + 256 * copy + 20)
+
+    def slot(self, before_last: int) -> int:
+        records = len(self.starts) + 2  # those of the empty journal and of the first objects come first
+        return 512 * ((records - before_last) % 2)
 
     def opened(self, *, drop_damaged: bool = False) -> tuple[list[str], str]:
         """Names of ConfigMaps, and what is said to be lost. Raises JournalDamaged."""
@@ -282,3 +284,37 @@ def test_where_nothing_but_the_record_before_the_last_is_damaged_it_might_have_b
     there, lost = last.opened(drop_damaged=True)
     assert there == ["c0", "c1", "c2", "c3", "c4"]
     assert f"whether there were writes after version {last.version} is not known" in lost
+
+
+@pytest.mark.parametrize("written", [0, 40], ids=["nothing-of-it-flushed", "torn"])
+def test_a_slot_that_never_had_a_whole_record_is_not_damaged(tmp_path: Path, written: int) -> None:
+    """As a loss of power leaves a new journal, or a kill in the middle of the slot's first write."""
+    last = LastWrites.made(tmp_path)
+    head = last.folder / "journal.db-head"
+    data = bytearray(head.read_bytes())
+    start = last.slot(before_last=1)
+    data[start + written : start + 512] = bytes(512 - written)
+    head.write_bytes(data)
+    assert last.opened() == (["c0", "c1", "c2", "c3", "c4"], "")
+
+
+def test_what_is_lost_is_told_before_a_file_is_replaced_and_again_where_that_was_broken_off(tmp_path: Path) -> None:
+    last = LastWrites.made(tmp_path)
+    last.harm_log(last.version)
+    told: list[str] = []
+
+    class Killed(Exception):
+        pass
+
+    def tell(what: str) -> None:
+        told.append(what)
+        if len(told) == 2:
+            raise Killed
+
+    journal = last.folder / "journal.db"
+    with pytest.raises(Killed):
+        open_journal(journal, now=Clock(), seed=3, admission=None, drop_damaged=True, tell=tell)
+    assert told[1] == f"lost: the writes from version {last.version} to version {last.version}"
+    assert not list(last.folder.glob("*damaged*"))
+    _, lost = last.opened(drop_damaged=True)
+    assert told[1] in lost
