@@ -42,7 +42,8 @@ class EventMethods:
                 reads=True,
                 doc="The latest events, the newest last; equal ones are counted together.",
                 large=True,
-                returns=f"`{{events: [...]}}`, each {_ITEM}.",
+                returns=f"`{{events: [...], number, instance}}`, each event {_ITEM}; number and instance: where "
+                "`events.watch` goes on after those of the scheduler.",
             ),
             Method(
                 "events.watch",
@@ -65,9 +66,12 @@ class EventMethods:
     async def list(self, call: Call) -> Any:
         namespace, limit = call["namespace"], call["limit"]
         kind, name = _about(call["for"])
-        told: list[EventSeries] = []
-        if kind in (None, "Pod"):
-            told = await self._cluster.events.query(lambda record: record.latest(namespace, name, limit))
+
+        def latest(record: EventRecord) -> tuple[list[EventSeries], int, str]:
+            told = record.latest(namespace, name, limit) if kind in (None, "Pod") else []
+            return told, record.number, record.instance
+
+        told, number, instance = await self._cluster.events.query(latest)
         stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
         faults = [
             _fault(fault)
@@ -76,7 +80,9 @@ class EventMethods:
             if namespace is None or fault.ref.namespace in ("", namespace)
         ]
         events = sorted((*map(_told, told), *stored, *faults), key=lambda event: event["last_seen"])
-        return {"events": events if limit is None else events[max(len(events) - limit, 0) :]}
+        if limit is not None:
+            events = events[max(len(events) - limit, 0) :]
+        return {"events": events, "number": number, "instance": instance}
 
     async def watch(self, call: Call) -> Any:
         since, instance = call["since"], call["instance"]

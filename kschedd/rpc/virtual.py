@@ -7,9 +7,8 @@ that the socket serves, checks the parameters as the socket does, and processes 
 Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Never, TypeVar
@@ -256,10 +255,8 @@ class VirtualDaemon:
         engine.run_until_idle()
         return answer
 
-    @contextmanager
-    def subscribe(self, method: str, /, **named: Any) -> Iterator[Sequence[Any]]:
+    def subscribe(self, method: str, /, **named: Any) -> Never:
         raise _no_streams()
-        yield ()
 
     def cancel_stream(self, stream_id: int) -> bool:
         return False

@@ -3,9 +3,12 @@
 import argparse
 from typing import Any
 
+import attrs
+
 from kschedd.printing.scheduling import decisions_table, events_table
 from kschedd.printing.tables import render, widths_of
 from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.following import Place, follow
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -48,8 +51,8 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
     if about and about.startswith("Node/"):
         namespace = None  # events about a node are not in the namespace of the session: search all
     params: dict[str, Any] = {"for": about, "namespace": namespace, "limit": options.limit}
-    found = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})["events"]
-    shown = [event for event in found if not types or event.get("type") in types]
+    answer = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})
+    shown = [event for event in answer["events"] if not types or event.get("type") in types]
     written = write_answer(session, options.output, shown)
     if not written and not shown and not options.watch:
         of = f" of {about.lower()}" if about else ""
@@ -59,17 +62,27 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
         session.write(render(table, session.style, headers=not options.no_headers))
     if options.watch:
         widths = widths_of(table)
-        with session.daemon.subscribe("events.watch") as stream:
-            for event in stream:
-                if types and event.get("type") not in types:
-                    continue
-                row = events_table([event], session.cluster_now(), namespaces=True)
-                if about and _object_of(row.rows[0][4]) != _object_of(about):
-                    continue
-                if namespace is not None and row.rows[0][0] not in ("", namespace):
-                    continue
-                row = events_table([event], session.cluster_now(), namespaces=namespace is None)
-                session.write(render(row, session.style, headers=False, widths=widths))
+
+        def show(event: dict[str, Any]) -> None:
+            if types and event.get("type") not in types:
+                return
+            row = events_table([event], session.cluster_now(), namespaces=True)
+            if about and _object_of(row.rows[0][4]) != _object_of(about):
+                return
+            if namespace is not None and row.rows[0][0] not in ("", namespace):
+                return
+            row = events_table([event], session.cluster_now(), namespaces=namespace is None)
+            session.write(render(row, session.style, headers=False, widths=widths))
+
+        def start_over(lost: Place) -> Place:
+            """From the first event of the daemon that is there now; from now on where it does not keep that."""
+            return attrs.evolve(lost, number=None if lost.number == 0 else 0, history=None)
+
+        place = Place("number", "instance").after(answer)
+        missed = (
+            "it has its events in memory only, so what happened before its start is not known; all since then follow"
+        )
+        follow(session, "events.watch", {}, place, show, start_over, missed)
     return 0
 
 

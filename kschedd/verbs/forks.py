@@ -5,7 +5,7 @@ there unless it is told to pass: `in NAME advance 5m`, `in NAME rest`; a verb th
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from kschedd.printing.tables import Table, render
 from kschedd.rpc.errors import RpcError
 from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag
-from kschedd.verbs.session import DaemonClient, VerbSession
+from kschedd.verbs.session import DaemonClient, ItemStream, VerbSession
 
 Run = Callable[[VerbSession, Sequence[str]], int]
 
@@ -35,7 +35,7 @@ class ForkClient:
         assert not args, "verbs name the parameters of their calls"
         return self._daemon.call("fork.call", fork=self.fork, method=method, params=named)
 
-    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[Iterable[Any]]:
+    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[ItemStream]:
         raise RpcError("invalid", "a fork sends no changes: look again after `advance` or `rest`")
 
 

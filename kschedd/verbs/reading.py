@@ -12,6 +12,7 @@ from kschedd.printing.columns import RowContext, event_moment
 from kschedd.printing.kind_tables import table_of
 from kschedd.printing.tables import Table, render, widths_of
 from kschedd.rpc.errors import RpcError
+from kschedd.verbs.following import Place, follow
 from kschedd.verbs.grammar import (
     Output,
     UsageError,
@@ -130,6 +131,7 @@ class _Group:
     kind: Kind
     objects: list[Raw]
     version: Any = None
+    epoch: str | None = None  # what the version counts in
 
 
 def _fetch(
@@ -153,7 +155,8 @@ def _fetch(
                 **where(target.kind, namespace),
                 **({"managed_fields": True} if managers else {}),
             )
-            groups[target.kind.name] = _Group(target.kind, list(answer["items"]), answer.get("resource_version"))
+            items, version, epoch = list(answer["items"]), answer.get("resource_version"), answer.get("epoch")
+            groups[target.kind.name] = _Group(target.kind, items, version, epoch)
             continue
         try:
             raw = get_object(session, target.kind, target.name, namespace, managers=managers)
@@ -268,7 +271,8 @@ def _watch(
     found: Sequence[_Group],
     show: Callable[[Raw], None],
 ) -> None:
-    """Print every change after the printed version, until the daemon or the user ends the watch."""
+    """Print every change after the printed version, also where the daemon goes and comes back meanwhile, until the
+    user ends the watch."""
     from kschedd.api.selector_text import SelectorTextError, parse_field_selector, parse_selector_text
 
     try:
@@ -276,20 +280,40 @@ def _watch(
         fields = parse_field_selector(options.field_selector or "")
     except SelectorTextError as fault:
         raise UsageError(str(fault)) from fault
-    since = next((group.version for group in found), None)
-    if since is None and target.name and found:
-        since = found[0].objects[0]["metadata"].get("resourceVersion")
-    if isinstance(since, str) and since.isdigit():
-        since = int(since)
-    params = {"kind": target.kind.name, "since": since, **where(target.kind, namespace)}
-    with session.daemon.subscribe("objects.watch", **params) as changes:
-        for change in changes:
-            raw = change["object"]
-            meta = raw.get("metadata") or {}
-            if target.name and meta.get("name") != target.name:
-                continue
-            if labels.matches(meta.get("labels") or {}) and fields.matches(raw):
+
+    def show_change(change: Raw) -> None:
+        raw = change["object"]
+        meta = raw.get("metadata") or {}
+        if target.name and meta.get("name") != target.name:
+            return
+        if labels.matches(meta.get("labels") or {}) and fields.matches(raw):
+            show(raw)
+
+    def start_over(_lost: Place) -> Place:
+        if options.watch_only:
+            return Place("resource_version", "epoch")
+        there, _ = _fetch(session, [target], options, namespace, managers=options.show_managed_fields)
+        for group in there:
+            for raw in group.objects:
                 show(raw)
+        return _place(there)
+
+    missed = "what changed in between is not known"
+    if not options.watch_only:
+        missed += "; what there is now comes again, and what was deleted is not told"
+    params = {"kind": target.kind.name, **where(target.kind, namespace)}
+    follow(session, "objects.watch", params, _place(found), show_change, start_over, missed)
+
+
+def _place(found: Sequence[_Group]) -> Place:
+    """From where on to watch what was found."""
+    group = next(iter(found), None)
+    version = None if group is None else group.version
+    if group is not None and version is None:
+        version = group.objects[0]["metadata"].get("resourceVersion")
+    if isinstance(version, str):
+        version = int(version) if version.isdigit() else None
+    return Place("resource_version", "epoch", version, None if group is None else group.epoch)
 
 
 # -- describe -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ The command line makes one session for its one verb; the REPL makes one for all 
 functions that block in `DaemonClient.call`; the caller chooses how that call waits (a blocking socket, or a Trio task).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,12 +16,20 @@ from kschedd.printing.safe import safe
 from kschedd.printing.terminal_style import TerminalStyle
 
 
+class ItemStream(Protocol):
+    """A stream of the daemon; `result` is the result of the call that opened it."""
+
+    @property
+    def result(self) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
 class DaemonClient(Protocol):
     """A client of the daemon's methods; `BlockingClient` implements it."""
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any: ...
 
-    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[Iterable[Any]]: ...
+    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[ItemStream]: ...
 
 
 @attrs.define(eq=False)

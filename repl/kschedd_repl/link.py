@@ -8,11 +8,12 @@ forwarded to the Trio thread and the results returned. If the command is cancell
 """
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
+import attrs
 import trio
 
 from kschedd.errors import KscheddError
@@ -122,32 +123,38 @@ class ThreadDaemon:
 
         return trio.from_thread.run(ask)
 
-    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[Iterable[Any]]:
+    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager["ThreadStream"]:
         return self._stream(method, named)
 
     @contextmanager
-    def _stream(self, method: str, named: dict[str, Any]) -> Iterator[Iterable[Any]]:
+    def _stream(self, method: str, named: dict[str, Any]) -> Iterator["ThreadStream"]:
         """Iterate over a subscription. A task in the Trio thread keeps it open while the `with` block runs."""
         opened = trio.from_thread.run_sync(partial(trio.open_memory_channel[Any], 1000))
         send, receive = opened
-        token = trio.from_thread.run(self._open, method, named, send)
+        result, token = trio.from_thread.run(self._open, method, named, send)
         try:
-            yield _items(receive)
+            yield ThreadStream(result, receive)
         finally:
             # Not `run`, which raises if the command is cancelled already: the stream must be closed in any case.
             trio.from_thread.run_sync(token.cancel)
 
-    async def _open(self, method: str, named: dict[str, Any], send: "trio.MemorySendChannel[Any]") -> trio.CancelScope:
+    async def _open(
+        self, method: str, named: dict[str, Any], send: "trio.MemorySendChannel[Any]"
+    ) -> tuple[Any, trio.CancelScope]:
+        """What opening it came to, and a scope that closes it."""
         client = await self._link.up()
         scope = trio.CancelScope()
         ready = trio.Event()
+        result: Any = None
         failure: list[Exception] = []
 
         async def pump() -> None:
+            nonlocal result
             with scope:
                 async with send:
                     try:
                         async with client.subscribe(method, **named) as stream:
+                            result = stream.result
                             ready.set()
                             await _pass_on(stream, send)
                     except KscheddError as error:
@@ -164,7 +171,7 @@ class ThreadDaemon:
             raise
         if failure:
             raise failure[0]
-        return scope
+        return result, scope
 
 
 async def _pass_on(stream: Subscription, send: "trio.MemorySendChannel[Any]") -> None:
@@ -172,12 +179,19 @@ async def _pass_on(stream: Subscription, send: "trio.MemorySendChannel[Any]") ->
         await send.send(item)
 
 
-def _items(receive: "trio.MemoryReceiveChannel[Any]") -> Iterator[Any]:
-    while True:
-        try:
-            item = trio.from_thread.run(receive.receive)
-        except trio.EndOfChannel:
-            return
-        if isinstance(item, KscheddError):
-            raise item
-        yield item
+@attrs.frozen(eq=False)
+class ThreadStream:
+    """A stream, for use in a thread. `result` is the result of the call that opened it."""
+
+    result: Any
+    _receive: "trio.MemoryReceiveChannel[Any]"
+
+    def __iter__(self) -> Iterator[Any]:
+        while True:
+            try:
+                item = trio.from_thread.run(self._receive.receive)
+            except trio.EndOfChannel:
+                return
+            if isinstance(item, KscheddError):
+                raise item
+            yield item

@@ -121,6 +121,15 @@ def _merge(raw: Raw, patch: Raw) -> None:
             raw[name] = value
 
 
+@attrs.frozen(eq=False)
+class FakeStream:
+    result: Raw
+    _items: list[Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._items)
+
+
 class FakeDaemon:
     """Objects by kind; `calls` is every call that was made."""
 
@@ -148,14 +157,15 @@ class FakeDaemon:
         return answer
 
     @contextmanager
-    def subscribe(self, method: str, /, **named: Any) -> Iterator[list[Any]]:
+    def subscribe(self, method: str, /, **named: Any) -> Iterator["FakeStream"]:
         self.calls.append((method, named))
         declared = find_method(TABLE, method)
         bind(method, declared.params, [named] if named else [])
         items = self.streams.get(method, [])
         wrong = [fault for item in items for fault in faults(shape_of(declared.items), item)]
         assert not wrong, f"{method} does not send what is documented: {wrong}"
-        yield items
+        place = {"number": 3, "instance": "i"} if method == "events.watch" else {"resource_version": 9, "epoch": "e1"}
+        yield FakeStream({"stream": 1, **place}, items)
 
     def _find(self, kind: str, name: str, namespace: str | None = None) -> Raw:
         for raw in self._of(kind, namespace):
@@ -360,7 +370,8 @@ class FakeDaemon:
             "count": 3,
             "from": "default-scheduler",
         }
-        return {"events": [event] if about.get("for") in (None, "Pod/web-1") else []}
+        events = [event] if about.get("for") in (None, "Pod/web-1") else []
+        return {"events": events, "number": 3, "instance": "i"}
 
     def queue_list(self, limit: int = 100, place: str | None = None) -> Raw:
         counts = {"active": 0, "backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0}
@@ -538,7 +549,7 @@ def methods_of(fake: FakeDaemon) -> list[Method]:
                     await out.send(item)
                 await trio.sleep_forever()
 
-            return {"stream": call.open_stream(feed)}
+            return {"stream": call.open_stream(feed), "resource_version": 9, "epoch": "e1"}
 
         return attrs.evolve(TABLE[name], handler=handle, small=None)
 

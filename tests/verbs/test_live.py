@@ -96,16 +96,25 @@ class Noting:
 
     @contextmanager
     def subscribe(self, method: str, /, **named: Any) -> Iterator[Any]:
-        """The first two items: a test does not wait for more."""
+        """Of two items: a test does not wait for more."""
         self.called.append(method)
         with self.client.subscribe(method, **named) as stream:
             if self.watching is not None:
                 trio.from_thread.run_sync(self.watching)
-            yield self._first(stream, shape_of(self.table[method].items))
+            yield FirstItems(stream.result, stream, shape_of(self.table[method].items))
 
-    def _first(self, stream: Any, shape: Any) -> Iterator[Any]:
-        for item in islice(stream, 2):
-            assert faults(shape, item) == []
+
+@attrs.frozen(eq=False)
+class FirstItems:
+    """The first two of a stream, which have to be as documented."""
+
+    result: Any
+    _stream: Any
+    _shape: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        for item in islice(self._stream, 2):
+            assert faults(self._shape, item) == []
             yield item
 
 

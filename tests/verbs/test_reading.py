@@ -138,7 +138,7 @@ def test_a_watch_goes_on_in_the_same_columns(typed, daemon) -> None:
     assert typed("get pods -l app=web -w") == 0
     assert typed.out.splitlines()[-1] == "web-1   1/1     Running   2          5m"
     assert "web-9" not in typed.out
-    assert daemon.calls[-1] == ("objects.watch", {"kind": "Pod", "since": 9, "namespace": "default"})
+    assert daemon.calls[-1] == ("objects.watch", {"kind": "Pod", "namespace": "default", "since": 9, "epoch": "e1"})
 
 
 def test_describe_a_pending_pod_says_why(typed) -> None:
