@@ -204,7 +204,7 @@ class _Order:
                 yield f"version {version} has {value}, whose write was refused: {asked}"
 
     def operation(self, operation: Operation, known: int) -> Iterator[str]:
-        if operation.ended is None or operation.refused in UNKNOWN:
+        if _unknown(operation):
             return
         if operation.what == "list":
             version = operation.version or 0
@@ -288,18 +288,30 @@ class _Order:
         whole = int(lost[1]) - 1 if lost is not None else int(last[1]) if last is not None else math.inf
         if whole < self.era.base:
             return
-        expected, there = self.state(int(min(whole, known))), dict(era.start)
-        for key in {(kind, namespace, name) for kind, namespace, name in _NAMED.findall(words)}:
-            expected.pop(key, None)
-        for key, seen in era.start.items():
-            # After what was known: a write that nobody has heard of, or what every cluster has, made anew.
-            if seen.version > known and (whole > known or (key not in expected and key[0] in _DEFAULTS)):
+        named = {(kind, namespace, name) for kind, namespace, name in _NAMED.findall(words)}
+        deleted = {each.key for each in operations if each.what == "delete" and _unknown(each)} if whole > known else ()
+        versions = [int(min(whole, known))]
+        if not era.end_is_told and whole > known:  # the power took its end, and what knew of that
+            versions += range(versions[0] - 1, self.era.base - 1, -1)
+
+        def wrong(version: int) -> str:
+            expected, there = self.state(version), dict(era.start)
+            for key, seen in era.start.items():
+                # After what was known: a write that nobody has heard of, or what every cluster has, made anew.
+                if seen.version > known and (whole > known or (key not in expected and key[0] in _DEFAULTS)):
+                    expected.pop(key, None)
+                    del there[key]
+            for key in {*deleted} - there.keys():
                 expected.pop(key, None)
-                del there[key]
-        if whole > known:
-            for operation in operations:
-                if operation.what == "delete" and operation.key is not None and operation.key not in there:
-                    if operation.ended is None or operation.refused in UNKNOWN:
-                        expected.pop(operation.key, None)
-        if wrong := _difference(expected, there):
-            yield f"version {min(whole, known)} is whole by what words tell, and {wrong}: {words}"
+            for key in named:  # a later write of it may be there
+                expected.pop(key, None)
+                there.pop(key, None)
+            return _difference(expected, there)
+
+        if all(map(wrong, versions)):
+            yield f"version {versions[0]} is whole by what words tell, and {wrong(versions[0])}: {words}"
+
+
+def _unknown(operation: Operation) -> bool:
+    """Whether nobody knows what came of it."""
+    return operation.ended is None or operation.refused in UNKNOWN
