@@ -14,7 +14,8 @@ from typing import ClassVar, Final, Literal, Protocol
 
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import NodeTable
+from kschedd.cache.table import Ints, NodeTable
+from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Plugin
 
 Dependency = Literal["node", "requested", "pods"]
@@ -82,6 +83,11 @@ class ConstantScore(Plugin, Protocol):
     def constant_score(self, pod: Pod, table: NodeTable, /) -> int | None:
         """Rule: a number is the final score (normalized, if the plugin normalizes) of every node of the table for the
         pod, whichever of them are feasible. None: scores must be computed. In-tree plugins only."""
+
+
+class NormalizesEach(Plugin, Protocol):
+    def normalize_each(self, state: CycleState, pod: Pod, scores: Ints, /) -> Ints:
+        """As `normalize` of each row of a matrix: of several attempts for pods alike. In-tree plugins only."""
 
 
 class MissingCycleStateMessages(Plugin, Protocol):

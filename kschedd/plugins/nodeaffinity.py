@@ -42,7 +42,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
-from kschedd.framework.normalize import default_normalize
+from kschedd.framework.normalize import default_normalize, default_normalize_each
 from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern
 from kschedd.framework.status import SKIP, Status, error, unresolvable
 from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
@@ -143,6 +143,9 @@ class NodeAffinity:
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         return default_normalize(scores, reverse=False)
+
+    def normalize_each(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        return default_normalize_each(scores, reverse=False)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         action = ActionType.ADD | ActionType.UPDATE_NODE_LABEL

@@ -14,9 +14,8 @@ Looking ahead pays where pods of the signature come often enough. How far it goe
 taken: `Pace` says how far.
 """
 
-from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 import attrs
 import numpy as np
@@ -24,6 +23,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import NormalizesEach
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.profile import EnabledScore
 from kschedd.scheduling.verdicts import Places
@@ -52,6 +52,7 @@ class Window:
 class ChosenWindow:
     """A window of which no more is wanted than what was chosen from."""
 
+    state: CycleState  # which others share
     visited: int
     feasible: Rows
     totals: Ints
@@ -70,17 +71,11 @@ class VisitingOrder:
         self.places = np.zeros(int(self.order.max(initial=0)) + 1, dtype=np.int64)
         self.places[self.order] = np.arange(len(self.order))
 
-
-@attrs.frozen(eq=False)
-class Windows:
-    """All windows that follow one another from the start on, where nobody else takes one in between."""
-
-    wanted: int
-    ends: Sequence[int]  # the place where each ends
-    totals: Ints  # of the feasible rows in them
-    scores: Sequence[int]
-    best: Rows  # of all, one window's after the other's
-    best_ends: Sequence[int]  # where those of each window end
+    def rows_from(self, start: int, count: int) -> Rows:
+        """The next so many rows from there on, at most all: round the end of the order."""
+        rows = self.order[start : start + count]
+        rest = min(count, len(self.order)) - len(rows)
+        return rows if not rest else np.concatenate((rows, self.order[:rest]))
 
 
 @attrs.define(eq=False)
@@ -103,8 +98,8 @@ class Lookahead:
     score_s: float
     taken: int = attrs.field(default=0, init=False)
     held: bool = attrs.field(default=True, init=False)  # False once something has changed
-    _windows: Windows | None = attrs.field(default=None, init=False)
     _at: int = attrs.field(default=0, init=False)  # where the latest window ends
+    _next_passing: int = attrs.field(default=0, init=False)  # how many feasible rows lie before that
     _passed: int = attrs.field(default=0, init=False)  # what changes before this place is not known any more
     _until: int = attrs.field(init=False)  # nothing has changed between these two
     _known_at: int = attrs.field(init=False)  # up to this stamp, changes of rows are known
@@ -117,66 +112,26 @@ class Lookahead:
         self, state: CycleState, pod: Pod, start: int, wanted: int, table: NodeTable, reads_pods: bool
     ) -> Window | None:
         """What a search from `start` for so many nodes would find now; None if that is not known."""
-        place = start - self.start
-        if not self._reaches(place, table, reads_pods):
+        if not self.reaches(start, table, reads_pods):
             return None
-        known = self._windows
-        if known is not None and known.wanted == wanted and place == self._at and self.taken < len(known.ends):
-            first = self.taken * wanted
-            end = known.ends[self.taken]
-        else:
-            self._windows = known = None
-            first = int(self.passing.searchsorted(place))
-            if first + wanted > len(self.passing):
-                return None
-            end = self.passing.item(first + wanted - 1) + 1
-        if end > self._until:
-            self.held = False
+        window = self.window_at(start, wanted)
+        if window is None:
             return None
-        rows, failed, codes = self.rows[place:end], self.failed[place:end], self.codes[place:end]
-        feasible = self.feasible[first : first + wanted]
-        if known is not None:
-            at, totals = self.taken, known.totals[first : first + wanted]
-            score, best = known.scores[at], known.best[known.best_ends[at - 1] if at else 0 : known.best_ends[at]]
-        else:
-            totals = self._totals(state, pod, first, first + wanted)
-            score = int(np.maximum.reduce(totals))
-            best = feasible[totals == score]
-        self._at, self.taken = end, self.taken + 1
-        return Window(rows, failed, codes, feasible, totals, score, best)
+        first, many = window
+        self.passed(start, first, many, wanted)
+        visited = slice(self._at - many, self._at)
+        feasible, totals = self.feasible[first : first + wanted], self.totals[first : first + wanted]
+        if self.normalized:
+            totals = totals.copy()
+            for score, raw in self.normalized:
+                totals += score.extensions.normalize(state, pod, raw[first : first + wanted]) * score.weight
+        highest = int(np.maximum.reduce(totals))
+        best = feasible[totals == highest]
+        return Window(self.rows[visited], self.failed[visited], self.codes[visited], feasible, totals, highest, best)
 
-    @property
-    def rows_left(self) -> int:
-        """How many rows lie ahead of the latest window, unless they are found to have changed."""
-        return max(0, self._until - self._at)
-
-    def take_several(
-        self, state: CycleState, pod: Pod, start: int, wanted: int, most: int, table: NodeTable, reads_pods: bool
-    ) -> Sequence[ChosenWindow]:
-        """What the next searches, at most so many, would find now, the first of them from `start`, where nothing
-        changes in between but the nodes that they choose; of one only, unless the best of each are known."""
-        known, place, first = self._windows, start - self.start, self.taken
-        if known is None or known.wanted != wanted or place != self._at:
-            one = self.take(state, pod, start, wanted, table, reads_pods)
-            if one is None:
-                return ()
-            return (ChosenWindow(len(one.rows), one.feasible, one.totals, one.score, one.best),)
-        if not self._reaches(place, table, reads_pods):
-            return ()
-        ends, best_ends = known.ends, known.best_ends
-        last = bisect_right(ends, self._until, first, min(len(ends), first + most))
-        found = []
-        for at in range(first, last):
-            end, rows = ends[at], slice(at * wanted, (at + 1) * wanted)
-            best = known.best[best_ends[at - 1] if at else 0 : best_ends[at]]
-            found.append(ChosenWindow(end - place, self.feasible[rows], known.totals[rows], known.scores[at], best))
-            place = end
-        self.taken, self._at = last, place
-        return found
-
-    def _reaches(self, place: int, table: NodeTable, reads_pods: bool) -> bool:
-        """Whether what lies from that place on may be known; what has changed meanwhile is looked through."""
-        versions = table.versions
+    def reaches(self, start: int, table: NodeTable, reads_pods: bool) -> bool:
+        """Whether what lies from there on may be known; what has changed meanwhile is looked through."""
+        versions, place = table.versions, self._place_of(start)
         if table.order is not self.visiting.order or (reads_pods and versions.pod_updates.at > self.stamp):
             self.held = False
             return False
@@ -194,44 +149,82 @@ class Lookahead:
             self._known_at = now
         return True
 
-    def choose_each(self, state: CycleState, pod: Pod, wanted: int) -> None:
-        """Find the best of each window in advance: for pods that nobody else comes between."""
-        many = len(self.passing) // wanted
-        if not many:
-            return
-        ends = self.passing[wanted - 1 : many * wanted : wanted] + 1
-        bounds = range(0, many * wanted, wanted)
-        if self.normalized:
-            totals = np.concatenate([self._totals(state, pod, first, first + wanted) for first in bounds])
-        else:
-            totals = self.totals[: many * wanted]
-        by_window = totals.reshape(many, wanted)
-        scores = by_window.max(axis=1)
-        are_best = (by_window == scores[:, np.newaxis]).ravel().nonzero()[0]
-        best_ends = are_best.searchsorted(range(wanted, many * wanted + 1, wanted))
-        best = self.feasible[are_best]
-        self._windows = Windows(wanted, ends.tolist(), totals, scores.tolist(), best, best_ends.tolist())
+    def window_at(self, start: int, wanted: int) -> tuple[int, int] | None:
+        """The number of the first feasible row of the window from `start` on, of a lookahead that reaches there, and
+        how many rows it has; None if it is not known."""
+        place = self._place_of(start)
+        first = self._next_passing if place == self._at else int(self.passing.searchsorted(place))
+        last = first + wanted
+        if place < self._at or last > len(self.passing):
+            return None
+        end = self.passing.item(last - 1) + 1
+        if end > self._until:
+            self.held = False
+            return None
+        return first, end - place
 
-    def _totals(self, state: CycleState, pod: Pod, first: int, last: int) -> Ints:
-        """Of these among the feasible rows, as of a search that found them."""
-        totals = self.totals[first:last]
+    def passed(self, start: int, first: int, visited: int, wanted: int) -> None:
+        """The window of so many rows from `start` on is taken."""
+        self._at, self._next_passing = self._place_of(start) + visited, first + wanted
+        self.taken += 1
+
+    def _place_of(self, at: int) -> int:
+        """The place of what is there in the order."""
+        return (at - self.start) % len(self.visiting.order)
+
+    @property
+    def rows_left(self) -> int:
+        """How many rows lie ahead of the latest window, unless they are found to have changed."""
+        return max(0, self._until - self._at)
+
+    def chosen(
+        self, state: CycleState, pod: Pod, wanted: int, firsts: Sequence[int], visited: Sequence[int]
+    ) -> list[ChosenWindow]:
+        """Windows that were taken, by the numbers of their first feasible rows, each with the best of it; `visited` is
+        how many rows each has."""
+        many = len(firsts)
+        at: slice | Ints = slice(firsts[0], firsts[-1] + wanted)
+        if firsts[-1] - firsts[0] != (many - 1) * wanted:  # others' windows lie in between
+            at = (np.array(firsts)[:, np.newaxis] + np.arange(wanted)).ravel()
+        feasible, totals = self.feasible[at], self.totals[at].reshape(many, wanted)
         if self.normalized:
             totals = totals.copy()
             for score, raw in self.normalized:
-                totals += score.extensions.normalize(state, pod, raw[first:last]) * score.weight
-        return totals
+                totals += _normalized(score, state, pod, raw[at].reshape(many, wanted)) * score.weight
+        scores = totals.max(axis=1)
+        are_best = (totals == scores[:, np.newaxis]).ravel().nonzero()[0]
+        best = feasible[are_best]
+        ends = are_best.searchsorted(np.arange(0, (many + 1) * wanted, wanted)).tolist()
+        return [
+            ChosenWindow(
+                state,
+                visited[number],
+                feasible[number * wanted : (number + 1) * wanted],
+                totals[number],
+                score,
+                best[ends[number] : ends[number + 1]],
+            )
+            for number, score in enumerate(scores.tolist())
+        ]
 
     def _changed(self, rows: list[int] | None, passed: int) -> None:
         """These rows (None: any) have changed; those before that place are not looked at any more."""
         if rows is None:
             self._until = 0
             return
-        places, start = self.visiting.places, self.start
+        places = self.visiting.places
         for row in rows:
             if row < len(places):
-                place = places.item(row) - start
+                place = self._place_of(places.item(row))
                 if passed <= place < self._until:
                     self._until = place
+
+
+def _normalized(score: EnabledScore, state: CycleState, pod: Pod, raw: Ints) -> Ints:
+    """The plugin's normalized scores of several windows, one a row, of one size."""
+    if hasattr(score.plugin, "normalize_each"):
+        return cast(NormalizesEach, score.plugin).normalize_each(state, pod, raw)
+    return np.array([score.extensions.normalize(state, pod, one) for one in raw])
 
 
 @attrs.define(eq=False)
@@ -245,10 +238,9 @@ class Pace:
     pause: int = 1  # attempts before it is tried again, once it was in vain
     resumes: int = 0  # the number of the attempt with which it is
 
-    def attempted(self, number: int, several: int = 1) -> None:
-        """Another attempt is made, or so many one after the other; the first has that number."""
-        self.apart = number - self.latest if several == 1 else 1
-        self.latest = number + several - 1
+    def attempted(self, number: int) -> None:
+        """Another attempt is made, of that number."""
+        self.apart, self.latest = number - self.latest, number
 
     def over(self) -> None:
         """What was known ahead is used up, or does not hold any more."""
@@ -261,6 +253,14 @@ class Pace:
             self.pause = 1
         most = 2 * self.windows if ahead.held else ahead.taken
         self.windows = min(max(most, _FEWEST_WINDOWS), _MOST_WINDOWS)
+
+    def short(self, left: int) -> bool:
+        """Whether too little is known ahead for a run that may visit so many more rows.
+
+        Of several templates in turn each looks ahead anew before it has to: so they come to the end together, and
+        there are few runs.
+        """
+        return self.apart > 1 and self.ahead is not None and self.ahead.rows_left < left // 2
 
     def rows_wanted(self, wanted: int, nodes: int) -> int:
         """How many feasible rows to look for among so many nodes; 0 where it would be for one pod only."""

@@ -21,7 +21,7 @@ and step by step.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import attrs
@@ -34,7 +34,7 @@ from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterResult
-from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.evaluation_cache import EvaluationCache
 from kschedd.scheduling.lookahead import ChosenWindow, Lookahead, Pace, VisitingOrder
 from kschedd.scheduling.metrics import NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
@@ -76,11 +76,48 @@ class Repeated:
 @fast_frozen(eq=False)
 class RepeatedRun:
     """What the attempts for several pods come to, made one right after the other: by windows; or, of pods that name a
-    node each, the rows of these."""
+    node each, the rows of these, and the state that they have in common."""
 
-    state: CycleState  # of all of them
-    windows: Sequence[ChosenWindow] = ()
+    windows: Sequence[ChosenWindow]
     rows: Sequence[int] = ()
+    state: CycleState | None = None
+
+
+@attrs.define(eq=False)
+class _TemplateRun:
+    """The attempts of a run for pods of one template, which take windows of what lies ahead."""
+
+    pod: Pod
+    pattern: Pattern
+    pace: Pace
+    ahead: Lookahead
+    numbers: list[int] = attrs.field(factory=list, init=False)  # of the attempts within the run
+    firsts: list[int] = attrs.field(factory=list, init=False)
+    visited: list[int] = attrs.field(factory=list, init=False)
+
+    def take(self, number: int, pod: Pod, start: int, wanted: int, most: int) -> int:
+        """The window of one more attempt: how many rows it has, at most `most`; 0 if it is not known."""
+        if pod.owner != self.pattern.owner:
+            return 0
+        window = self.ahead.window_at(start, wanted)
+        if window is None or window[1] > most:
+            return 0
+        first, visited = window
+        self.ahead.passed(start, first, visited, wanted)
+        self.numbers.append(number)
+        self.firsts.append(first)
+        self.visited.append(visited)
+        return visited
+
+    def chosen(self, wanted: int, times: PointTimes | NoTimes) -> Iterator[tuple[int, ChosenWindow]]:
+        """By the number of the attempt, what it chooses from."""
+        if not self.numbers:
+            return iter(())
+        ahead = self.ahead
+        ahead.entry.failed_search = None
+        chosen = ahead.chosen(self.pattern.state, self.pod, wanted, self.firsts, self.visited)
+        times.repeated_several(len(chosen), ahead.judge_s, ahead.score_s)
+        return zip(self.numbers, chosen, strict=True)
 
 
 @attrs.define(eq=False)
@@ -141,48 +178,63 @@ class Repetition:
         if pattern.state.already_filtered_by:
             return _MOST_NAMED
         pace = self._paces.get(pod.signature.id)
-        return 0 if pace is None or pace.ahead is None else pace.ahead.rows_left // wanted
+        if pace is None:
+            return 0
+        nodes = len(self._cluster.table.order)
+        if pace.ahead is not None and pace.ahead.rows_left >= wanted and not pace.short(nodes):
+            return pace.ahead.rows_left // wanted
+        return pace.rows_wanted(wanted, nodes) // wanted if wanted > 1 else 0
 
-    def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> list[RepeatedRun]:
-        """What the attempts for the first of these pods come to, as far as it is known by now: pods of one template
-        after the other. No two of the pods come to one node. Empty: the next attempt has to be made by itself."""
-        table, done = self._cluster.table, 0
-        place = start % len(table.order)
-        found: list[RepeatedRun] = []
-        checked: set[int] = set()
-        while done < len(pods):
-            pod = pods[done]
-            pattern = self._pattern_of(pod)
-            if pattern is None:
-                break
-            if pattern.state.already_filtered_by:
-                rows = self._on_named_nodes(pods, pattern, times) if not found else None
-                return found if rows is None else [rows]
-            pace = self._paces.get(pod.signature.id)
-            ahead = None if pace is None else pace.ahead
-            if pace is None or ahead is None or ahead.pattern is not pattern:
-                break
-            if id(ahead) not in checked and ahead.entry.cache_keys != self._cache.cache_keys():
-                break
-            checked.add(id(ahead))
-            alike = 1
-            for other in pods[done + 1 :]:
-                if other.signature is not pod.signature or other.owner != pattern.owner:
+    def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> RepeatedRun | None:
+        """What the attempts for the first of these pods come to, as far as it is known, or may be known at once. No two
+        of the pods come to one node. None: the next attempt has to be made by itself."""
+        pattern = self._pattern_of(pods[0])
+        if pattern is None:
+            return None
+        if pattern.state.already_filtered_by:
+            return self._on_named_nodes(pods, pattern, times)
+        nodes = len(self._cluster.table.order)
+        place, left = start % nodes, nodes  # what was visited may have changed by these attempts
+        by_template: dict[int, _TemplateRun] = {}
+        found: dict[int, ChosenWindow] = {}
+        for number, pod in enumerate(pods):
+            run = by_template.get(pod.signature.id)
+            if run is None:
+                run = self._template_run(pod, place, wanted, left, times)
+                if run is None:
                     break
-                alike += 1
-            windows = ahead.take_several(pattern.state, pod, place, wanted, alike, table, self._profile.reads_pods)
-            if not windows:
+                by_template[pod.signature.id] = run
+            visited = run.take(number, pod, place, wanted, left)
+            if not visited:
                 break
-            ahead.entry.failed_search = None
-            pace.attempted(self._attempts + 1, len(windows))
-            self._attempts += len(windows)
-            times.repeated_several(len(windows), ahead.judge_s, ahead.score_s)
-            found.append(RepeatedRun(pattern.state, windows))
-            done += len(windows)
-            place += sum([window.visited for window in windows])
-            if len(windows) < alike:
-                break
-        return found
+            self._attempts += 1
+            run.pace.attempted(self._attempts)
+            place, left = (place + visited) % nodes, left - visited
+        for run in by_template.values():
+            found.update(run.chosen(wanted, times))
+        return RepeatedRun([found[number] for number in range(len(found))]) if found else None
+
+    def _template_run(
+        self, pod: Pod, start: int, wanted: int, left: int, times: PointTimes | NoTimes
+    ) -> _TemplateRun | None:
+        """For attempts for pods like this one, the first of which begins its search there; None if nothing is known."""
+        pattern, pace = self._pattern_of(pod), self._paces.get(pod.signature.id)
+        if pattern is None or pace is None or wanted < 2:
+            return None
+        ahead = pace.ahead
+        if ahead is None or pace.short(left) or not self._holds(ahead, pattern, start, wanted):
+            pace.over()
+            try:
+                ahead = self._look_ahead(pod, pattern.state, pattern, pace, start, wanted, times)
+            except PluginFault:
+                return None
+        return None if ahead is None else _TemplateRun(pod, pattern, pace, ahead)
+
+    def _holds(self, ahead: Lookahead, pattern: Pattern, start: int, wanted: int) -> bool:
+        """Whether there is a window from there on that may be taken."""
+        if ahead.pattern is not pattern or not ahead.reaches(start, self._cluster.table, self._profile.reads_pods):
+            return False
+        return ahead.window_at(start, wanted) is not None and ahead.entry.cache_keys == self._cache.cache_keys()
 
     def _on_named_nodes(self, pods: Sequence[Pod], pattern: Pattern, times: PointTimes | NoTimes) -> RepeatedRun | None:
         """The first of these pods that are of the pattern, on the nodes that they name."""
@@ -203,7 +255,7 @@ class Repetition:
             return None
         self._cache.use.hits += len(rows)
         times.repeated_several(len(rows), (times.start() - began) / len(rows))
-        return RepeatedRun(state, rows=list(rows))
+        return RepeatedRun((), list(rows), state)
 
     def _on_named_node(self, pod: Pod, state: CycleState, times: PointTimes | NoTimes) -> Repeated | None:
         began = times.start()
@@ -221,28 +273,23 @@ class Repetition:
     def _search_for(
         self, pod: Pod, state: CycleState, pattern: Pattern, start: int, wanted: int, times: PointTimes | NoTimes
     ) -> Repeated | None:
-        pace = self._pace(pod)
+        pace, table = self._pace(pod), self._cluster.table
         if pace.ahead is not None:
             repeated = self._taken(pod, state, pattern, pace.ahead, start, wanted, times)
             if repeated is not None:
                 return repeated
             pace.over()
-        began = times.start()
-        table = self._cluster.table
         try:
-            cached = self._cache.of(pod, state, many=True)
-            if cached is None:
-                return None
-            # Not round the end of the order: that is left to searches.
-            many = pace.rows_wanted(wanted, len(table.order) - start) if wanted > 1 else 0
-            if many:
-                pace.ahead = self._look_ahead(pod, state, pattern, cached, start, wanted, many, times)
-                if pace.apart == 1:
-                    pace.ahead.choose_each(state, pod, wanted)
-                repeated = self._taken(pod, state, pattern, pace.ahead, start, wanted, times)
+            ahead = self._look_ahead(pod, state, pattern, pace, start, wanted, times) if wanted > 1 else None
+            if ahead is not None:
+                repeated = self._taken(pod, state, pattern, ahead, start, wanted, times)
                 if repeated is not None:
                     return repeated
                 pace.over()
+            began = times.start()
+            cached = self._cache.of(pod, state, many=True)
+            if cached is None:
+                return None
             found = self._search.cached(state, pod, table.order, start, wanted, cached)
             if len(found.rows) < 2:
                 return None
@@ -278,17 +325,20 @@ class Repetition:
         pod: Pod,
         state: CycleState,
         pattern: Pattern,
-        cached: CachedEvaluation,
+        pace: Pace,
         start: int,
         wanted: int,
-        many: int,
         times: PointTimes | NoTimes,
-    ) -> Lookahead:
-        """What lies ahead of `start`, as far as `many` feasible rows are expected. Raises PluginFault."""
+    ) -> Lookahead | None:
+        """Find out what lies ahead of `start`, as far as it may pay; None if it may not. Raises PluginFault."""
         table, cache, began = self._cluster.table, self._cache, times.start()
+        many = pace.rows_wanted(wanted, len(table.order))
+        cached = cache.of(pod, state, many=True) if many else None
+        if cached is None:
+            return None
         if self._visiting is None or self._visiting.order is not table.order:
             self._visiting = VisitingOrder(table.order)
-        rows = table.order[start : start + self._search.expected(many)]
+        rows = self._visiting.rows_from(start, self._search.expected(many))
         failed, codes = cache.judge(cached, state, pod, rows)
         passing = (failed == PASSED).nonzero()[0]
         feasible = rows if len(passing) == len(rows) else rows[passing]
@@ -299,7 +349,7 @@ class Repetition:
         totals += pattern.constant
         normalized = [(score, cached.raw[score.name][feasible]) for score in pattern.normalized]
         windows = max(1, len(feasible) // wanted)
-        return Lookahead(
+        pace.ahead = Lookahead(
             pattern,
             cached,
             self._visiting,
@@ -315,6 +365,7 @@ class Repetition:
             (judged - began) / windows,
             (times.start() - judged) / windows,
         )
+        return pace.ahead
 
     def _taken(
         self,

@@ -230,25 +230,36 @@ class Scheduler:
         assert repetition is not None, "else there is no run"
         sampled = self.profile.plugin_metrics.sampling.plugins
         names, profile, choose = table.names, self.profile, self.choose
-        visited, remaining = 0, iter(pods)
         results: list[ScheduleResult] = []
-        for made in repetition.run(pods, start.index, self._wanted(len(table.order)), profile.times):
-            state = made.state
-            for row, pod in zip(made.rows, remaining, strict=False):
-                feasible = np.array((row,), dtype=np.int64)
-                results.append(ScheduleResult(pod, names[row], profile, state, feasible, 1, None, None, 1, None))
-            visited += len(made.rows)
-            for window, pod in zip(made.windows, remaining, strict=False):
-                best, totals, score = window.best, window.totals, window.score
-                ties = len(best)
-                node_name = names[best.item(0) if ties == 1 else choose(best, names)]
-                if sampled:
-                    profile.plugin_metrics.chosen(totals, score, ties)
-                visited += window.visited
-                feasible = window.feasible
-                results.append(
-                    ScheduleResult(pod, node_name, profile, state, feasible, window.visited, totals, score, ties, None)
+        made = repetition.run(pods, start.index, self._wanted(len(table.order)), profile.times)
+        if made is None:
+            return results
+        visited = len(made.rows)
+        for pod, row in zip(pods, made.rows, strict=False):
+            assert made.state is not None, "of rows it is known"
+            feasible = np.array((row,), dtype=np.int64)
+            results.append(ScheduleResult(pod, names[row], profile, made.state, feasible, 1, None, None, 1, None))
+        for pod, window in zip(pods, made.windows, strict=False):
+            best, totals, score = window.best, window.totals, window.score
+            ties = len(best)
+            node_name = names[best.item(0) if ties == 1 else choose(best, names)]
+            if sampled:
+                profile.plugin_metrics.chosen(totals, score, ties)
+            visited += window.visited
+            results.append(
+                ScheduleResult(
+                    pod,
+                    node_name,
+                    profile,
+                    window.state,
+                    window.feasible,
+                    window.visited,
+                    totals,
+                    score,
+                    ties,
+                    None,
                 )
+            )
         start.index = (start.index + visited) % table.node_count
         return results
 

@@ -130,6 +130,29 @@ def test_pods_of_several_templates_in_turn_are_attempted_in_runs_with_the_same_o
     assert both.in_runs > 40
 
 
+def _tainted(number: int) -> Raw:
+    """Of five nodes one is tainted, and another one softly."""
+    raw = node(f"n{number}", cpu="8")
+    raw["spec"] = {"taints": ([{"key": "t", "effect": "NoSchedule"}], _SOFT, [], [], [])[number % 5]}
+    return raw
+
+
+@pytest.mark.parametrize("turns", [2, 3], ids=["two-templates", "three-templates"])
+def test_pods_that_tolerate_and_pods_that_do_not_are_in_runs_round_the_end_of_the_order(turns: int) -> None:
+    both = Both()
+    both.see(*(_tainted(number) for number in range(_NODES)))
+    for first in range(0, 180, 30):
+        names = [f"p{number}" for number in range(first, first + 30)]
+        raws = [pod(name, cpu="100m") for name in names]
+        for number, raw in enumerate(raws):
+            tolerated = [{}, {"key": "t", "operator": "Exists"}, {"operator": "Exists"}][number % turns]
+            raw["spec"]["tolerations"] = [tolerated] if tolerated else []
+        both.see(*raws)
+        both.attempt(*names)
+        both.answer()
+    assert both.in_runs > 120
+
+
 def test_pods_that_name_their_node_are_attempted_in_runs_with_the_same_outcome() -> None:
     both = _both()
     for first in range(0, 120, 30):
