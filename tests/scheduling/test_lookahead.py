@@ -124,22 +124,18 @@ def test_nodes_that_are_full_are_passed_over() -> None:
     assert len(stream.placed) > 100
 
 
-def test_what_changed_behind_a_run_that_was_not_made_is_seen_when_searches_come_round() -> None:
-    """What is known for one template may outlast the others' way round all nodes: a run only looks at it."""
+def test_nobody_goes_back_behind_what_was_looked_through() -> None:
+    """What has changed on rows that were passed is not known any more: no window that begins before them is taken."""
     stream = _Stream()
-    late, start = pod("late", 0), stream.plain.start
     assert stream.cached.repetition is not None
-    paces = stream.cached.repetition._paces
-    while not paces or (ahead := paces[late.signature.id].ahead) is None or ahead.taken > 1 or ahead.start > 150:
+    paces, start, table = stream.cached.repetition._paces, stream.plain.start, stream.cluster.table
+    late, ahead = pod("late", 0), None
+    while ahead is None or not 500 < len(ahead.rows) < _NODES:
         stream.place(0)
-    first = start.index
-    while start.index < ahead.start + len(ahead.rows) - 100:
-        full = stream.cluster.table.order[start.index + 40]  # among those that the others pass
-        stream.cluster.put_pod(pod(f"there{full}", 2, on=stream.cluster.table.names[full]))
-        stream.place(2)
-    assert stream.cached.run([late]) == []
-    while not first <= start.index < ahead.start + len(ahead.rows) - 200:
-        stream.place(2)
-    assert paces[late.signature.id].ahead is ahead
-    for _ in range(2):
-        stream.place(0)
+        ahead = paces[late.signature.id].ahead if late.signature.id in paces else None
+    here, later = start.index, (start.index + 150) % _NODES
+    stream.cluster.put_pod(pod("there", 2, on=table.names[table.order[(here + 40) % _NODES]]))
+    assert ahead.reaches(later, table, False), "what changed lies behind"
+    assert ahead.window_at(later, 10) is not None
+    assert not ahead.reaches(here, table, False)
+    assert ahead.reaches(later, table, False)
