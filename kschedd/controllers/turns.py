@@ -46,7 +46,8 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Clust
     own = controller.next_deadline
     if events or (own is not None and own <= now):
         writes += _reaction(controller, events, store, now)
-    return _perform_all(controller, writes, store, now)
+    with store.one_request():
+        return _perform_all(controller, writes, store, now)
 
 
 def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> list[Write]:

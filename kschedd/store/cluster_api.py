@@ -117,6 +117,9 @@ class ClusterWriter(ClusterReader, Protocol):
     def warn(self, text: str) -> None:
         """Tell the user in whose name something is done."""
 
+    def one_request(self) -> AbstractContextManager[None]:
+        """What is written inside is one request's, whose manifests nobody changes meanwhile."""
+
     def create(
         self,
         raw: Raw,
@@ -383,11 +386,12 @@ def perform(cluster: ClusterWriter, write: Write) -> Object:
 def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object | ApiError]:
     """Each write on its own; the answers in the same order."""
     answers: builtins.list[Object | ApiError] = []
-    for write in writes:
-        try:
-            answers.append(perform(cluster, write))
-        except ApiError as refusal:
-            answers.append(without_traceback(refusal))
+    with cluster.one_request():
+        for write in writes:
+            try:
+                answers.append(perform(cluster, write))
+            except ApiError as refusal:
+                answers.append(without_traceback(refusal))
     return answers
 
 

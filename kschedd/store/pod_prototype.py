@@ -1,13 +1,15 @@
 """PodPrototype: a pod that a request has created, of which others that the request creates after it are copies.
 
-A client creates many pods of one template in one request. What the API server's rules make of a pod depends on its name
-in three ways: the name must be valid, it must not be taken, and the claims of its ephemeral volumes are named after it.
-So a manifest that differs from that pod's in nothing but `metadata.name` (and in a uid, which a new pod does not
-keep) becomes the same pod with a name, uid and resourceVersion of its own. It is copied from that pod: defaulting,
-validation and admission are written down once, in `pod_strategy`, and the first pod has been through them. The pods of
-a DaemonSet differ in the node to which they are pinned as well, which `pod_strategy` judges apart.
+A client creates many pods of one template in one request, as does a controller in a turn. What the API server's rules
+make of a pod depends on its name in three ways: the name must be valid, it must not be taken, and the claims of its
+ephemeral volumes are named after it. So a manifest that differs from that pod's in nothing but `metadata.name` (and in
+a uid, which a new pod does not keep), or that leaves the name to be made from the same `generateName`, becomes the same
+pod with a name, uid and resourceVersion of its own. It is copied from that pod: defaulting, validation and admission
+are written down once, in `pod_strategy`, and the first pod has been through them. The pods of a DaemonSet differ in the
+node to which they are pinned as well, which `pod_strategy` judges apart.
 
-Owns nothing but these two; ends with the request, and with what it creates that is no pod: both may change the rules.
+Owns nothing but these two; ends with the request, and with what it creates that is no pod: both may change the rules,
+and manifests are known by identity, which says nothing where a caller may change them meanwhile.
 """
 
 from typing import Any, Final
@@ -24,6 +26,7 @@ _OWN: Final = frozenset(("name", "uid"))
 _KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
 _LONGER: Final = 1024  # bytes by which a copy is larger at most: its name and its node's have at most 253 each
 _ABSENT: Final = object()
+_MOST: Final = 16  # of a request
 _pack = msgpack.Packer(autoreset=True).pack
 
 
@@ -42,6 +45,7 @@ class PodPrototype:
     _fields: list[str] = attrs.field(init=False)  # of the manifest's metadata, in order
     _shared: list[tuple[str, Any]] = attrs.field(init=False)  # of them, those that copies have, too
     _with_uid: bool = attrs.field(init=False)  # it says where the uid stands in the metadata
+    generates: bool = attrs.field(init=False)  # its name was made from its generateName
     indexed: bool = attrs.field(init=False)  # whether copies are in an index: they have a node, or owners
 
     def __attrs_post_init__(self) -> None:
@@ -53,8 +57,9 @@ class PodPrototype:
         given, pod = self._raw.get("metadata"), self.pod
         if type(given) is not dict or self._raw.get("apiVersion") != "v1" or has_claims_by_name(self._spec):
             return False
-        if not given.get("name") or not _KNOWN.issuperset(given):
+        if not _KNOWN.issuperset(given):
             return False
+        self.generates = not given.get("name")
         self._admitted = self._strategy.admit(self._raw, {**given, "namespace": pod.namespace}, pod.name)
         self._unpinned = self._admitted.unpinned if _node_of(self._spec) is not None else None
         self._unaffected = [(field, value) for field, value in self._spec.items() if field != "affinity"]
@@ -87,7 +92,7 @@ class PodPrototype:
         return self._strategy.pinned(self._unpinned, node_name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
-        """The name of the pod that this manifest describes, if it is valid and all of the metadata is as here."""
+        """The name of this manifest's pod ("": it is to be made), if it is valid and all of the metadata is as here."""
         if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
             return None
         given = raw.get("metadata")
@@ -96,7 +101,9 @@ class PodPrototype:
         for field, value in self._shared:
             if given[field] is not value and not _same(given[field], value):
                 return None
-        name = given["name"]
+        name = given.get("name")
+        if self.generates:
+            return None if name else ""
         return name if type(name) is str and is_dns_subdomain(name) else None
 
     def copy(self, admitted: InternedPod, name: str, uid: str, version: int) -> Pod:
@@ -148,3 +155,26 @@ def _same(one: Any, other: Any) -> bool:
         return bool(one == other and _pack(one) == _pack(other))
     except (OverflowError, ValueError, TypeError):  # what cannot be stored
         return False
+
+
+@attrs.define(eq=False)
+class PodPrototypes:
+    """Those of one request: the latest pod of each template."""
+
+    _latest: PodPrototype | None = None
+    _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)  # by the identity of the spec that manifests share
+
+    def of(self, raw: Raw) -> PodPrototype | None:
+        """The one of which that manifest's pod may be a copy."""
+        return self._by_spec.get(id(raw.get("spec")), self._latest)
+
+    def add(self, prototype: PodPrototype, raw: Raw) -> None:
+        """A pod was created of that manifest, which stays as it is as long as the request goes on."""
+        if len(self._by_spec) >= _MOST:
+            self._by_spec.clear()
+        self._by_spec[id(raw.get("spec"))] = self._latest = prototype
+
+    def clear(self) -> None:
+        """What was created is no pod: what becomes of pods may be something else now."""
+        self._latest = None
+        self._by_spec.clear()

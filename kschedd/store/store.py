@@ -83,7 +83,7 @@ from kschedd.store.managing import (
 )
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patching import PatchType, patched
-from kschedd.store.pod_prototype import PodPrototype
+from kschedd.store.pod_prototype import PodPrototype, PodPrototypes
 from kschedd.store.pod_strategy import (
     MOST_NODE_AFFINITIES,
     SHARED_META,
@@ -109,7 +109,6 @@ _LONGEST_GENERATED_BASE: Final = 58
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
 _ASIDE: Final = frozenset(("Event", "Lease"))  # what is written about others does not change what others are called
 _LOOKED_AT: Final = 1_000  # objects of a fork, before others may have their turn
-_MOST_PROTOTYPES: Final = 16  # of a request
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 _SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
@@ -151,6 +150,7 @@ class Store:
         self._user: UserInfo | None = None  # in whose name something is done
         self._warnings: builtins.list[str] = []
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
+        self._prototypes: PodPrototypes | None = None  # within a request of several writes
         if objects is None:
             self.seed_defaults()
         else:
@@ -390,35 +390,40 @@ class Store:
         What a client hands in (`as_client`) must be of a kind that is served. Its fields are the `manager`'s ("": are
         nobody's).
         """
-        return self._create(raw, Managing(manager) if manager else NOBODY, dry_run, restore, as_client)
+        alike = None if dry_run or restore or manager or raw.get("kind") != "Pod" else self._prototypes
+        if alike is not None and (prototype := alike.of(raw)) is not None:
+            copied = self._copy(prototype, raw)
+            if copied is not None:
+                return copied
+        made = self._create(raw, Managing(manager) if manager else NOBODY, dry_run, restore, as_client)
+        if alike is not None and isinstance(made, Pod) and self._has_copies(made):
+            alike.add(PodPrototype(made, raw, self._pod_strategy, self.max_object_bytes), raw)
+        return made
 
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
         """Create each on its own; the answers in the same order."""
         answers: builtins.list[Object | ApiError] = []
-        latest: PodPrototype | None = None
-        prototypes: dict[int, PodPrototype] = {}  # by the identity of the spec that the manifests of a template share
-        for raw in raws:
-            prototype = prototypes.get(id(raw.get("spec")), latest)
-            try:
-                made: Object | None = None if prototype is None else self._copy(prototype, raw)
-                if made is None:
-                    made = self.create(raw, restore=restore)
-                    latest = self._prototype(raw, made) if isinstance(made, Pod) and not restore else None
-                    if latest is None or len(prototypes) >= _MOST_PROTOTYPES:
-                        prototypes.clear()  # what is no pod may change what becomes of pods
-                    if latest is not None:
-                        prototypes[id(raw.get("spec"))] = latest
-                answers.append(made)
-            except ApiError as refusal:
-                answers.append(without_traceback(refusal))
+        with self.one_request():
+            for raw in raws:
+                try:
+                    answers.append(self.create(raw, restore=restore))
+                except ApiError as refusal:
+                    answers.append(without_traceback(refusal))
         return answers
 
-    def _prototype(self, raw: Raw, made: Pod) -> PodPrototype | None:
-        """The pod that was just made of `raw`, where nobody looks at each pod by itself."""
+    @contextmanager
+    def one_request(self) -> Iterator[None]:
+        """What is written inside is one request's, whose manifests nobody changes meanwhile: pods may be copies."""
+        outer, self._prototypes = self._prototypes, PodPrototypes()
+        try:
+            yield
+        finally:
+            self._prototypes = outer
+
+    def _has_copies(self, made: Pod) -> bool:
+        """Whether nobody looks at each pod by itself."""
         asked_who = self._user is not None and self._admission.asks_who("Pod")
-        if asked_who or self._admission.others or self.present_in(QUOTA, made.namespace):
-            return None
-        return PodPrototype(made, raw, self._pod_strategy, self.max_object_bytes)
+        return not (asked_who or self._admission.others or self.present_in(QUOTA, made.namespace))
 
     def _copy(self, prototype: PodPrototype, raw: Raw) -> Pod | None:
         """What `create` would make of this manifest, if that is a copy of the prototype."""
@@ -427,6 +432,8 @@ class Store:
         space = self._by_kind["Pod"][prototype.pod.namespace]
         if admitted is None or name is None or name in space or stamp(self._now()) != prototype.born:
             return None
+        if prototype.generates:
+            name = self._generated_name("Pod", prototype.pod.namespace, raw["metadata"]["generateName"])
         version = self._log.version + 1
         space[name] = made = prototype.copy(admitted, name, self._new_uid("Pod"), version)
         if prototype.indexed:
@@ -1281,6 +1288,8 @@ class Store:
                 self._uids.discard(old.uid)
             if new is not None:
                 self._uids.add(new.uid)
+        if self._prototypes is not None and obj.kind != "Pod":
+            self._prototypes.clear()
         if obj.kind in _CLASSES:
             self._pod_strategy.forget()
         elif obj.kind in _SCOPES:

@@ -8,6 +8,7 @@ import builtins
 import copy
 import itertools
 from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 import trio
@@ -101,6 +102,9 @@ class FakeCluster:
         if key[0] == "Pod" and not restore:
             made["status"] = {"phase": "Pending"}
         return self._put(key, made, dry_run)
+
+    def one_request(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
         return [_answer(lambda raw=raw: self.create(raw, restore=restore)) for raw in raws]

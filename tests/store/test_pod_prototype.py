@@ -11,9 +11,12 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.store.admission import Admission, ValidatingPlugin
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, Forbidden
+from kschedd.store.pod_prototype import PodPrototype
 from kschedd.store.store import Store
 from tests.store.manifests import config_map, node, pod
 
@@ -279,3 +282,39 @@ def test_the_pods_of_a_daemon_set_are_copied_each_for_its_node() -> None:
         assert copy.pod_spec.required_node == name
         assert copy.raw["status"] is first.raw["status"]
         assert copy.pod_spec.spec_without_node_affinity is first.pod_spec.spec_without_node_affinity
+
+
+def test_pods_whose_names_are_made_are_copies_with_names_of_their_own() -> None:
+    twins = Twins()
+    nameless = pod()
+    del nameless["metadata"]["name"]
+    nameless["metadata"]["generateName"] = "web-"
+    named = {**nameless, "metadata": {**nameless["metadata"], "name": "web-own"}}
+    others = {**nameless, "metadata": {**nameless["metadata"], "generateName": "api-"}}
+    invalid = {**nameless, "metadata": {**nameless["metadata"], "generateName": "Web-"}}
+    raws = [nameless, nameless, named, nameless, named, others, nameless, invalid, nameless, config_map("c"), nameless]
+    answers = twins.create(raws)
+    names = [answer[0][1] for answer in answers if not isinstance(answer[0], str)]
+    assert len(names) == len(set(names)) == len(raws) - 2, "all but a name that is taken, and one that is invalid"
+    assert sum(name.startswith("web-") for name in names) == 7
+
+
+def test_a_controllers_turn_copies_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    copy = PodPrototype.copy
+
+    def counted(prototype: PodPrototype, admitted: Any, name: str, uid: str, version: int) -> Pod:
+        copied.append(name)
+        return copy(prototype, admitted, name, uid, version)
+
+    monkeypatch.setattr(PodPrototype, "copy", counted)
+    store = Store(now=lambda: _START)
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod("p")["spec"]}
+    spec = {"replicas": 20, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    store.create({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": spec})
+    ControllerRunner(store, [ReplicaSets()]).run_until_idle()
+    made = store.list("Pod")
+    assert len(made) == 20
+    assert len(copied) == 19, "all but the first"
+    assert len({each.name for each in made}) == len({each.uid for each in made}) == 20
+    assert len({json.dumps({**each.raw, "metadata": {}}) for each in made}) == 1
