@@ -85,7 +85,7 @@ def follow(
             session.write_error(f"{'The daemon is back' if lost else why}: {missed}.\n")
             lost, gone = False, True
         elif code != "too_slow":  # which is resumed at once
-            if not lost:
+            if not lost and not session.loss_is_told:
                 session.write_error(f"Interrupted: {why}. This goes on when the daemon is back; Ctrl-C ends it.\n")
             lost = True
         session.forget_daemon()

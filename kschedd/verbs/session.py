@@ -55,6 +55,7 @@ class VerbSession:
     open_editor: Callable[[Path], int] | None = (
         None  # the user's editor on a file, and its exit status; None: no terminal
     )
+    loss_is_told: bool = False  # whether somebody else tells the user that the daemon has gone
     asks_first: Callable[[], bool] = lambda: False  # whether to ask before what cannot be undone
     _daemon: DaemonClient | None = None
 

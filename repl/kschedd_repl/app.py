@@ -86,6 +86,7 @@ class Shell:
         self._named = trio.Event()  # completion data is available
         self._keeper = NameKeeper(self._book, self._named.set)
         self._bar = StatusBar()
+        self._kept_back: list[str] | None = None  # notices, while the dashboard is shown
         self._unread = False  # the reader of standard output has closed the pipe
         self._lines: Lines | None = None
         self._link: DaemonConnection
@@ -105,6 +106,7 @@ class Shell:
             open_editor=None if scripts else open_editor,
             cluster_time=lambda: float(self._session.daemon.call("time.get")["now_s"]),
             asks_first=lambda: not self._scripts and self._settings.is_on("confirm"),
+            loss_is_told=True,
         )
         self._runner = CommandRunner(
             self._session,
@@ -231,7 +233,13 @@ class Shell:
         if _is_dumb():
             self._session.error("the dashboard needs a terminal that can move its cursor: TERM says it cannot")
             return FAILED
-        await Dashboard(self._link, self._session, self._look.unicode).run()
+        self._kept_back = []
+        try:
+            await Dashboard(self._link, self._session, self._look.unicode).run()
+        finally:
+            notices, self._kept_back = self._kept_back, None
+            for text in notices:
+                self._notice(text)
         return 0
 
     def _bar_text(self) -> BarText:
@@ -271,8 +279,10 @@ class Shell:
         self._err.flush()
 
     def _notice(self, text: str) -> None:
-        """Print an asynchronous notice, above the prompt if one is active."""
-        if self._terminal is not None and self._terminal.asking:
+        """Print an asynchronous notice: above the prompt if one is active, after the dashboard where that has the screen."""
+        if self._kept_back is not None:
+            self._kept_back.append(text)
+        elif self._terminal is not None and self._terminal.asking:
             print(self._look.paint(safe(text), "yellow"))
             self._terminal.redraw()
         else:

@@ -264,6 +264,37 @@ def test_the_dashboard(own: Console) -> None:
     _leave(own)
 
 
+def test_what_follows_the_cluster_comes_back_with_the_daemon(tmp_path: Path) -> None:
+    with ExitStack() as first, ExitStack() as shown, ExitStack() as second:
+        live = first.enter_context(live_daemon(tmp_path))
+        repl = shown.enter_context(console(["repl", "--socket", live.socket], tmp_path))
+        repl.wait_for(PROMPT, "nodes 0")
+        repl.line("dashboard")
+        repl.wait_for("latest decisions", "0 nodes")
+        first.close()
+        repl.wait_for("NO DAEMON: waiting for it")
+        second.enter_context(live_daemon(tmp_path))
+        with BlockingClient(live.socket, timeout=180) as client:
+            client.call("objects.apply", manifests=CLUSTER[0])
+        repl.wait_for("kschedd │ 2 nodes", "node-a", "node-b")
+        assert "The daemon" not in repl.text
+        repl.type("q")
+        repl.wait_for("The daemon has gone", "is back.", PROMPT)
+        repl.line("get nodes -w -o name")
+        repl.wait_for("node/node-b")
+        second.close()
+        repl.wait_for("The daemon has gone")
+        second.enter_context(live_daemon(tmp_path))
+        repl.wait_for("The daemon is back: what changed in between is not known")
+        with BlockingClient(live.socket, timeout=180) as client:
+            client.call("objects.apply", manifests=CLUSTER[0].replace("node-a", "node-c"))
+        repl.wait_for("node/node-c")
+        assert "Interrupted" not in repl.text
+        repl.type("\x03")
+        repl.wait_for("(cancelled)")
+        _leave(repl)
+
+
 @pytest.mark.parametrize(
     ("environment", "columns", "prompt"),
     [
