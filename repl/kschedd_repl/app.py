@@ -279,7 +279,7 @@ class Shell:
         self._err.flush()
 
     def _notice(self, text: str) -> None:
-        """Print an asynchronous notice: above the prompt if one is active, after the dashboard where that has the screen."""
+        """Print an asynchronous notice: above the prompt if one is active, after the dashboard if that is shown."""
         if self._kept_back is not None:
             self._kept_back.append(text)
         elif self._terminal is not None and self._terminal.asking:
