@@ -44,6 +44,7 @@ from kschedd.values import fast_frozen
 T = TypeVar("T")
 
 _SLICE_S = 0.005  # for how long requests are served before others get their turn
+_LOOKED_AT = 1_000  # events that are looked at for a watch; of more at once, whoever watches sees by himself
 _STEPS_S = 0.002  # the same, for one request done in steps: only who waits for it is in a hurry
 _MOST = 256  # requests in a batch
 _KIND = attrgetter("new.kind")
@@ -89,7 +90,9 @@ class Watch:
         own, concerns = self.kinds, self.concerns
         if own is not None and own.isdisjoint(kinds):
             return False
-        return concerns is None or any(concerns(event) for event in events if own is None or event.new.kind in own)
+        if concerns is None or len(events) > _LOOKED_AT:
+            return True
+        return any(concerns(event) for event in events if own is None or event.new.kind in own)
 
     async def wait(self) -> bool:
         """Wait for a ring; False when the store is ending."""

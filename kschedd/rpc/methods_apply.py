@@ -27,6 +27,7 @@ from kschedd.store.managing import without_entries
 from kschedd.store.patching import check_patch_options
 
 Raw = dict[str, Any]
+_EACH = 20  # what an object weighs besides its values: defaults, admission, the write
 
 
 @attrs.frozen(eq=False)
@@ -228,11 +229,12 @@ def in_namespace(store: ClusterWriter, raw: Raw, namespace: str) -> Raw:
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
-    """The objects in portions that weigh so much at most; one that is heavier is a portion by itself."""
+    """The objects in portions that weigh so much at most: each its values, and `_EACH`. One that weighs more is a
+    portion by itself."""
     portion: list[Wanted] = []
     weighs = 0
     for one in wanted:
-        more = weight(one.raw, heaviest)
+        more = weight(one.raw, heaviest) + _EACH
         if portion and weighs + more > heaviest:
             yield portion
             portion, weighs = [], 0

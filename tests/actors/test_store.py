@@ -7,6 +7,7 @@ import trio.testing
 from kschedd.actors.mailbox import Ending
 from kschedd.actors.store import Message, StoreActor, StoreClient
 from kschedd.store.errors import Gone, NotFound
+from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
 from tests.actors.clusters import node, pod
 
@@ -96,6 +97,15 @@ async def test_a_watcher_that_nothing_concerns_is_woken_before_the_log_is_kept_f
     assert nothing.cancelled_caught
     await store.create(pod("last"))
     assert await watch.wait()
+
+
+async def test_of_many_events_at_once_none_is_looked_at_for_a_watcher(store: StoreClient) -> None:
+    looked_at: list[WatchEvent] = []
+    watch = await store.watch(["Pod"], concerns=lambda event: bool(looked_at.append(event)))
+    await store.create_many([pod(f"p{number}") for number in range(1_001)])
+    assert await watch.wait()
+    assert looked_at == []
+    assert len(watch.take()) == 1_001
 
 
 async def test_a_watch_from_too_long_ago_is_refused(store: StoreClient) -> None:

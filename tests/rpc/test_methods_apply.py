@@ -115,6 +115,11 @@ def test_objects_are_applied_in_portions_by_their_weight() -> None:
     assert [[len(one.raw["spec"]["x"]) for one in portion] for portion in chunks(wanted, 100)] == [[1, 2], [500], [3]]
 
 
+def test_small_objects_weigh_what_each_object_costs() -> None:
+    wanted = parse([{"apiVersion": "v1", "kind": "Namespace"}] * 100, "-").wanted
+    assert max(map(len, chunks(wanted, 1_000))) == 1_000 // (4 + 20)
+
+
 def test_faults_of_an_array_are_told_up_to_a_limit() -> None:
     parsed = parse([{}] * 5_000, "-")
     assert len(parsed.errors) == 1_001
