@@ -14,7 +14,7 @@ Looking ahead pays where pods of the signature come often enough. How far it goe
 taken: `Pace` says how far.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import attrs
@@ -24,6 +24,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import NormalizesEach
+from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.profile import EnabledScore
 from kschedd.scheduling.verdicts import Places
@@ -58,6 +59,17 @@ class ChosenWindow:
     totals: Ints
     score: int
     best: Rows
+
+
+@fast_frozen(eq=False)
+class PassingWindow:
+    """What one search visits, what of it is feasible, and the totals of that but for those of plugins that count pods;
+    `columns` gives the verdicts."""
+
+    rows: Rows
+    columns: Callable[[], tuple[Places, Ints]]
+    feasible: Rows
+    totals: Ints
 
 
 @attrs.define(eq=False)
@@ -128,6 +140,45 @@ class Lookahead:
         highest = int(np.maximum.reduce(totals))
         best = feasible[totals == highest]
         return Window(self.rows[visited], self.failed[visited], self.codes[visited], feasible, totals, highest, best)
+
+    def take_passing(
+        self, state: CycleState, pod: Pod, start: int, wanted: int, counting: CountingPlugins, expected: int
+    ) -> PassingWindow | None:
+        """What a search from `start` on would find, of a lookahead that reaches there, where these plugins reject some
+        of what is feasible for all others; None if that is not known. `expected`: as many rows are tried first."""
+        place = self._place_of(start)
+        first = self._next_passing if place == self._at else int(self.passing.searchsorted(place))
+        most, many = len(self.passing) - first, expected
+        if place < self._at or most < wanted:
+            return None
+        while True:
+            done = counting.passed(state, pod, self.feasible[first : first + many])
+            done.cut(wanted)
+            found = done.places
+            if len(done.rows if found is None else found) == wanted:
+                break
+            if many >= most:
+                return None
+            many *= 2
+        end = self.passing.item(first + len(done.rows) - 1) + 1
+        if end > self._until:
+            self.held = False
+            return None
+        self.passed(start, first, end - place, len(done.rows))
+        tried = slice(first, first + len(done.rows))
+        totals = self.totals[tried]
+        totals = totals.copy() if found is None else totals[found]
+        feasible = done.passing
+        for score, raw in self.normalized:
+            values = raw[tried] if found is None else raw[tried][found]
+            totals += score.extensions.normalize(state, pod, values) * score.weight
+
+        def columns() -> tuple[Places, Ints]:
+            failed, codes = self.failed[place:end].copy(), self.codes[place:end].copy()
+            failed[self.passing[tried] - place], codes[self.passing[tried] - place] = done.columns()
+            return failed, codes
+
+        return PassingWindow(self.rows[place:end], columns, feasible, totals)
 
     def reaches(self, start: int, table: NodeTable, reads_pods: bool) -> bool:
         """Whether what lies from there on may be known; what has changed meanwhile is looked through."""

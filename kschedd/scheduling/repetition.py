@@ -9,10 +9,10 @@ Invariant: the result is that of a whole attempt. A pattern is learnt from a who
 and scores are all in-tree, and only where
 
 * PreFilter rejected nothing, and narrowed the nodes to none but the one that the pod's own affinity names, if any;
-  every plugin that was asked at PreFilter and PreScore answers the same
-  for all such pods until some part of the cluster changes that `Versions.at` dates (`RepeatsWhileUnchanged`);
-* no filter takes part that reads more than the row it judges, and every score is the same on all nodes, or depends on
-  its row alone before it is normalized.
+* every plugin that was asked at PreFilter and PreScore answers the same for all such pods until some part of the
+  cluster changes that `Versions.at` dates (`RepeatsWhileUnchanged`), or is asked anew each time (`counting_plugins`);
+* no other filter takes part that reads more than the row it judges, and every other score is the same on all nodes, or
+  depends on its row alone before it is normalized.
 
 It holds for pods of one signature and one controller, until such a part changes; a DaemonSet's pods, which differ in
 the node that they name, have one pattern. Where a search finds fewer than two nodes (no node, of a pod that names one)
@@ -34,6 +34,7 @@ from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterResult
+from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import EvaluationCache
 from kschedd.scheduling.lookahead import ChosenWindow, Lookahead, Pace, VisitingOrder
 from kschedd.scheduling.metrics import NoTimes, PointTimes
@@ -60,6 +61,7 @@ class Pattern:
     repeats: bool = True
     constant: int = 0  # the weighted sum of the scores that all nodes have in common
     normalized: tuple[EnabledScore, ...] = ()  # of cached scores
+    counting: CountingPlugins | None = None  # those that are asked anew in each attempt
 
 
 @fast_frozen(eq=False)
@@ -147,9 +149,16 @@ class Repetition:
         if pattern is None:
             return None
         common = pattern.state
-        state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
+        skips = common.skip_filter, common.skip_score
+        if pattern.counting is not None:
+            skips = skips[0].copy(), skips[1].copy()
+        state = CycleState(common.data.copy(), skips[0], common.already_filtered_by, skips[1])
         if common.already_filtered_by:
             return self._on_named_node(pod, state, times)
+        if pattern.counting is not None:
+            return self._counted(
+                pod, state, pattern, pattern.counting, start % len(self._cluster.table.order), wanted, times
+            )
         return self._search_for(pod, state, pattern, start % len(self._cluster.table.order), wanted, times)
 
     def _pattern_of(self, pod: Pod) -> Pattern | None:
@@ -177,6 +186,8 @@ class Repetition:
             return 0
         if pattern.state.already_filtered_by:
             return _MOST_NAMED
+        if pattern.counting is not None:
+            return 0
         pace = self._paces.get(pod.signature.id)
         if pace is None:
             return 0
@@ -189,7 +200,7 @@ class Repetition:
         """What the attempts for the first of these pods come to, as far as it is known, or may be known at once. No two
         of the pods come to one node. None: the next attempt has to be made by itself."""
         pattern = self._pattern_of(pods[0])
-        if pattern is None:
+        if pattern is None or pattern.counting is not None:
             return None
         if pattern.state.already_filtered_by:
             return self._on_named_nodes(pods, pattern, times)
@@ -219,7 +230,7 @@ class Repetition:
     ) -> _TemplateRun | None:
         """For attempts for pods like this one, the first of which begins its search there; None if nothing is known."""
         pattern, pace = self._pattern_of(pod), self._paces.get(pod.signature.id)
-        if pattern is None or pace is None or wanted < 2:
+        if pattern is None or pattern.counting is not None or pace is None or wanted < 2:
             return None
         ahead = pace.ahead
         if ahead is None or pace.short(left) or not self._holds(ahead, pattern, start, wanted):
@@ -303,6 +314,42 @@ class Repetition:
         times.repeated(searched - began, times.start() - searched)
         highest = np.maximum.reduce(totals)
         return Repeated(state, found, totals, int(highest), found.rows[totals == highest])
+
+    def _counted(
+        self,
+        pod: Pod,
+        state: CycleState,
+        pattern: Pattern,
+        counting: CountingPlugins,
+        start: int,
+        wanted: int,
+        times: PointTimes | NoTimes,
+    ) -> Repeated | None:
+        """An attempt in which these plugins are asked anew."""
+        pace, began = self._pace(pod), times.start()
+        if wanted < 2:
+            return None
+        window, expected = None, self._search.expected(wanted)
+        try:
+            ahead = pace.ahead
+            if ahead is None or not self._holds(ahead, pattern, start, wanted):
+                pace.over()
+                ahead = self._look_ahead(pod, pattern.state, pattern, pace, start, wanted, times)
+            if ahead is not None and counting.pre_filter(state, pod):
+                window = ahead.take_passing(state, pod, start, wanted, counting, expected)
+        except PluginFault:
+            return None
+        if window is None or not counting.pre_score(state, pod, window.feasible):
+            pace.over()
+            return None
+        searched, totals, table = times.start(), window.totals, self._cluster.table
+        self._search.visited(len(window.rows), wanted)
+        verdicts = Verdicts(table, self._profile.filters, state, pod, window.rows, None, None, compute=window.columns)
+        counting.add_scores(totals, state, pod, window.feasible)
+        times.repeated(searched - began, times.start() - searched)
+        highest = np.maximum.reduce(totals)
+        found = Found(window.feasible, len(window.rows), verdicts)
+        return Repeated(state, found, totals, int(highest), window.feasible[totals == highest])
 
     # -- looking ahead ------------------------------------------------------------------------------------------
 
@@ -401,30 +448,38 @@ class Repetition:
         if len(self._patterns) >= _MOST_PATTERNS:
             self._patterns.clear()
         pattern = None
-        if self._in_tree and self._repeats(pod, state):
+        changing = self._changing(pod, state) if self._in_tree else None
+        if changing is not None:
             pattern = Pattern(stamp, owner, state.clone())
             if narrowed is None:
-                pattern = self._with_scores(pattern, pod, state)
-            elif not state.already_filtered_by or narrowed.node_names != {pod.signature.spec.required_node}:
+                pattern = self._with_scores(pattern, pod, state, changing)
+            elif changing or not state.already_filtered_by or narrowed.node_names != {pod.signature.spec.required_node}:
                 pattern = None
         self._patterns[number] = pattern or Pattern(stamp, owner, CycleState(), repeats=False)
 
-    def _repeats(self, pod: Pod, state: CycleState) -> bool:
-        """Whether what PreFilter, Filter and PreScore do for such pods follows from the cached evaluation."""
+    def _changing(self, pod: Pod, state: CycleState) -> list[Plugin] | None:
+        """The plugins that may say something else in the next attempt for such a pod; None if what PreFilter, Filter
+        and PreScore of the others do does not follow from the cached evaluation."""
         profile, signature = self._profile, pod.signature
-        if signature.spec.resource_requests.wraps or not self._search.filters.row_by_row(state, pod):
-            return False
+        if signature.spec.resource_requests.wraps:
+            return None
         pre_filters = [plugin for plugin in profile.at(PRE_FILTER) if not _skips_pre_filter(plugin, signature)]
         pre_scores = [plugin for plugin in profile.at(PRE_SCORE) if not by_signature(plugin)]
-        return all(_repeats(plugin, pod, self._cluster) for plugin in (*pre_filters, *pre_scores))
+        changing = [one for one in (*pre_filters, *pre_scores) if not _repeats(one, pod, self._cluster)]
+        without = attrs.evolve(state, skip_filter=state.skip_filter | {plugin.name for plugin in changing})
+        return changing if self._search.filters.row_by_row(without, pod) else None
 
-    def _with_scores(self, pattern: Pattern, pod: Pod, state: CycleState) -> Pattern | None:
+    def _with_scores(self, pattern: Pattern, pod: Pod, state: CycleState, changing: Sequence[Plugin]) -> Pattern | None:
         """The pattern with what has to be added to the cached scores; None where some score cannot be cached."""
+        counting = CountingPlugins.of(self._profile, self._cluster, changing) if changing else None
+        if changing and counting is None:
+            return None
+        asked = frozenset[str]() if counting is None else counting.names
         total = 0
         normalized = []
         for score in self._profile.scores:
             local = score.style is EvaluationStyle.CACHED
-            if score.name in state.skip_score or (local and not score.normalizes):
+            if score.name in asked or score.name in state.skip_score or (local and not score.normalizes):
                 continue
             constant = None if score.constant is None else score.constant(pod, self._cluster.table)
             if constant is not None:
@@ -433,7 +488,7 @@ class Repetition:
                 normalized.append(score)
             else:
                 return None
-        return attrs.evolve(pattern, constant=total, normalized=tuple(normalized))
+        return attrs.evolve(pattern, constant=total, normalized=tuple(normalized), counting=counting)
 
 
 def _repeats(plugin: Plugin, pod: Pod, cluster: SchedulerCache) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.scheduling.lookahead import Lookahead, Window
+from kschedd.scheduling.lookahead import Lookahead, PassingWindow, Window
 from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult
 from kschedd.scheduling.work import drive
 from tests.scheduling.test_evaluation_cache import (
@@ -54,18 +54,23 @@ class _Stream:
 
 
 @pytest.fixture
-def taken(monkeypatch: pytest.MonkeyPatch) -> list[Window]:
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[Window | PassingWindow]:
     """The windows that are taken from what is known ahead."""
-    windows: list[Window] = []
-    take = Lookahead.take
+    windows: list[Window | PassingWindow] = []
 
-    def noted(self: Lookahead, *args: Any) -> Window | None:
-        window = take(self, *args)
-        if window is not None:
-            windows.append(window)
-        return window
+    def note(method: str) -> None:
+        take = getattr(Lookahead, method)
 
-    monkeypatch.setattr(Lookahead, "take", noted)
+        def noted(self: Lookahead, *args: Any) -> Any:
+            window = take(self, *args)
+            if window is not None:
+                windows.append(window)
+            return window
+
+        monkeypatch.setattr(Lookahead, method, noted)
+
+    note("take")
+    note("take_passing")
     return windows
 
 
@@ -76,24 +81,33 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[Window]:
         pytest.param([2], 12, id="one-that-tolerates-all"),
         pytest.param([0, 2], 4, id="two-in-turn"),
         pytest.param([0, 0, 1], 2, id="one-more-often-than-the-other"),
-        pytest.param([0, 3], 2, id="one-that-is-attempted-as-a-whole-in-between"),
+        pytest.param([3], 12, id="spread"),
+        pytest.param([4], 12, id="softly-spread"),
+        pytest.param([5], 8, id="away-from-their-like"),
+        pytest.param([6], 12, id="preferring-pods"),
+        pytest.param([0, 3], 4, id="spread-and-not"),
+        pytest.param([1, 5], 4, id="those-that-others-keep-away-from"),
+        pytest.param([3, 5], 4, id="two-that-count-pods-in-turn"),
     ],
 )
 @pytest.mark.parametrize("soft", [False, True], ids=["plain", "normalized"])
-def test_streams_are_placed_as_without(taken: list[Window], shapes: list[int], fewest: int, soft: bool) -> None:
+def test_streams_are_placed_as_without(
+    taken: list[Window | PassingWindow], shapes: list[int], fewest: int, soft: bool
+) -> None:
     stream = _Stream(soft=soft)
     for number in range(40):
         stream.place(shapes[number % len(shapes)])
     assert len(taken) >= fewest
 
 
+@pytest.mark.parametrize("shape", [0, 3, 4, 5])
 @pytest.mark.parametrize("every", [1, 6])
 @pytest.mark.parametrize("change", ["pod gone", "pod come", "pod noted", "node tainted", "node gone", "node come"])
-def test_what_changes_ahead_is_seen(taken: list[Window], change: str, every: int) -> None:
+def test_what_changes_ahead_is_seen(taken: list[Window | PassingWindow], change: str, every: int, shape: int) -> None:
     stream = _Stream()
     cluster = stream.cluster
     for number in range(36):
-        stream.place(0)
+        stream.place(shape)
         if number % every:
             continue
         ahead = (stream.plain.start.index + 37) % _NODES  # within the next window
@@ -102,7 +116,7 @@ def test_what_changes_ahead_is_seen(taken: list[Window], change: str, every: int
                 there = cluster.table.pods[ahead]
                 cluster.remove_pod(there[0] if there else stream.placed[number // 2])
             case "pod come":
-                cluster.put_pod(pod(f"c{number}", 0, on=cluster.table.names[ahead]))
+                cluster.put_pod(pod(f"c{number}", shape, on=cluster.table.names[ahead]))
             case "pod noted":
                 cluster.put_pod(touched(stream.placed[-1], "deleted" if number % 2 else "noted"))
             case "node tainted":

@@ -75,7 +75,7 @@ def test_attempts_for_pods_of_one_template_repeat_the_second() -> None:
 
 
 @pytest.mark.parametrize("shape", [3, 4, 5, 6], ids=["spread", "soft-spread", "anti-affinity", "preferred"])
-def test_pods_whose_plugins_look_at_other_pods_are_attempted_as_a_whole(shape: int) -> None:
+def test_in_a_cluster_without_room_ahead_pods_whose_plugins_count_pods_are_attempted_as_a_whole(shape: int) -> None:
     repeats = Repeats()
     assert repeats.attempts(pod("p", shape), 3) == 0
 
