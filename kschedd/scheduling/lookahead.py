@@ -68,6 +68,7 @@ class PassingWindow:
 
     rows: Rows
     columns: Callable[[], tuple[Places, Ints]]
+    tried: int  # how many of the rows these plugins were asked about
     feasible: Rows
     totals: Ints
 
@@ -178,7 +179,7 @@ class Lookahead:
             failed[self.passing[tried] - place], codes[self.passing[tried] - place] = done.columns()
             return failed, codes
 
-        return PassingWindow(self.rows[place:end], columns, feasible, totals)
+        return PassingWindow(self.rows[place:end], columns, len(done.rows), feasible, totals)
 
     def reaches(self, start: int, table: NodeTable, reads_pods: bool) -> bool:
         """Whether what lies from there on may be known; what has changed meanwhile is looked through."""
@@ -288,10 +289,19 @@ class Pace:
     ahead: Lookahead | None = None
     pause: int = 1  # attempts before it is tried again, once it was in vain
     resumes: int = 0  # the number of the attempt with which it is
+    per_passing: float = 1.0  # rows that plugins that count pods were asked about for each that they passed, recently
 
     def attempted(self, number: int) -> None:
         """Another attempt is made, of that number."""
         self.apart, self.latest = number - self.latest, number
+
+    def expected(self, wanted: int) -> int:
+        """About how many rows to ask plugins that count pods about, for so many that they pass."""
+        return int(wanted * min(self.per_passing, 8.0) * 1.06) + 1
+
+    def asked(self, rows: int, passed: int) -> None:
+        """They were asked about so many."""
+        self.per_passing += 0.25 * (rows / passed - self.per_passing)
 
     def over(self) -> None:
         """What was known ahead is used up, or does not hold any more."""

@@ -329,21 +329,22 @@ class Repetition:
         pace, began = self._pace(pod), times.start()
         if wanted < 2:
             return None
-        window, expected = None, self._search.expected(wanted)
+        prepared, window = False, None
         try:
-            ahead = pace.ahead
-            if ahead is None or not self._holds(ahead, pattern, start, wanted):
-                pace.over()
-                ahead = self._look_ahead(pod, pattern.state, pattern, pace, start, wanted, times)
-            if ahead is not None and counting.pre_filter(state, pod):
-                window = ahead.take_passing(state, pod, start, wanted, counting, expected)
+            for ahead in self._aheads(pod, pattern, pace, start, wanted, times):
+                prepared = prepared or counting.pre_filter(state, pod)
+                if not prepared:
+                    return None
+                window = ahead.take_passing(state, pod, start, wanted, counting, pace.expected(wanted))
+                if window is not None:
+                    break
         except PluginFault:
             return None
         if window is None or not counting.pre_score(state, pod, window.feasible):
             pace.over()
             return None
         searched, totals, table = times.start(), window.totals, self._cluster.table
-        self._search.visited(len(window.rows), wanted)
+        pace.asked(window.tried, wanted)
         verdicts = Verdicts(table, self._profile.filters, state, pod, window.rows, None, None, compute=window.columns)
         counting.add_scores(totals, state, pod, window.feasible)
         times.repeated(searched - began, times.start() - searched)
@@ -366,6 +367,17 @@ class Repetition:
             paces.move_to_end(number)
         pace.attempted(self._attempts)
         return pace
+
+    def _aheads(
+        self, pod: Pod, pattern: Pattern, pace: Pace, start: int, wanted: int, times: PointTimes | NoTimes
+    ) -> Iterator[Lookahead]:
+        """What is known ahead of `start`, if anything; then, where that is too little, what is found out now."""
+        if pace.ahead is not None and self._holds(pace.ahead, pattern, start, wanted):
+            yield pace.ahead
+        pace.over()
+        ahead = self._look_ahead(pod, pattern.state, pattern, pace, start, wanted, times)
+        if ahead is not None:
+            yield ahead
 
     def _look_ahead(
         self,
