@@ -51,7 +51,8 @@ async def ask_in_turn(*asked: Asked) -> list[Any]:
     questions = _Questions(asked)
     questions.send_next()
     await questions.over.wait()
-    told = [await answer.value() for answer in questions.answers if answer.is_there]
+    answers, questions.answers = questions.answers, []  # which know it: nothing is left that forms a cycle
+    told = [await answer.value() for answer in answers if answer.is_there]
     for whom, question in asked[len(told) :]:  # there was no room for a message, or its receiver has ended
         told.append(await whom.query(question))
     return told

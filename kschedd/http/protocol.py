@@ -98,6 +98,10 @@ class RequestReader(_FieldReader):
         self._upgraded = False
         self.expects_continue = False
 
+    def close(self) -> None:
+        """Nothing more is read. The parser and this object know each other, and would have to be collected."""
+        del self._parser
+
     @property
     def begun(self) -> bool:
         """Whether a part of a request is there that has not come to its end."""

@@ -224,6 +224,7 @@ class _Connection:
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
             pass  # the client is gone, or takes nothing
         finally:
+            self._reader.close()
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
                 await trio.aclose_forcefully(self._stream)
 

@@ -1,6 +1,6 @@
 """Method over metrics, gathered from the actors that count."""
 
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -59,13 +59,18 @@ def _of_driver(driver: SchedulingDriver) -> tuple[list[MetricFamily], Config]:
     return driver.metrics(), driver.machine.config
 
 
+@cache
+def _installed() -> str:
+    return version("kschedd")  # which reads it from disk
+
+
 def _of_config(config: Config) -> list[MetricFamily]:
     gates = config.version.gates
     enabled: dict[Labels, float] = {
         (name, "" if gates[name].stage == "GA" else gates[name].stage): float(on)
         for name, on in config.feature_gates.items()
     }
-    build: dict[Labels, float] = {(version("kschedd"), config.version.name): 1.0}
+    build: dict[Labels, float] = {(_installed(), config.version.name): 1.0}
     return [MetricFamily(catalogue.FEATURE_ENABLED, enabled), MetricFamily(catalogue.BUILD_INFO, build)]
 
 
