@@ -12,7 +12,7 @@ from kschedd.queue.entry import Move
 from kschedd.queue.metrics import QueueMetrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
-_FRESH = 1_000  # moves that are kept and counted at a time
+_MOST_FRESH = 1_000  # moves that are kept and counted at a time
 
 
 class MoveRecord:
@@ -27,7 +27,7 @@ class MoveRecord:
         """A pod has moved."""
         fresh = self._fresh
         fresh.append(move)
-        if len(fresh) >= _FRESH:
+        if len(fresh) >= _MOST_FRESH:
             self._settle()
 
     @property
