@@ -281,11 +281,13 @@ class _Order:
             yield "it goes on from a damaged journal, and no words tell"
         if _VAGUE.search(words):
             return
-        lost, last = _LOST.search(words), _LAST.search(words)
-        if lost is not None and last is None and known > int(lost[2]) and era.end_is_told:
-            yield f"version {known} was known, and words tell of losses up to version {lost[2]} only: {words}"
+        # A salvage that was killed has told what it had found, too, and the next one may find less.
+        lost = [(int(first), int(end)) for first, end in _LOST.findall(words)]
+        ends = [int(end) for end in _LAST.findall(words)]
+        if lost and not ends and known > (told := max(end for _, end in lost)) and era.end_is_told:
+            yield f"version {known} was known, and words tell of losses up to version {told} only: {words}"
         # Without a word of its end it goes on to the last write, of which perhaps nobody had heard.
-        whole = int(lost[1]) - 1 if lost is not None else int(last[1]) if last is not None else math.inf
+        whole = min(first for first, _ in lost) - 1 if lost else min(ends, default=math.inf)
         if whole < self.era.base:
             return
         named = {(kind, namespace, name) for kind, namespace, name in _NAMED.findall(words)}
