@@ -26,6 +26,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import NormalizesEach
 from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
+from kschedd.scheduling.expected_rows import ExpectedRows
 from kschedd.scheduling.profile import EnabledScore
 from kschedd.scheduling.verdicts import Places
 from kschedd.values import fast_frozen
@@ -148,7 +149,7 @@ class Lookahead:
         """What a search from `start` on would find, of a lookahead that reaches there, where these plugins reject some
         of what is feasible for all others; None if that is not known. `expected`: as many rows are tried first."""
         place = self._place_of(start)
-        first = self._next_passing if place == self._at else int(self.passing.searchsorted(place))
+        first = self._first_passing(place)
         most, many = len(self.passing) - first, expected
         if place < self._at or most < wanted:
             return None
@@ -205,7 +206,7 @@ class Lookahead:
         """The number of the first feasible row of the window from `start` on, of a lookahead that reaches there, and
         how many rows it has; None if it is not known."""
         place = self._place_of(start)
-        first = self._next_passing if place == self._at else int(self.passing.searchsorted(place))
+        first = self._first_passing(place)
         last = first + wanted
         if place < self._at or last > len(self.passing):
             return None
@@ -219,6 +220,10 @@ class Lookahead:
         """The window of so many rows from `start` on is taken."""
         self._at, self._next_passing = self._place_of(start) + visited, first + wanted
         self.taken += 1
+
+    def _first_passing(self, place: int) -> int:
+        """The number of the first feasible row from that place on."""
+        return self._next_passing if place == self._at else int(self.passing.searchsorted(place))
 
     def _place_of(self, at: int) -> int:
         """The place of what is there in the order."""
@@ -289,19 +294,11 @@ class Pace:
     ahead: Lookahead | None = None
     pause: int = 1  # attempts before it is tried again, once it was in vain
     resumes: int = 0  # the number of the attempt with which it is
-    per_passing: float = 1.0  # rows that plugins that count pods were asked about for each that they passed, recently
+    expected: ExpectedRows = attrs.field(factory=ExpectedRows)  # to ask plugins that count pods about
 
     def attempted(self, number: int) -> None:
         """Another attempt is made, of that number."""
         self.apart, self.latest = number - self.latest, number
-
-    def expected(self, wanted: int) -> int:
-        """About how many rows to ask plugins that count pods about, for so many that they pass."""
-        return int(wanted * min(self.per_passing, 8.0) * 1.06) + 1
-
-    def asked(self, rows: int, passed: int) -> None:
-        """They were asked about so many."""
-        self.per_passing += 0.25 * (rows / passed - self.per_passing)
 
     def over(self) -> None:
         """What was known ahead is used up, or does not hold any more."""

@@ -22,6 +22,7 @@ from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status, unresolvable
 from kschedd.scheduling.evaluation_cache import UNKNOWN, CachedEvaluation, EvaluationCache
+from kschedd.scheduling.expected_rows import ExpectedRows
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
@@ -88,21 +89,13 @@ class NodeSearch:
     _table: NodeTable = attrs.field(init=False)
     _versions: Versions = attrs.field(init=False)
     _reads_pods: bool = attrs.field(init=False)  # whether a pod update matters that leaves requests unchanged
-    _per_feasible: float = attrs.field(default=1.0, init=False)  # rows visited per feasible one, recently
+    expected: ExpectedRows = attrs.field(factory=ExpectedRows, init=False)  # for so many feasible ones
 
     def __attrs_post_init__(self) -> None:
         self.nominated_pods = NominatedPodFilter(self.filters)
         self._table = self.filters.cluster.table
         self._versions = self._table.versions
         self._reads_pods = self.filters.profile.reads_pods
-
-    def expected(self, wanted: int) -> int:
-        """How many rows to look at for so many feasible ones, as searches went lately."""
-        return int(wanted * min(self._per_feasible, 8.0) * 1.06) + 1
-
-    def visited(self, rows: float, wanted: int) -> None:
-        """A search has found `wanted` feasible rows among so many."""
-        self._per_feasible += 0.25 * (rows / wanted - self._per_feasible)
 
     def run(
         self,
@@ -125,7 +118,7 @@ class NodeSearch:
         batches: list[FilterPass] = []
         explicit_status: dict[int, Status] = {}
         lacking, visited = wanted, 0
-        size = total if failed is not None else self.expected(wanted)
+        size = total if failed is not None else self.expected.for_passing(wanted)
         while lacking > 0 and visited < total:
             first = (start + visited) % total
             rows = order[first : first + min(size, total - visited)]
@@ -165,7 +158,7 @@ class NodeSearch:
             # Most pods pinned to one node end here: the cached verdict on that node is all they need.
             cache.use.hits += 1
             return Found(order, 1, Verdicts(table, self.filters.profile.filters, state, pod, order, *_PASSED_ONE))
-        size = min(total if failed_search is not None else self.expected(wanted), total)
+        size = min(total if failed_search is not None else self.expected.for_passing(wanted), total)
         result = self._known(state, pod, order, start, size, wanted, cached) if wanted > 1 and total else None
         if result is None:
             result = self._judged(state, pod, order, start, size, wanted, cached)
@@ -209,7 +202,7 @@ class NodeSearch:
             verdicts = Verdicts(table, filters, state, pod, rows, failed[:end].copy(), cached.codes[at][:end].copy())
             break
         if len(found) == wanted:
-            self.visited(len(rows), wanted)
+            self.expected.learn(len(rows), wanted)
         self.cache.use.hits += len(rows)
         return Found(found, len(rows), verdicts)
 
@@ -249,7 +242,7 @@ class NodeSearch:
             rows = np.concatenate([batch.rows for batch in batches])
             found = np.concatenate([batch.passing for batch in batches])
         if wanted > 1 and len(found) >= wanted:
-            self.visited(len(rows), wanted)
+            self.expected.learn(len(rows), wanted)
         if explicit_status:
             there = set(rows.tolist())
             explicit_status = {row: status for row, status in explicit_status.items() if row in there}

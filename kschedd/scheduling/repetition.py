@@ -335,7 +335,7 @@ class Repetition:
                 prepared = prepared or counting.pre_filter(state, pod)
                 if not prepared:
                     return None
-                window = ahead.take_passing(state, pod, start, wanted, counting, pace.expected(wanted))
+                window = ahead.take_passing(state, pod, start, wanted, counting, pace.expected.for_passing(wanted))
                 if window is not None:
                     break
         except PluginFault:
@@ -344,7 +344,7 @@ class Repetition:
             pace.over()
             return None
         searched, totals, table = times.start(), window.totals, self._cluster.table
-        pace.asked(window.tried, wanted)
+        pace.expected.learn(window.tried, wanted)
         verdicts = Verdicts(table, self._profile.filters, state, pod, window.rows, None, None, compute=window.columns)
         counting.add_scores(totals, state, pod, window.feasible)
         times.repeated(searched - began, times.start() - searched)
@@ -397,12 +397,12 @@ class Repetition:
             return None
         if self._visiting is None or self._visiting.order is not table.order:
             self._visiting = VisitingOrder(table.order)
-        rows = self._visiting.rows_from(start, self._search.expected(many))
+        rows = self._visiting.rows_from(start, self._search.expected.for_passing(many))
         failed, codes = cache.judge(cached, state, pod, rows)
         passing = (failed == PASSED).nonzero()[0]
         feasible = rows if len(passing) == len(rows) else rows[passing]
         if len(passing):
-            self._search.visited(len(rows), len(passing))
+            self._search.expected.learn(len(rows), len(passing))
         judged = times.start()
         totals = cache.score(cached, state, pod, feasible)
         totals += pattern.constant
