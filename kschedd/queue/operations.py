@@ -74,7 +74,7 @@ class Reconfigured:
 
     def new_operations(self, queue: SchedulingQueue) -> "QueueOperations":
         """What applies operations to a queue of this configuration."""
-        return QueueOperations(queue, self.scheduler_names)
+        return QueueOperations(queue, EventHandlers(queue, self.scheduler_names))
 
 
 @attrs.frozen(eq=False)
@@ -92,13 +92,11 @@ class QueueOperations:
     """See the module. `queue` may be read by code that runs in its owner's task."""
 
     queue: SchedulingQueue
-    scheduler_names: frozenset[str]
-    handlers: EventHandlers = attrs.field(init=False)
+    handlers: EventHandlers
     nominated: list[Pod] = attrs.field(factory=list, init=False)
     _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor being requeued right now
 
     def __attrs_post_init__(self) -> None:
-        self.handlers = EventHandlers(self.queue, self.scheduler_names)
         self.queue.on_nominated = self.nominated.append
 
     def evicting(self, uid: str) -> bool:
@@ -133,7 +131,7 @@ class QueueOperations:
             case Activate(pods):
                 queue.activate(pods, now)
             case Reconfigured(_, names, settings, sort_key, pre_enqueue, hints):
-                self.scheduler_names = self.handlers.scheduler_names = names
+                self.handlers.scheduler_names = names
                 queue.reconfigure(settings, sort_key=sort_key, pre_enqueue=pre_enqueue, hints=hints)
                 queue.activate(queue.ungated(), now)
             case AtThisPoint(work):

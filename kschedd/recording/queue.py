@@ -11,6 +11,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.notes import QUEUE, NoteKind
@@ -113,6 +114,6 @@ class RecordedConfiguration(Reconfigured):
         return queue
 
     def new_operations(self, queue: SchedulingQueue) -> QueueOperations:
-        operations = RecordedOperations(queue, self.scheduler_names)
+        operations = RecordedOperations(queue, EventHandlers(queue, self.scheduler_names))
         operations.noted_by = self.recorder
         return operations

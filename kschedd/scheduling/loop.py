@@ -22,7 +22,6 @@ from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
-from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import Recorder
 from kschedd.scheduling.binding_cycle import AssumedPod, CallExtender, CallPlugin
 from kschedd.scheduling.breakpoints import StopPoint
@@ -75,7 +74,7 @@ class SchedulingLoop:
         run_by = self.driver.queue_configuration()
         self.queue = run_by.new_queue()
         self.queue.recorder = recorder
-        self._operations = QueueOperations(self.queue, run_by.scheduler_names)
+        self._operations = run_by.new_operations(self.queue)
         machine.handle.evicting = self._operations.evicting
         self._on_effects = on_effects
 
