@@ -414,11 +414,11 @@ class Store:
     @contextmanager
     def one_request(self) -> Iterator[None]:
         """What is written inside is one request's, whose manifests nobody changes meanwhile: pods may be copies."""
-        outer, self._prototypes = self._prototypes, PodPrototypes()
+        within, self._prototypes = self._prototypes, self._prototypes or PodPrototypes()
         try:
             yield
         finally:
-            self._prototypes = outer
+            self._prototypes = within
 
     def _has_copies(self, made: Pod) -> bool:
         """Whether nobody looks at each pod by itself."""
