@@ -137,23 +137,35 @@ class Kept:
         return outcome
 
 
+async def at_once(work: Callable[[], Any]) -> Any:
+    """Not in a thread, for which the clock of a test would not wait."""
+    return work()
+
+
 @asynccontextmanager
-async def a_store() -> AsyncIterator[Kept]:
-    owned = Store(now=lambda: 0.0)
-    log = FakeLog(version=owned.version)
+async def actors_over(log: FakeLog, owned: Store, **options: Any) -> AsyncIterator[tuple[StoreClient, trio.Nursery]]:
+    """A store's actor, and that of its journal with these options; the client is closed at the end."""
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     to_store, store_in = trio.open_memory_channel[Message](4)
     client = StoreClient.of(to_store)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(log, journal_in, to_kept).run)
+        nursery.start_soon(JournalActor(log, journal_in, to_kept, **options).run)
         nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
         try:
-            with trio.fail_after(90):
-                yield Kept(log, owned, client, nursery)
+            yield client, nursery
         finally:
             log.may_go_on.set()
             client.close()
+
+
+@asynccontextmanager
+async def a_store() -> AsyncIterator[Kept]:
+    owned = Store(now=lambda: 0.0)
+    log = FakeLog(version=owned.version)
+    async with actors_over(log, owned) as (client, nursery):
+        with trio.fail_after(90):
+            yield Kept(log, owned, client, nursery)
     assert log.closed
 
 
@@ -268,17 +280,7 @@ async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None
 async def test_a_reason_that_changes_while_nothing_can_be_written_is_told(autojump_clock: MockClock) -> None:
     owned = Store(now=lambda: 0.0)
     log = FakeLog(version=owned.version, failing="database or disk is full")
-
-    async def at_once(work: Callable[[], Any]) -> Any:
-        return work()
-
-    to_journal, journal_in = trio.open_memory_channel[Commit](1)
-    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
-    to_store, store_in = trio.open_memory_channel[Message](4)
-    client = StoreClient.of(to_store)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(log, journal_in, to_kept, run=at_once).run)
-        nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
+    async with actors_over(log, owned, run=at_once) as (client, _):
         with pytest.raises(JournalError, match="disk is full"):
             await client.create(node("n1"))
         log.failing = "disk I/O error"
@@ -291,23 +293,12 @@ async def test_a_reason_that_changes_while_nothing_can_be_written_is_told(autoju
         await client.until_writable()
         assert await client.condition() is None
         assert (await client.create(node("n1"))).name == "n1"
-        client.close()
 
 
 async def test_a_damaged_file_is_written_no_more_and_every_answer_says_why(autojump_clock: MockClock) -> None:
     owned = Store(now=lambda: 0.0)
     log = FakeLog(version=owned.version, damaged="cannot be written: database disk image is malformed")
-
-    async def at_once(work: Callable[[], Any]) -> Any:
-        return work()
-
-    to_journal, journal_in = trio.open_memory_channel[Commit](1)
-    to_kept, kept_in = trio.open_memory_channel[Outcome](0)
-    to_store, store_in = trio.open_memory_channel[Message](4)
-    client = StoreClient.of(to_store)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(log, journal_in, to_kept, compact_after=1, run=at_once).run)
-        nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
+    async with actors_over(log, owned, compact_after=1, run=at_once) as (client, _):
         assert (await client.create(node("n1"))).name == "n1"
         assert (await client.create(node("n2"))).name == "n2"
         for _ in range(100):
@@ -317,7 +308,6 @@ async def test_a_damaged_file_is_written_no_more_and_every_answer_says_why(autoj
                 await client.create(node("n3"))
         assert [found.name for found in await client.list("Node")] == ["n1", "n2"]
         assert log.repairs == 0
-        client.close()
     assert log.closed
 
 
