@@ -54,6 +54,8 @@ class Utilisation:
         self._since = 0.0
         self._span = 0.0
         self._stamp = -1
+        self._numbering = -1  # of the table's columns when all was counted
+        self._names = ["pods"]  # of the places
         self._rows: list[list[int]] = []  # by row: what its pods request
         self._used: list[int] = [0]  # of it all
         self._there: list[int] = [0]
@@ -75,10 +77,10 @@ class Utilisation:
         nodes_changed = versions.nodes.at > self._stamp
         if not nodes_changed and versions.pods.at <= self._stamp:
             return
-        rows = None if nodes_changed else versions.pods.since(self._stamp)
+        columns_changed = table.numbering != self._numbering or len(table.resources) + 1 != len(self._names)
+        rows = None if nodes_changed or columns_changed else versions.pods.since(self._stamp)
         self._stamp = versions.now
-        table.make_every_resource()
-        if rows is None or len(table.requested) + 1 != len(self._used):
+        if rows is None:
             self._count_all()
         else:
             for row in rows if len(rows) == 1 else set(rows):
@@ -90,15 +92,19 @@ class Utilisation:
                 most[place] = share
 
     def _count_all(self) -> None:
+        """Count every row, with a place for every resource that a node has, whether a pod asks for it or not."""
         table = self._table
+        table.make_every_resource()
+        self._numbering = table.numbering
         rows = np.vstack((table.pod_count, table.requested))
         self._rows = rows.T.tolist()
         self._used = rows.sum(axis=1).tolist()
         self._there = [int(table.allowed_pods.sum()), *table.allocatable.sum(axis=1).tolist()]
-        size = len(self._used)
-        for by_place in (self._sum, self._most, self._now):
-            by_place += [0.0] * (size - len(by_place))
-            del by_place[size:]
+        before, self._names = self._names, ["pods", *table.resources]
+        if before != self._names:
+            for by_place in (self._sum, self._most, self._now):
+                by_name = dict(zip(before, by_place, strict=True))
+                by_place[:] = [by_name.get(name, 0.0) for name in self._names]
 
     def _count(self, row: int) -> None:
         """Count what changed on this row of the table."""
@@ -110,13 +116,10 @@ class Utilisation:
     def by_resource(self) -> dict[str, Use]:
         """The utilisation of every resource that some node has."""
         mean = [total / self._span for total in self._sum] if self._span else self._now
-        there = np.concatenate(([self._table.allowed_pods.sum()], self._table.allocatable.sum(axis=1)))
-        names = [*self._table.resources, "pods"]
-        places = [*(1 + number for number in self._table.resources.values()), 0]
         return {
-            name: Use(mean[n], self._most[n], self._now[n], int(there[n]))
-            for name, n in zip(names, places, strict=True)
-            if n < len(self._now) and there[n] > 0
+            self._names[place]: Use(mean[place], self._most[place], self._now[place], self._there[place])
+            for place in (*range(1, len(self._names)), 0)
+            if self._there[place] > 0
         }
 
 

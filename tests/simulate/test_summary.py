@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+import pytest
+
+from kschedd.cache.table import NodeTable
 from kschedd.config.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.simulate.simulation import Simulation
@@ -39,9 +42,13 @@ STEPS: list[Callable[[Store], object]] = [
 ]
 
 
-def test_what_changed_comes_to_the_same_as_all_of_it() -> None:
+@pytest.mark.parametrize("most_resources", [None, 0])
+def test_what_changed_comes_to_the_same_as_all_of_it(most_resources: int | None) -> None:
+    """Also where the table drops the columns of resources that no pod asks for, and numbers the others anew."""
     simulation = Simulation(default_config(), seed=1, registry=Registry(), controllers=())
     table = simulation.machine.cluster.table
+    if most_resources is not None:
+        table.most_resources = most_resources
     kept = Utilisation(table)
     most: dict[str, float] = {}
     held: dict[str, float] = {}
@@ -66,3 +73,21 @@ def test_what_changed_comes_to_the_same_as_all_of_it() -> None:
     assert means.keys() == held.keys()
     assert all(abs(means[name] - total / (len(STEPS) - 1)) < 1e-9 for name, total in held.items())
     assert most["cpu"] > 0 < most[GPU]
+
+
+def test_the_nodes_are_not_looked_through_for_a_change_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[NodeTable] = []
+    look = NodeTable.make_every_resource
+
+    def counted(table: NodeTable) -> None:
+        looks.append(table)
+        look(table)
+
+    monkeypatch.setattr(NodeTable, "make_every_resource", counted)
+    simulation = Simulation(default_config(), seed=1, registry=Registry(), controllers=())
+    simulation.store.apply(node("n1", cpu="4", memory="8Gi"))
+    for second in range(5):
+        simulation.store.create(pod(f"p{second}", cpu="100m"))
+        simulation.run_until_idle()
+    assert len(looks) == 1
+    assert simulation.summary(0.0).utilisation["cpu"].last == 0.125
