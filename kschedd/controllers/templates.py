@@ -85,12 +85,19 @@ def controller_reference(owner: Object) -> dict[str, Any]:
     }
 
 
-def controller_uid(obj: Object) -> str:
-    """The uid of the object's controller owner; "" if it has none."""
+def controller_of(obj: Object) -> Raw | None:
+    """The reference to the object's controller; None if it has none."""
     for reference in obj.metadata.get("ownerReferences") or ():
         if reference.get("controller"):
-            return reference.get("uid") or ""
-    return ""
+            found: Raw = reference
+            return found
+    return None
+
+
+def controller_uid(obj: Object) -> str:
+    """The uid of the object's controller; "" if it has none."""
+    reference = controller_of(obj)
+    return "" if reference is None else reference.get("uid") or ""
 
 
 def pod_from_template(owner: Object, template: Raw) -> dict[str, Any]:

@@ -72,7 +72,9 @@ _WORKLOADS = {"daemonsets", "statefulsets", "replicasets"}
             _WORKLOADS | {"garbage", "deployments", "storage-protection"},
             id="its-end",
         ),
-        pytest.param(then(pod("p", **owned("ReplicaSet")), running), _WORKLOADS, id="the-running-of-one-with-an-owner"),
+        pytest.param(
+            then(pod("p", **owned("ReplicaSet")), running), {"replicasets"}, id="the-running-of-one-with-an-owner"
+        ),
         pytest.param(
             created(pod("p", volumes=[{"name": "v", "ephemeral": _SCRATCH}])),
             _WORKLOADS | {"ephemeral-volumes"},

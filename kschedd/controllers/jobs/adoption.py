@@ -13,7 +13,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
 from kschedd.controllers.controller import View
-from kschedd.controllers.templates import controller_uid
+from kschedd.controllers.templates import controller_of, controller_uid
 from kschedd.controllers.workloads.ownership import Key, selector_of
 from kschedd.store.job_selector import CONTROLLER_UID, JOB_NAME
 from kschedd.store.log import DELETED, WatchEvent
@@ -21,12 +21,8 @@ from kschedd.store.log import DELETED, WatchEvent
 
 def job_reference(pod: Pod) -> Raw | None:
     """The reference to the Job that controls the pod; None if no Job does."""
-    references = pod.raw["metadata"].get("ownerReferences")
-    for reference in references or ():
-        if reference.get("controller") and reference.get("kind") == "Job":
-            found: Raw = reference
-            return found
-    return None
+    reference = controller_of(pod)
+    return reference if reference is not None and reference["kind"] == "Job" else None
 
 
 class Adoption:

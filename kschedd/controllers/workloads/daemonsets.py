@@ -23,7 +23,7 @@ from kschedd.controllers.workloads import daemon_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, UpdateLimits, UpdateStep
 from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff
-from kschedd.controllers.workloads.ownership import Key, Ownership, may_change_owner
+from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import ReadySince
 from kschedd.controllers.workloads.revisions import (
     REVISION_HASH,
@@ -80,7 +80,7 @@ class DaemonSets:
         return self._later.next
 
     def concerns(self, event: WatchEvent) -> bool:
-        return may_change_owner(event)
+        return self._pods.concerns(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}

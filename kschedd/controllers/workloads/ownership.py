@@ -19,7 +19,7 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.selectors import IN, LabelSelector, SelectorError, from_map, parse_label_selector
 from kschedd.controllers.controller import View
-from kschedd.controllers.templates import controller_reference, controller_uid
+from kschedd.controllers.templates import controller_of, controller_reference, controller_uid
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Patch, Write, patch_of
@@ -49,16 +49,6 @@ def required_pair(selector: LabelSelector) -> _Label:
     return _ANY
 
 
-def may_change_owner(event: WatchEvent) -> bool:
-    """False for a change of a pod that belongs to nobody, before and after, with the same labels."""
-    old, new = event.old, event.new
-    if old is None or event.type == DELETED or new.kind != "Pod":
-        return True
-    if old.metadata.get("ownerReferences") or new.metadata.get("ownerReferences"):
-        return True
-    return old.labels is not new.labels and old.labels != new.labels
-
-
 @attrs.frozen(eq=False)
 class Claimed:
     """The dependents of a workload, those included that it now adopts, and the writes that adopt and release."""
@@ -83,6 +73,18 @@ class Ownership:
             return self._observe_workload(event)
         return self._observe_dependent(event) if event.new.kind == self._dependent else ()
 
+    def concerns(self, event: WatchEvent) -> bool:
+        """False where `observe` has nothing to do: a dependent is and was another kind's, or is and was nobody's, with
+        the same labels."""
+        old, new = event.old, event.new
+        if new.kind != self._dependent:
+            return True
+        after = controller_of(new)
+        before = after if old is None else controller_of(old)
+        if before is None or after is None:
+            return before is not after or event.type == DELETED or _relabelled(event)
+        return after["kind"] in self._kinds or before["kind"] in self._kinds
+
     def _observe_workload(self, event: WatchEvent) -> Iterable[Key]:
         new = event.new
         key = (new.kind, new.namespace, new.name)
@@ -106,20 +108,14 @@ class Ownership:
 
     def _observe_dependent(self, event: WatchEvent) -> Iterable[Key]:
         old, new = event.old, event.new
-        if old is not None and old.labels is new.labels and event.type != DELETED:
-            references = new.raw["metadata"].get("ownerReferences")
-            if not references and not old.raw["metadata"].get("ownerReferences"):
-                return ()  # nobody's it was and is: most often a pod that is bound, or whose status changes
+        before, after = None if old is None else controller_of(old), controller_of(new)
         keys: dict[Key, None] = {}
-        for version in (old, new):
-            if version is None or not version.metadata.get("ownerReferences"):
-                continue
-            owner = version.owner
-            if owner is not None and owner.kind in self._kinds:
-                keys[owner.kind, new.namespace, owner.name] = None
-        was_orphan = old is not None and not controller_uid(old)
-        is_orphan = event.type != DELETED and not controller_uid(new)
-        relabelled = old is None or (old.labels is not new.labels and old.labels != new.labels)
+        for reference in (before, after):
+            if reference is not None and reference["kind"] in self._kinds:
+                keys[reference["kind"], new.namespace, reference["name"]] = None
+        was_orphan = old is not None and before is None
+        is_orphan = event.type != DELETED and after is None
+        relabelled = _relabelled(event)
         if old is not None and was_orphan and (not is_orphan or relabelled):
             self._forget_orphan(old)
         if is_orphan and (not was_orphan or relabelled):
@@ -186,6 +182,12 @@ class Ownership:
             # The indexes may be behind what is there.
             if obj is not None and not obj.deleting and not controller_uid(obj) and selector.matches(obj.labels):
                 yield obj
+
+
+def _relabelled(event: WatchEvent) -> bool:
+    """Whether the object is new, or has other labels than before."""
+    old, new = event.old, event.new
+    return old is None or (old.labels is not new.labels and old.labels != new.labels)
 
 
 def _labels(obj: Object) -> list[_Label]:

@@ -19,7 +19,7 @@ from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed, was_evicted
-from kschedd.controllers.workloads.ownership import Key, Ownership, may_change_owner
+from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
@@ -50,7 +50,7 @@ class ReplicaSets:
         return self._later.next
 
     def concerns(self, event: WatchEvent) -> bool:
-        return may_change_owner(event)
+        return self._pods.concerns(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}

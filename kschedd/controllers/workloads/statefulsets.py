@@ -20,7 +20,7 @@ from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff, failed_soon, has_failed
-from kschedd.controllers.workloads.ownership import Key, Ownership, may_change_owner
+from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available, available_at
 from kschedd.controllers.workloads.revisions import (
     HASH_LABEL,
@@ -78,7 +78,7 @@ class StatefulSets:
     def concerns(self, event: WatchEvent) -> bool:
         if event.new.kind == _CLAIM:
             return event.type == "DELETED"
-        return may_change_owner(event)
+        return self._pods.concerns(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[Key, None] = {}

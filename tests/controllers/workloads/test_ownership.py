@@ -1,5 +1,6 @@
 """Which pods a workload may adopt, found by labels, of which a pod may have very many."""
 
+import random
 from typing import Any
 
 import pytest
@@ -66,3 +67,44 @@ def test_a_pod_of_very_many_labels_is_not_looked_at_label_by_label() -> None:
     Looked.looked_at = 0
     ownership.observe(store.written_after(store.version - 1)[0])
     assert Looked.looked_at < 20
+
+
+def test_what_does_not_concern_a_workload_changes_nothing() -> None:
+    rng = random.Random(1)
+    store = Store(now=lambda: 0.0)
+    kinds = ("ReplicaSet", "DaemonSet")
+    for kind in kinds:
+        store.create(workload(kind))
+    owners = [
+        {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": store.get(kind, "default", "web").uid}
+        for kind in kinds
+    ]
+    for turn in range(400):
+        name = f"p{rng.randrange(20)}"
+        references = [{**owner, "controller": rng.random() < 0.7} for owner in rng.sample(owners, rng.randrange(2))]
+        meta = {"labels": {"app": rng.choice(("web", "shop"))}, "ownerReferences": references}
+        if store.find("Pod", "default", name) is None:
+            raw = pod(name)
+            store.create({**raw, "metadata": {**raw["metadata"], **meta}})
+        elif rng.random() < 0.2:
+            store.delete("Pod", "default", name, grace_period_s=0)
+        elif rng.random() < 0.5:
+            store.merge_patch("Pod", "default", name, {"metadata": meta})
+        else:
+            store.patch_status("Pod", "default", name, {"message": str(turn)})
+    told_all, told_some = Ownership({"ReplicaSet"}, "Pod"), Ownership({"ReplicaSet"}, "Pod")
+    left_out = 0
+    for event in store.written_after(0):
+        keys = list(told_all.observe(event))
+        if told_some.concerns(event):
+            assert list(told_some.observe(event)) == keys
+        else:
+            left_out += 1
+            assert not keys
+        found = [set(each.candidates(event.new)) for each in (told_all, told_some)]
+        assert found[0] == found[1]
+    assert left_out > 100
+    one = store.get("ReplicaSet", "default", "web")
+    claimed = [each.claim(one, store) for each in (told_all, told_some)]
+    assert list(map(repr, claimed[0].writes)) == list(map(repr, claimed[1].writes))
+    assert [each.name for each in claimed[0].dependents] == [each.name for each in claimed[1].dependents]
