@@ -1,4 +1,4 @@
-"""What events cost while many pods wait: python tests/bench/queue_cost.py [--pods 100000] [--shapes 1000] [-o json]
+"""What events cost while many pods wait: python tests/bench/queue_cost.py [--pods 100000] [--templates 1000] [-o json]
 
 The queue holds so many unschedulable pods, rejected by the plugins of the default profile in various combinations, as
 the attempts of a full cluster leave them. Then come events, and for each kind of event the time is taken: those that
@@ -37,16 +37,16 @@ REJECTED_BY = (
 
 
 def pod(number: int, pod_templates: int) -> Pod:
-    """One of so many shapes: they differ in size, label, toleration and what they select."""
-    shape = number % pod_templates
-    cpu = 4000 + shape
+    """One of so many templates: these differ in size, label, toleration and what they select."""
+    template = number % pod_templates
+    cpu = 4000 + template
     spec: dict[str, Any] = {
         "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": f"{cpu}m", "memory": "1Gi"}}}],
-        "nodeSelector": {"pool": f"p{shape % 20}"},
-        "tolerations": [{"key": f"team-{shape % 7}", "operator": "Exists"}],
+        "nodeSelector": {"pool": f"p{template % 20}"},
+        "tolerations": [{"key": f"team-{template % 7}", "operator": "Exists"}],
     }
-    app = {"matchLabels": {"app": f"a{shape % 50}"}}
-    if REJECTED_BY[shape % len(REJECTED_BY)] & {"PodTopologySpread", "InterPodAffinity"}:
+    app = {"matchLabels": {"app": f"a{template % 50}"}}
+    if REJECTED_BY[template % len(REJECTED_BY)] & {"PodTopologySpread", "InterPodAffinity"}:
         term = {"labelSelector": app, "topologyKey": "kubernetes.io/hostname"}
         spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
         spec["topologySpreadConstraints"] = [{**term, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]
@@ -107,8 +107,8 @@ def measure(queue: SchedulingQueue, what: str, count: int, change: Callable[[int
             moved += len(queue.move_all_to_active_or_backoff(event, old, new, now))
         spent += time.perf_counter() - start
         while (entry := queue.pop(now)) is not None:
-            shape = entry.pod.signature
-            entry.unschedulable_plugins = REJECTED_BY[(shape.spec.requests["cpu"] - 4000) % len(REJECTED_BY)]
+            signature = entry.pod.signature
+            entry.unschedulable_plugins = REJECTED_BY[(signature.spec.requests["cpu"] - 4000) % len(REJECTED_BY)]
             queue.add_unschedulable_if_not_present(entry, 0)
     return Measured(what, count, spent / count * 1e6, moved)
 
@@ -156,7 +156,7 @@ def run(pods: int, pod_templates: int) -> dict[str, Any]:
     measured = [measure(queue, *kind) for kind in kinds]
     return {
         "pods": pods,
-        "shapes": pod_templates,
+        "templates": pod_templates,
         "fill_us_per_pod": filled / pods * 1e6,
         "rss_mb_before": before,
         "rss_mb_after": after,
@@ -171,15 +171,15 @@ def rss_mb() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What events cost while many pods wait.")
     parser.add_argument("--pods", type=int, default=100_000)
-    parser.add_argument("--shapes", type=int, default=1000)
+    parser.add_argument("--templates", type=int, default=1000)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     args = parser.parse_args()
-    found = run(args.pods, args.pod_templates)
+    found = run(args.pods, args.templates)
     if args.output == "json":
         print(json.dumps(found))
         return
     memory = found["rss_mb_after"] - found["rss_mb_before"]
-    print(f"{found['pods']} pods of {found['pod_templates']} shapes wait.")
+    print(f"{found['pods']} pods of {found['templates']} templates wait.")
     print(f"Each was added, popped and put back in {found['fill_us_per_pod']:.1f} us;")
     print(f"the queue takes {memory:.0f} MB beside the pods, history included.")
     for row in found["events"]:
