@@ -30,6 +30,7 @@ MOST_ALIASED: Final = 100_000
 _FREED: Final = 500  # nodes
 
 MOST_FAULTS: Final = 1_000
+_LONGEST_WITH_LINES: Final = 8 << 20  # characters: to find lines takes most of a second and 30 MB for each MB
 """Faults told of one text; it is not read further than that."""
 
 Path = tuple[str | int, ...]
@@ -75,7 +76,7 @@ class Document:
     faults: tuple[DocumentFault, ...] = ()
 
     def line_of(self, path: Path) -> int:
-        """The line of the value at `path`, or of its nearest existing ancestor."""
+        """The line of the value at `path`, or of its nearest existing ancestor; of a very long document, its first."""
         node = self._root
         if node is None:
             return self.first_line
@@ -124,6 +125,8 @@ class Document:
 
     @cached_property
     def _root(self) -> yaml.Node | None:
+        if len(self.text) > _LONGEST_WITH_LINES:
+            return None
         try:
             return composed(self.text)
         except yaml.YAMLError:

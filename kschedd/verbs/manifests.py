@@ -196,8 +196,8 @@ def _report(
         for result in results:
             name = reference(result)
             session.write(f"{name}\n" if output.form == "name" else f"{name} {result['action']}{tail}\n")
-    for error in errors:
-        session.error(fault_text(error))
+    for text in dict.fromkeys(fault_text(error) for error in errors):  # the API server checks some fields twice
+        session.error(text)
 
 
 def reference(result: dict[str, Any]) -> str:
@@ -215,7 +215,8 @@ def fault_text(error: dict[str, Any]) -> str:
         return f"{where}: {no_mapping(source, error.get('name'), error.get('namespace'), why)}"
     parts = [where]
     if error.get("kind") and error.get("name"):
-        parts.append(f"{error['kind']} {error['name']}")
+        name = f"{error['namespace']}/{error['name']}" if error.get("namespace") else error["name"]
+        parts.append(f"{error['kind']} {name}")
     if error.get("path"):
         parts.append(str(error["path"]))
     return ": ".join([*parts, why])
@@ -286,7 +287,6 @@ def _apply_each(
     Returns the results, and the errors with the lines they belong to."""
     import msgpack
 
-    from kschedd.api.kinds import kind_of
     from kschedd.api.manifests import read_text
 
     reading = read_text(joined.text, joined.name)
@@ -296,7 +296,6 @@ def _apply_each(
     places = {}
     for manifest in reading.manifests:
         raw = manifest.raw
-        meta = raw.get("metadata")
         size = len(msgpack.packb(raw))
         if size > limit:
             why = f"Request entity too large: limit is {limit}, and this object takes {size} bytes"
@@ -307,16 +306,22 @@ def _apply_each(
             held = 0
         raws[-1].append(raw)
         held += size
-        places[kind_of(raw).name, str((meta or {}).get("name") if isinstance(meta, dict) else "")] = manifest
+        places[str(raw.get("kind")), *_named(raw.get("metadata"))] = manifest
     answers = []
     for portion in raws:
         answer = session.daemon.call("objects.apply", manifests=portion, source=joined.name, **flags)
         answers.append(answer)
         for error in answer.get("errors") or ():
-            found = places.get((str(error.get("kind")), str(error.get("name"))))
+            found = places.get((str(error.get("kind")), *_named(error)))
             line = found.locate(str(error.get("path") or "")) if found else 0
             wrong.append(joined.placed({**error, "source": joined.name, "line": line}))
     return answers, wrong
+
+
+def _named(meta: Any) -> tuple[str, str]:
+    """The namespace and name that metadata says, or an error."""
+    found = meta if isinstance(meta, dict) else {}
+    return str(found.get("namespace") or ""), str(found.get("name") or found.get("generateName") or "")
 
 
 def _fields(fault: Any) -> dict[str, Any]:

@@ -238,3 +238,14 @@ def test_lines_of_many_parts_are_found_with_one_look_at_the_document() -> None:
     text = "labels:\n" + "".join(f"  k{number}: a\n" for number in range(20_000))
     [document] = read_documents(text)
     assert [document.line_of(("labels", f"k{number}")) for number in range(20_000)] == list(range(2, 20_002))
+
+
+def test_lines_of_a_very_long_document_are_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compose(*_: Any) -> None:
+        pytest.fail("the whole document was read again, node by node")
+
+    monkeypatch.setattr(yaml, "compose", compose)
+    text = json.dumps({"labels": {f"k{number}": "x" * 900 for number in range(10_000)}}, indent=1)
+    [document] = read_documents("\n\n" + text)
+    assert document.value["labels"]["k9999"] == "x" * 900
+    assert document.line_of(("labels", "k7")) == document.first_line

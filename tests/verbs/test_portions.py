@@ -79,3 +79,29 @@ def test_what_is_atomic_is_one_request_or_none(typed: Callable[[str], int], smal
     assert typed(f"apply -f {file} --atomic") == 1
     assert f"Request entity too large: limit is {LIMIT}" in typed.err  # type: ignore[attr-defined]
     assert small == []
+
+
+def test_faults_of_namesakes_in_a_long_list_have_lines_of_their_own_and_are_told_once(
+    typed: Callable[[str], int], daemon: FakeDaemon, small: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = "".join(
+        f"- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: web\n    namespace: {space}\n"
+        f"    annotations: {{note: {'x' * 200_000}}}\n"
+        for space in ("left", "right")
+    )
+    file = tmp_path / "list.yaml"
+    file.write_text(f"apiVersion: v1\nkind: List\nitems:\n{items}")
+
+    def refused(manifests: Any, **flags: Any) -> Any:
+        metas = [raw["metadata"] for raw in manifests]
+        fault = {"source": "list.yaml", "line": 0, "path": "metadata.name", "value": "web", "why": "is wrong"}
+        fault |= {"message": "metadata.name: is wrong", "code": "invalid", "kind": "Pod"}
+        errors = [{**fault, "name": meta["name"], "namespace": meta["namespace"]} for meta in metas]
+        return {"results": [], "errors": errors * 2, "warnings": [], "unsupported": []}
+
+    monkeypatch.setattr(daemon, "objects_apply", refused)
+    assert typed(f"apply -f {file}") == 1
+    assert typed.err.splitlines() == [  # type: ignore[attr-defined]
+        f"error: {file}:7: Pod left/web: metadata.name: is wrong",
+        f"error: {file}:13: Pod right/web: metadata.name: is wrong",
+    ]
