@@ -150,7 +150,7 @@ class SchedulingActor:
         return rung
 
     def _plan_deadlines(self) -> list[float]:
-        waits = (cycle.waits for cycle in self._driver.plan_waits.values())
+        waits = (cycle.waits for cycle in self._driver.bindings.plan_waits.values())
         until = self._driver.debugger.until
         ends = [] if until is None or until.time_s is None else [until.time_s]
         return [wait.deadline_s for wait in waits if isinstance(wait, PlanWait)] + ends
@@ -196,7 +196,7 @@ class SchedulingActor:
         for question in waiting_in(self._inboxes.questions, _MOST):
             await self._evaluate(question)
             # Bindings end with the plugins they began with.
-            self._out_of_tree = driver.has_out_of_tree or (self._out_of_tree and bool(driver.binding_cycles))
+            self._out_of_tree = driver.has_out_of_tree or (self._out_of_tree and bool(driver.bindings.cycles))
         for answered in waiting_in(self._inboxes.answered, _MOST):
             await self._answered(answered)
         for expired in waiting_in(self._inboxes.expired, _MOST):
@@ -207,11 +207,11 @@ class SchedulingActor:
             self._asked &= not popped.asked
             driver.nominated(popped.nominated)
             await self._step(driver.popped, popped.entries)
-        if driver.any_decided:
+        if driver.bindings.any_decided:
             await self._step(driver.resume_decided, self._clock.now())
         if driver.any_to_resume:
             await self._step(driver.resume_stopped, self._clock.now())
-        if driver.plan_waits:
+        if driver.bindings.plan_waits:
             await self._step(driver.resume_ready, self._clock.now())
 
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
@@ -224,7 +224,7 @@ class SchedulingActor:
         await step(driver.plans_executed, answered.plans, self._clock.now())
         if self._plan_waits:
             for uid, _ in answered.plans:
-                if uid in self._plan_waits and uid not in driver.plan_waits:
+                if uid in self._plan_waits and uid not in driver.bindings.plan_waits:
                     self._plan_waits.pop(uid).close()  # a write of the plan was rejected
         for pod in answered.failed_evictions:
             await step(driver.eviction_failed, pod)
@@ -250,7 +250,7 @@ class SchedulingActor:
         driver = self._driver
         if driver.in_group(entry):
             await self._run(driver.group_cycle(entry, self._clock.now))
-            if driver.any_decided:
+            if driver.bindings.any_decided:
                 await self._step(driver.resume_decided, self._clock.now())
             return self._clock.now()
         started = time.perf_counter()
@@ -282,7 +282,7 @@ class SchedulingActor:
         else:
             await self._run(driver.completing(entry, result, self._clock.now(), took))
             now = self._clock.now()
-        if driver.any_decided:
+        if driver.bindings.any_decided:
             await self._step(driver.resume_decided, now)
         return now
 
@@ -434,7 +434,7 @@ class SchedulingActor:
         with self._exclusively():
             self._driver.tick(self._clock.now())
         waiter = self._permit_waiters.get(uid)
-        cycle = self._driver.binding_cycles.get(uid)
+        cycle = self._driver.bindings.cycles.get(uid)
         if waiter is not None and cycle is not None and cycle.deadline_s is not None:
             waiter.send_nowait(cycle.deadline_s)
 
@@ -479,7 +479,7 @@ class SchedulingActor:
         """The store is ending: complete the decided placements, then stop receiving."""
         self._asked = True  # request no more pods
         await self._send_effects()
-        while any(cycle.call is not None or cycle.plan is not None for cycle in self._driver.binding_cycles.values()):
+        while self._driver.bindings.under_way:
             await self._advance_one()
             await self._send_effects()
         for over in self._plan_waits.values():
@@ -496,7 +496,7 @@ class SchedulingActor:
     async def _advance_one(self) -> None:
         """Wait for the end of what some binding cycle waits for: a call of a plugin, if there is one, or a plan."""
         driver, inboxes = self._driver, self._inboxes
-        if any(cycle.call is not None for cycle in driver.binding_cycles.values()):
+        if any(cycle.call is not None for cycle in driver.bindings.cycles.values()):
             called = await inboxes.called.receive()
             await self._step(driver.plugin_called, called.uid, called.answer, self._clock.now())
         else:

@@ -175,7 +175,7 @@ class Lockstep:
         self.loop.complete(entry, result)
         deleted = sorted(world.deleted)
         world.deleted = before + deleted
-        cycles = self.loop.driver.binding_cycles
+        cycles = self.loop.driver.bindings.cycles
         assert not cycles, "a cycle of a trace is expected to be complete before anything else happens"
         tell_outcome(made, result, best, self._failure, deleted)
 

@@ -59,7 +59,7 @@ class DriverPart:
     def of(cls, driver: SchedulingDriver) -> "DriverPart | None":
         """None where a pod is being scheduled or bound, or something is still to be handed out, or seen at all."""
         machine = driver.machine
-        busy = driver.attempting or driver.binding_cycles or driver.head is not None or driver.has_effects
+        busy = driver.attempting or driver.bindings.cycles or driver.head is not None or driver.has_effects
         if busy or machine.cluster.assumed_pods() or not driver.observed:
             return None
         choose = machine.choose
@@ -68,7 +68,7 @@ class DriverPart:
             driver.pending.fork(),
             choose.random.getstate() if isinstance(choose, AtRandom) else None,
             machine.start.index,
-            driver.pods_bound,
+            driver.bindings.pods_bound,
             driver.observed,
             machine.config,
             machine.batches.saved(),
@@ -137,7 +137,7 @@ def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> Non
     machine.start.index = state["start"]
     if "batches" in state:  # not in recordings of earlier versions
         machine.batches.restore(state["batches"])
-    driver.pods_bound, driver.observed_version, driver.observed = state["bound"], version, version
+    driver.bindings.pods_bound, driver.observed_version, driver.observed = state["bound"], version, version
     for name, size in state["images"].items():
         image = machine.cluster.table.images.get(name)
         if image is not None:

@@ -346,7 +346,7 @@ class DebugMethods:
 
         def run(driver: SchedulingDriver) -> Any:
             more = call["scheduled"]
-            scheduled = None if more is None else driver.pods_bound + more
+            scheduled = None if more is None else driver.bindings.pods_bound + more
             there = None
             if call["pod"] is not None:
                 there = driver.debugger.add(BreakpointSpec(pod=call["pod"]), by=call.client, once=True).number

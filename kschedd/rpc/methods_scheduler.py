@@ -270,8 +270,8 @@ def _seen(owner: SchedulingDriver) -> dict[str, int]:
     cluster = owner.machine.cluster
     return {
         "waiting": len(owner.machine.waiting.pods),
-        "binding": len(owner.binding_cycles),
-        "scheduled": owner.pods_bound,
+        "binding": len(owner.bindings.cycles),
+        "scheduled": owner.bindings.pods_bound,
         "nodes": cluster.table.node_count,
         "pods": cluster.pod_count,
     }

@@ -9,8 +9,8 @@ States of a pod between its pop and its end:
                failed ◀───────────── rejected ◀─────────────────── binding failed
 
 A failed pod goes back to the queue with the plugins that rejected it, its PodScheduled condition is written, and
-if preemption chose victims their eviction is an effect, too. There is one failure handler (`_fail`), and one place
-where a binding continues (`_advance`).
+if preemption chose victims their eviction is an effect, too. There is one failure handler (`_fail`). From `assumed` on
+a pod is in a machine of its own, `BindingCycles`, which the driver owns and passes the answers on to.
 
 Inputs, one call at a time, in this order of priority:
 
@@ -18,7 +18,7 @@ Inputs, one call at a time, in this order of priority:
     plan_executed(uid, failure)      a binding plan's writes are done, or one was refused
     plugin_called(uid, answer)       an out-of-tree plugin or an extender has done its part in a binding cycle
     tick(now)                        time has passed: Permit waits may have timed out
-    resume(cycle, now)               for each of `waiting_cycles()`: continue it if its wait is over
+    resume(cycle, now)               for each of `bindings.waiting()`: continue it if its wait is over
                                      (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
     popped(entries), nominated(pods) pods the queue handed out
     begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
@@ -36,8 +36,8 @@ connection to the API server: the scheduling actor with channels and threads, th
 makes decisions.
 
 Invariants:
-- A pod is in at most one of: popped, being attempted, `binding_cycles`. Otherwise the queue holds its entry.
-- An assumed pod is in `binding_cycles` until it is bound or forgotten, with the framework (plugin instances) of its
+- A pod is in at most one of: popped, being attempted, `bindings.cycles`. Otherwise the queue holds its entry.
+- An assumed pod is in `bindings.cycles` until it is bound or forgotten, with the framework (plugin instances) of its
   attempt; Unreserve is called on those instances even after a reconfiguration.
 - A nomination (`nominator`) belongs to a pending pod and ends when the pod gets a node or is deleted; an attempt sees
   the nominations of all earlier attempts.
@@ -51,7 +51,7 @@ scheduler/eventhandlers.go.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -78,24 +78,17 @@ from kschedd.queue.operations import (
 )
 from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.binding_cycle import (
-    NOTHING_DONE,
     AssumedPod,
-    AwaitPermit,
     BindingCycle,
-    BindingProgress,
-    CallExtender,
-    CallPlugin,
-    ExecutePlan,
-    PlanWait,
-    ReleaseInFlight,
 )
+from kschedd.scheduling.binding_cycles import BindingCycles
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.config_changes import ConfigChange, ConfigChanges
 from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import Choices, SchedulingMachine
-from kschedd.scheduling.metrics import ERROR, SUCCESS, UNSCHEDULABLE, AttemptEnded
+from kschedd.scheduling.metrics import ERROR, UNSCHEDULABLE, AttemptEnded
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.pod_group_cycle import (
     MemberDone,
@@ -133,14 +126,9 @@ class SchedulingDriver:
         self.machine = machine
         self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
-        self.binding_cycles: dict[str, BindingCycle] = {}  # by uid
-        self.pods_bound = 0  # since the start
         self._attempts = self._failures = 0  # since the start
         self.observed = 0  # every write up to this version has been observed; set by who observes
         self.attempts_allowed: int | None = None  # attempts left; None: unlimited
-        self.permit_waits: dict[str, BindingCycle] = {}  # binding cycles waiting at Permit, by uid
-        self.plan_waits: dict[str, BindingCycle] = {}  # binding cycles whose plan is written but not ready, by uid
-        self._cancelled: deque[str] = deque()  # uids of bindings in PreBind that are to fail
         self._popped: deque[QueuedPod] = deque()  # received from the queue, not attempted yet
         self._to_activate: list[Pod] = []
         self.observed_version = 0  # of the store: all writes up to it are in the cache
@@ -148,19 +136,18 @@ class SchedulingDriver:
         self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # of the attempt, while it is acted on
         self._choices_before: Choices | None = None  # before the attempt of `stepper`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
-        self.cycles = 0  # binding cycles begun so far
         self.debugger = Debugger(self._state)
         self.stepper: Stepper | None = None  # of the attempt that runs, or ran last
         self.stops_within_groups = True  # not in a replay, which knows of what the whole cycle asked
         self.group_tried: Sequence[TriedMember] = ()  # what came of pods of the group whose cycle is stopped
-        self.stopped_bindings: dict[str, BindingCycle] = {}  # by uid, in the order in which they were stopped
         self._effects = Effects()
+        self.bindings = BindingCycles(machine, self.pending, self._effects, self._binding_failed)
         self.config_changes = ConfigChanges()
         handle = machine.handle
         handle.nominated_pods = self.nominator.on_node
         handle.current_pod = current_pod or self.pending.pods.get
         handle.activate = self._to_activate.extend
-        handle.in_pre_bind = self._in_pre_bind
+        handle.in_pre_bind = self.bindings.in_pre_bind
 
     @property
     def has_effects(self) -> bool:
@@ -466,7 +453,7 @@ class SchedulingDriver:
         entries = [self._popped.popleft() for _ in results]
         run = self.machine.complete_run(entries, results)
         plans = self.machine.direct_plans(run)
-        began_s, effects = results[0].framework.times.start(), self._effects
+        began_s = results[0].framework.times.start()
         for entry, result, assumed, plan in zip(entries, results, run, plans, strict=True):
             self.machine.batches.cycle += 1
             if assumed is None or plan is None:
@@ -476,21 +463,7 @@ class SchedulingDriver:
                 )
                 continue
             self._record(entry, result, now, took_s, None)
-            self.cycles += 1
-            uid = assumed.pod.uid
-            effects.released.append(uid)
-            effects.plans.append(ExecutePlan(uid, plan))
-            self.binding_cycles[uid] = BindingCycle(
-                uid,
-                self.cycles,
-                assumed,
-                None,
-                plan,
-                progress=NOTHING_DONE,
-                began_s=now,
-                attempt_s=took_s,
-                bind_began_s=began_s,
-            )
+            self.bindings.begin_of_run(assumed, plan, began_s, now, took_s)
         if self.machine.metrics is not None:
             self.machine.metrics.found_nodes(took_s, sum([plan is not None for plan in plans]))
 
@@ -547,9 +520,7 @@ class SchedulingDriver:
             if self.machine.metrics is not None:
                 self.machine.metrics.algorithm_s.observe(took_s)
             self.nominator.remove(entry.pod)
-            self.cycles += 1
-            if self.stepper is not None or not self._bind_directly(outcome, now, took_s):
-                self._begin_binding(outcome, now, took_s)
+            self.bindings.begin(outcome, self.stepper, now, took_s)
         while self._failed:
             self._undo(*self._failed.pop(0), now)
         return outcome
@@ -620,7 +591,7 @@ class SchedulingDriver:
             text = f"Preempted by pod {pod.uid} on node {victim.node_name}"
             if victim.uid in failed.in_memory:
                 text += " (in kube-scheduler memory)."
-                self._cancel(victim.uid)
+                self.bindings.cancel(victim.uid)
             effects.events.append(SchedulerEvent(now, NORMAL, "Preempted", victim.namespace, victim.name, text))
 
     def eviction_failed(self, pod: Pod) -> None:
@@ -629,116 +600,35 @@ class SchedulingDriver:
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
-    def _bind_directly(self, assumed: AssumedPod, now: float, took_s: float) -> bool:
-        """Begin a binding cycle that is one plan; False where it may be more than that."""
-        bind_began_s = assumed.framework.times.start()
-        plan = self.machine.direct_plan(assumed)
-        if plan is None:
-            return False
-        uid, effects = assumed.pod.uid, self._effects
-        cycle = BindingCycle(
-            uid, self.cycles, assumed, None, plan, began_s=now, attempt_s=took_s, bind_began_s=bind_began_s
-        )
-        try:
-            self.pending.release(uid)
-        except Exception as fault:  # the pod's: its binding has failed
-            self._ended(cycle, error(fault_text(fault)), now)
-            return True
-        effects.released.append(uid)
-        effects.plans.append(ExecutePlan(uid, plan))
-        self.binding_cycles[uid] = cycle
-        return True
-
-    def _begin_binding(self, assumed: AssumedPod, now: float, took_s: float) -> None:
-        """Begin a binding cycle of several steps."""
-        uid, progress = assumed.pod.uid, BindingProgress()
-        binding = self.machine.binding(assumed, progress, self.stepper)
-        self.binding_cycles[uid] = cycle = BindingCycle(
-            uid, self.cycles, assumed, binding, progress=progress, began_s=now, attempt_s=took_s
-        )
-        self._advance(cycle, None, now)
-
-    def take_up(
-        self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
-    ) -> None:
-        """Go on with a binding cycle that another driver began: at Permit if the pod waits there, else after it.
-
-        With `deadline_s` it waits for a plan that is written: the plugin is asked for the plan again, and waited for.
-        """
-        uid = assumed.pod.uid
-        if assumed.waiting is not None:
-            self.machine.waiting.pods[uid] = assumed.waiting
-        binding = self.machine.binding(assumed, progress)
-        self.binding_cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress, began_s=now)
-        if deadline_s is None or progress.cancelled is not None:
-            self._advance(cycle, None, now)
-            return
-        plan = _plan_again(cycle)
-        if isinstance(plan, Plan):
-            cycle.waits = PlanWait(plan, deadline_s)
-            self.plan_waits[uid] = cycle
-        else:
-            del self.binding_cycles[uid]
-            self._ended(cycle, plan, now)
+    # Inputs, all of them here; see `BindingCycles` for what each does.
 
     def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
-        """An out-of-tree plugin or an extender has answered, or its call came to nothing."""
-        cycle = self.binding_cycles[uid]
-        assert cycle.call is not None, f"no plugin is being called for {uid}"
-        cycle.call = None
-        self._advance(cycle, answer, now)
+        self.bindings.plugin_called(uid, answer, now)
 
     def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
-        """As `plan_executed` for each: its uid, and what was refused of it."""
-        ended: list[BindingCycle] = []
-        for uid, failure in plans:
-            cycle = self.binding_cycles[uid]
-            if (
-                failure is None
-                and cycle.binding is None
-                and (not ended or ended[0].assumed.framework is cycle.assumed.framework)
-            ):
-                ended.append(self.binding_cycles.pop(uid))
-                continue
-            self._bound_directly(ended, now)
-            ended.clear()
-            self.plan_executed(uid, failure, now)
-        self._bound_directly(ended, now)
-
-    def _bound_directly(self, cycles: Sequence[BindingCycle], now: float) -> None:
-        """Binding cycles of one profile that were one plan each have ended, with the pods bound."""
-        if not cycles:
-            return
-        self.machine.all_bound_directly(cycles[0].assumed.framework, [cycle.bind_began_s for cycle in cycles])
-        for cycle in cycles:
-            self._bound(cycle, now)
+        self.bindings.plans_executed(plans, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
-        """A binding plan's writes are done, or the API server refused one."""
-        cycle = self.binding_cycles[uid]
-        plan = cycle.plan
-        assert plan is not None, f"no plan of {uid} is expected to be executed now"
-        cycle.plan = None
-        if cycle.binding is None:
-            del self.binding_cycles[uid]
-            self._ended(cycle, self.machine.bound_directly(cycle.assumed, cycle.bind_began_s, failure), now)
-        elif failure is None and plan.ready is not None:
-            cycle.waits = PlanWait(plan, now + plan.timeout_s)
-            self.plan_waits[uid] = cycle
-            if cycle.progress.cancelled is not None:
-                self._cancelled.append(uid)
-        else:
-            self._advance(cycle, failure, now)
+        self.bindings.plan_executed(uid, failure, now)
 
-    def _in_pre_bind(self, uid: str) -> bool:
-        cycle = self.binding_cycles.get(uid)
-        return cycle is not None and cycle.progress.in_pre_bind
+    def resume_decided(self, now: float) -> None:
+        self.bindings.resume_decided(now)
 
-    def _cancel(self, uid: str) -> None:
-        """Have the binding of a pod in PreBind fail. What it has asked for and not been told yet comes first."""
-        if self._in_pre_bind(uid):
-            self.binding_cycles[uid].progress.cancelled = error("context canceled")
-            self._cancelled.append(uid)
+    def resume_ready(self, now: float) -> None:
+        self.bindings.resume_ready(now)
+
+    def resume(self, cycle: BindingCycle, now: float) -> bool:
+        return self.bindings.resume(cycle, now)
+
+    @property
+    def any_to_resume(self) -> bool:
+        """Whether a binding that was stopped may continue."""
+        return bool(self.bindings.stopped) and self.debugger.stop is None
+
+    def resume_stopped(self, now: float) -> None:
+        """Continue the bindings that were stopped, until one is stopped again."""
+        while self.any_to_resume:
+            self.bindings.resume_stopped(now)
 
     def tick(self, now: float) -> None:
         """Reject the pods at Permit whose timeout has passed."""
@@ -753,141 +643,12 @@ class SchedulingDriver:
         """Likewise: rejects it."""
         return self.machine.waiting.reject(uid, plugin, reason)
 
-    def waiting_cycles(self) -> list[BindingCycle]:
-        """The binding cycles that wait, in order of start."""
-        waiting = [*self.permit_waits.values(), *self.plan_waits.values()]
-        if len(waiting) > 1:
-            waiting.sort(key=lambda cycle: cycle.number)
-        return waiting
-
-    @property
-    def any_decided(self) -> bool:
-        """Whether a pod at Permit has been allowed or rejected, or one in PreBind is to fail: its binding continues."""
-        if self._cancelled:
-            return True
-        return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
-
-    def resume_decided(self, now: float) -> None:
-        """Continue the bindings decided at Permit; one of them may decide others. End those that were cancelled."""
-        while self._cancelled:
-            cancelled = self.plan_waits.get(self._cancelled.popleft())
-            if cancelled is not None:  # else it waits for a call or for writes, and sees then that it is to end
-                self.resume(cancelled, now)
-        while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
-            for cycle in decided:
-                self.resume(cycle, now)
-
-    @property
-    def any_to_resume(self) -> bool:
-        """Whether a binding that was stopped may continue."""
-        return bool(self.stopped_bindings) and self.debugger.stop is None
-
-    def resume_stopped(self, now: float) -> None:
-        """Continue the bindings that were stopped, until one is stopped again."""
-        while self.any_to_resume:
-            uid = next(iter(self.stopped_bindings))
-            cycle = self.stopped_bindings.pop(uid)
-            cycle.stopped_at = None
-            self._advance(cycle, None, now)
-
-    def resume_ready(self, now: float) -> None:
-        """Continue the bindings whose plan is ready, failed or timed out."""
-        for cycle in list(self.plan_waits.values()):
-            self.resume(cycle, now)
-
-    def deadlines(self) -> Iterator[float]:
-        """When each waiting binding cycle times out."""
-        return (at for cycle in self.waiting_cycles() if (at := cycle.deadline_s) is not None)
-
-    def resume(self, cycle: BindingCycle, now: float) -> bool:
-        """Continue a binding if its wait is over, successfully or not; returns whether it continued."""
-        waits, answer = cycle.waits, None
-        if isinstance(waits, PlanWait):
-            cancelled = cycle.progress.cancelled
-            status = self._ready(waits, now) if cancelled is None else waits.plan.cancelled or cancelled
-            if status is None:
-                return False
-            answer = None if status.code == Code.SUCCESS else status
-            del self.plan_waits[cycle.uid]
-        elif cycle.is_decided:
-            del self.permit_waits[cycle.uid]
-            if self.machine.metrics is not None and isinstance(waits, AwaitPermit):
-                rejection = waits.waiting.rejection
-                label = SUCCESS if rejection is None else rejection.code.label
-                self.machine.metrics.permit_s.observe(now - cycle.began_s, label)
+    def _binding_failed(self, assumed: AssumedPod, failure: Status, now: float) -> None:
+        """Undo it: at once, or when the attempt that runs is completed."""
+        if self.attempting:
+            self._failed.append((assumed, failure))
         else:
-            return False
-        self._effects.resumed.append(cycle.uid)
-        self._advance(cycle, answer, now)
-        return True
-
-    def _ready(self, waits: PlanWait, now: float) -> Status | None:
-        plan = waits.plan
-        assert plan.ready is not None
-        self.machine.handle.now_s = now
-        try:
-            status = plan.ready(self.machine.cluster)
-        except Exception as fault:  # a plugin's fault ends here: the binding fails
-            status = error(fault_text(fault))
-        if status is None and waits.deadline_s <= now:
-            return plan.timed_out or error("timed out")
-        return status
-
-    def _advance(self, cycle: BindingCycle, answer: Plan | Status | None, now: float) -> None:
-        """Run a binding until it has to wait, or ends."""
-        cycle.waits = None
-        self.machine.handle.now_s = now
-        effects, binding = self._effects, cycle.binding
-        assert binding is not None, "a binding cycle that is one plan has no further steps"
-        try:
-            while True:
-                effect = binding.send(answer)
-                answer = None
-                if isinstance(effect, ExecutePlan):
-                    if effect.plan.writes or effect.plan.ready is not None:
-                        cycle.plan = effect.plan
-                        effects.plans.append(effect)
-                        return
-                elif isinstance(effect, CallPlugin | CallExtender):
-                    cycle.call = effect
-                    effects.calls.append(effect)
-                    return
-                elif isinstance(effect, StopPoint):
-                    cycle.stopped_at = effect
-                    self.stopped_bindings[cycle.uid] = cycle
-                    return
-                elif isinstance(effect, ReleaseInFlight):
-                    self.pending.release(cycle.uid)
-                    effects.released.append(cycle.uid)
-                elif not effect.waiting.decided:
-                    cycle.waits = effect
-                    self.permit_waits[cycle.uid] = cycle
-                    effects.permit_waits.append(cycle)
-                    return
-        except StopIteration as end:
-            failure = end.value
-        except Exception as fault:  # the pod's: its binding has failed
-            failure = error(fault_text(fault))
-        del self.binding_cycles[cycle.uid]
-        self._ended(cycle, failure, now)
-
-    def _ended(self, cycle: BindingCycle, failure: Status | None, now: float) -> None:
-        if failure is None:
-            self._bound(cycle, now)
-        elif self.attempting:
-            self._failed.append((cycle.assumed, failure))
-        else:
-            self._undo(cycle.assumed, failure, now)
-
-    def _bound(self, cycle: BindingCycle, now: float) -> None:
-        entry, pod, effects = cycle.assumed.entry, cycle.assumed.pod, self._effects
-        if self.machine.metrics is not None:
-            since_s = (entry.initial_attempt or entry.timestamp) / SECOND
-            attempt_s = cycle.attempt_s + now - cycle.began_s
-            self.machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
-        effects.bound.append(pod)
-        self.pods_bound += 1
-        effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
+            self._undo(assumed, failure, now)
 
     def _undo(self, assumed: AssumedPod, failure: Status, now: float) -> None:
         pod, effects = assumed.pod, self._effects
@@ -906,7 +667,7 @@ class SchedulingDriver:
         """Whether something is under way that ends by itself, without time passing."""
         if self.attempting or self.has_next:
             return self.debugger.stop is None
-        return any(cycle.call is not None or cycle.plan is not None for cycle in self.binding_cycles.values())
+        return self.bindings.under_way
 
     @property
     def samples(self) -> bool:
@@ -927,7 +688,7 @@ class SchedulingDriver:
             "pods": cluster.pod_count,
             "assumed_pods": len(cluster.assumed_pods()),
         }
-        return self.machine.metrics.families(sizes, {"binding": len(self.binding_cycles)})
+        return self.machine.metrics.families(sizes, {"binding": len(self.bindings.cycles)})
 
     # -- the debugger -----------------------------------------------------------------------------------------
 
@@ -936,11 +697,11 @@ class SchedulingDriver:
         cluster = self.machine.cluster
         return {
             "attempts": self._attempts,
-            "scheduled": self.pods_bound,
+            "scheduled": self.bindings.pods_bound,
             "failed": self._failures,
             "pending": len(self.pending.pods),
-            "waiting": len(self.permit_waits),
-            "binding": len(self.binding_cycles),
+            "waiting": len(self.bindings.permit_waits),
+            "binding": len(self.bindings.cycles),
             "nodes": cluster.table.node_count,
             "pods": cluster.pod_count,
         }
@@ -1039,18 +800,3 @@ def _ended_attempt(
         len(failed.victims),
         [(status.plugin, reason, nodes) for status, nodes in rejections for reason in status.reasons],
     )
-
-
-def _plan_again(cycle: BindingCycle) -> Plan | Status | None:
-    """The plan that the binding comes to first; what it ends with if there is none."""
-    answer: Plan | Status | None = None
-    assert cycle.binding is not None, "a plan that has to become ready is not all of a binding cycle"
-    try:
-        while True:
-            effect = cycle.binding.send(answer)
-            answer = effect.run() if isinstance(effect, CallPlugin) else None
-            if isinstance(effect, ExecutePlan):
-                return effect.plan
-    except StopIteration as end:
-        ended: Status | None = end.value
-        return ended

@@ -96,7 +96,7 @@ class DriverSnapshot:
         machine = driver.machine
         cluster = machine.cluster.fork()
         popped = driver.popped_entries
-        bindings = tuple(_Binding.of(cycle) for cycle in driver.binding_cycles.values())
+        bindings = tuple(_Binding.of(cycle) for cycle in driver.bindings.cycles.values())
         reserving = driver.reserving
         held = [binding.entry for binding in bindings] + ([] if reserving is None else [reserving.entry])
         return cls(
@@ -112,8 +112,8 @@ class DriverSnapshot:
             driver.stepped_pod,
             reserving,
             EntryStates.of([*popped, *held]),
-            driver.cycles,
-            driver.pods_bound,
+            driver.bindings.begun,
+            driver.bindings.pods_bound,
             driver.observed,
         )
 
@@ -132,7 +132,8 @@ class DriverSnapshot:
         )
         machine.start.index = self.choices.start
         driver = SchedulingDriver(machine, current_pod=current_pod, pending=self.pending)
-        driver.cycles, driver.pods_bound, driver.observed = self.cycles, self.pods_bound, self.observed
+        bindings, driver.observed = driver.bindings, self.observed
+        bindings.begun, bindings.pods_bound = self.cycles, self.pods_bound
         driver.popped([copies.of(entry) for entry in self.popped])
         frameworks = {name: scheduler.profile for name, scheduler in machine.schedulers.items()}
         reserving = self.reserving
@@ -141,11 +142,11 @@ class DriverSnapshot:
             machine.undo(AssumedPod(copies.of(reserving.entry), reserving.pod, result, None), _BEGUN_AGAIN, now)
         for binding in self.bindings:
             if is_bound(binding.pod):
-                driver.pods_bound += 1
+                bindings.pods_bound += 1
             else:
                 result = _result(machine, frameworks, binding.result)
                 assumed = AssumedPod(copies.of(binding.entry), binding.pod, result, binding.waiting)
-                driver.take_up(binding.number, assumed, binding.progress, binding.deadline_s, now)
+                bindings.take_up(binding.number, assumed, binding.progress, binding.deadline_s, now)
         return driver
 
 

@@ -162,7 +162,7 @@ class SchedulingLoop:
         if resumed:
             self.driver.resume_stopped(self.environment.now_s)
             self.apply_effects()
-        for cycle in self.driver.waiting_cycles():
+        for cycle in self.driver.bindings.waiting():
             if self.driver.resume(cycle, self.environment.now_s):
                 self.apply_effects()
                 resumed = True

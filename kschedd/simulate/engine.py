@@ -205,7 +205,7 @@ class Engine:
 
     def close(self) -> None:
         """Give back what it holds at once: its parts refer to each other, and the garbage collector runs seldom."""
-        for part in (self.loop, self.driver, self.machine, self.queue, self.store, self):
+        for part in (self.loop, self.driver, self.driver.bindings, self.machine, self.queue, self.store, self):
             vars(part).clear()
 
     # -- time -------------------------------------------------------------------------------------------------
@@ -231,7 +231,7 @@ class Engine:
     def next_moment(self, *, retries: bool = True) -> float | None:
         """The next deadline; None if there is none. `retries`: including the periodic retry of unschedulable pods."""
         driver = self.driver
-        moments = list(driver.deadlines()) if driver.binding_cycles else []
+        moments = list(driver.bindings.deadlines()) if driver.bindings.cycles else []
         until = driver.debugger.until
         if until is not None and until.time_s is not None:
             moments.append(until.time_s)
@@ -312,7 +312,7 @@ class Engine:
             self._deliver()
             if self._runner is not None and self._runner.run_until_idle():
                 continue
-            if self.driver.binding_cycles and self.loop.resume_bindings():
+            if self.driver.bindings.cycles and self.loop.resume_bindings():
                 continue
             entry = self.loop.pop()
             if entry is not None:

@@ -26,7 +26,7 @@ def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) ->
     popped = [
         entry
         for entry in queue.in_flight_pods()
-        if entry.uid not in attempted and entry.uid not in driver.binding_cycles
+        if entry.uid not in attempted and entry.uid not in driver.bindings.cycles
     ]
     if popped:
         driver.popped(popped)

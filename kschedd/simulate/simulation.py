@@ -223,7 +223,7 @@ class Simulation(Engine):
         waiting = self.machine.waiting.pods.get(pod.uid)
         if waiting is not None:
             return f"has a place on {waiting.node_name}, and waits for {', '.join(sorted(waiting.pending))} at Permit"
-        if pod.uid in self.driver.binding_cycles:
+        if pod.uid in self.driver.bindings.cycles:
             return "has a place, and its binding is under way"
         return "waits for its turn"
 

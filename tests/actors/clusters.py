@@ -135,7 +135,7 @@ async def nothing_is_left_of(cluster: LiveCluster, *names: str) -> None:
         return {
             "assumed": [pod.key for pod in known.assumed_pods()],
             "waiting": [waiting.pod.key for waiting in driver.machine.waiting.pods.values()],
-            "bindings": [cycle.assumed.pod.key for cycle in driver.binding_cycles.values()],
+            "bindings": [cycle.assumed.pod.key for cycle in driver.bindings.cycles.values()],
             "nominated": keys.intersection(nominated),
             "pending": keys.intersection(driver.pending.pods),
             "rooms": off,

@@ -129,7 +129,7 @@ async def test_a_pod_that_is_gone_when_it_is_to_be_bound_leaves_nothing_behind()
         assert await placed(cluster, "b") == {"b": "n1"}
 
         def left(owner: SchedulingDriver) -> tuple[int, int]:
-            return owner.machine.cluster.pod_count, len(owner.binding_cycles)
+            return owner.machine.cluster.pod_count, len(owner.bindings.cycles)
 
         await comes_to(cluster.scheduler, left, (1, 0))
 

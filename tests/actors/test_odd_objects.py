@@ -35,7 +35,7 @@ async def come_to_rest(cluster: LiveCluster) -> None:
     with trio.move_on_after(20):
         while quiet < ROUNDS_OF_REST:
             version = await cluster.store.do(lambda store: store.version)
-            await cluster.scheduler.query(lambda driver: len(driver.binding_cycles))
+            await cluster.scheduler.query(lambda driver: len(driver.bindings.cycles))
             quiet, before = (quiet + 1, version) if version == before else (0, version)
 
 

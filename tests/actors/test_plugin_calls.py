@@ -85,7 +85,7 @@ class SlowBind:
 
 def _called(driver: SchedulingDriver) -> list[str]:
     """The pods whose binding waits for a plugin."""
-    return sorted(cycle.assumed.pod.name for cycle in driver.binding_cycles.values() if cycle.call is not None)
+    return sorted(cycle.assumed.pod.name for cycle in driver.bindings.cycles.values() if cycle.call is not None)
 
 
 async def test_bindings_run_beside_each_other_and_beside_everything_else(gate: Gate) -> None:
@@ -250,7 +250,7 @@ async def test_a_binding_that_fails_meanwhile_is_undone_when_the_attempt_has_end
         def assumed(driver: Any) -> list[str]:
             return [one.name for one in driver.machine.cluster.assumed_pods()]
 
-        await comes_to(cluster.scheduler, lambda driver: len(driver.binding_cycles), 0)
+        await comes_to(cluster.scheduler, lambda driver: len(driver.bindings.cycles), 0)
         assert await cluster.scheduler.query(assumed) == ["unlucky"]  # the attempt's cluster stands still
         gate.open.set()
         await placed(cluster, "slow")

@@ -74,7 +74,7 @@ def rejects(name: str) -> Task:
 
 
 async def _wait(cluster: LiveCluster, count: int) -> None:
-    await comes_to(cluster.scheduler, lambda driver: len(driver.permit_waits), count)
+    await comes_to(cluster.scheduler, lambda driver: len(driver.bindings.permit_waits), count)
 
 
 async def test_a_thread_allows_a_pod_while_nothing_else_happens(tasks: SimpleQueue[Task | None]) -> None:

@@ -43,7 +43,7 @@ async def test_the_caches_follow_what_was_bound() -> None:
             return [
                 int(table.requested[0, table.row_of["n1"]]),
                 owner.machine.cluster.pod_count,
-                len(owner.binding_cycles),
+                len(owner.bindings.cycles),
             ]
 
         await until(cluster, lambda store: store.count("Pod") == 3)

@@ -262,7 +262,7 @@ class ActorsLockstep:
         if driver.result is None:
             made["result"] = "skipped"
         else:
-            assert not driver.binding_cycles, "a cycle is expected to be complete before anything else happens"
+            assert not driver.bindings.cycles, "a cycle is expected to be complete before anything else happens"
             tell_outcome(made, driver.result, driver.best, driver.failed, deleted)
         world.now_ms += 1
 

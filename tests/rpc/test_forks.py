@@ -90,7 +90,7 @@ async def state_of(cluster: LiveCluster) -> str:
         lambda owner: [
             owner.machine.cluster.table.requested.tolist(),
             [[each.key for each in pods] for pods in owner.machine.cluster.table.pods],
-            list(owner.binding_cycles),
+            list(owner.bindings.cycles),
             repr(owner.machine.choose.random.getstate()),  # type: ignore[attr-defined]
             owner.machine.start.index,
             owner.machine.config.profiles[0].weight("NodeResourcesFit"),

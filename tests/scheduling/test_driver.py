@@ -38,7 +38,7 @@ def test_a_pod_that_has_its_node_is_released_and_its_plan_is_to_be_executed() ->
     assert effects.released == ["uid-p"]
     [wanted] = effects.plans
     assert (wanted.uid, wanted.plan.writes) == ("uid-p", (Bind("default", "p", "uid-p", "n"),))
-    assert list(run.driver.binding_cycles) == ["uid-p"]
+    assert list(run.driver.bindings.cycles) == ["uid-p"]
     [record] = effects.records
     assert (record.node, record.feasible, record.visited, record.message) == ("n", 1, 1, "")
 
@@ -48,7 +48,7 @@ def test_a_pod_that_has_its_node_is_released_and_its_plan_is_to_be_executed() ->
     assert [(event.reason, event.message) for event in effects.events] == [
         ("Scheduled", "Successfully assigned default/p to n")
     ]
-    assert run.driver.binding_cycles == {}
+    assert run.driver.bindings.cycles == {}
     assert not effects.queue
 
 
@@ -380,7 +380,7 @@ def test_a_pod_that_waits_at_permit_is_told_where_it_goes() -> None:
     run.attempt("p")
     assert nominated_writes(run) == [{"nominatedNodeName": "n"}]
     run.driver.plan_executed("uid-p", None, NOW)
-    assert list(run.driver.permit_waits) == ["uid-p"]
+    assert list(run.driver.bindings.permit_waits) == ["uid-p"]
 
 
 def test_a_pod_deleted_before_it_waits_at_permit_is_rejected() -> None:
@@ -389,7 +389,7 @@ def test_a_pod_deleted_before_it_waits_at_permit_is_rejected() -> None:
     run.attempt("p")
     run.goes("p")
     run.driver.plan_executed("uid-p", None, NOW)
-    assert run.driver.binding_cycles == {}
+    assert run.driver.bindings.cycles == {}
 
 
 def test_a_pod_at_permit_waits_in_flight_and_goes_on_when_it_is_allowed() -> None:
@@ -397,12 +397,12 @@ def test_a_pod_at_permit_waits_in_flight_and_goes_on_when_it_is_allowed() -> Non
     effects = run.driver.take_effects()
     assert [cycle.uid for cycle in effects.permit_waits] == ["uid-p"]
     assert (effects.released, effects.plans) == ([], [])
-    assert list(run.driver.deadlines()) == [NOW + 30.0]
+    assert list(run.driver.bindings.deadlines()) == [NOW + 30.0]
     run.driver.resume_decided(NOW + 1)
     assert not run.driver.take_effects()
 
     assert run.machine.waiting.allow("uid-p", "Holds")
-    assert run.driver.any_decided
+    assert run.driver.bindings.any_decided
     run.driver.resume_decided(NOW + 1)
     effects = run.driver.take_effects()
     assert (effects.resumed, effects.released, len(effects.plans)) == (["uid-p"], ["uid-p"], 1)
@@ -442,7 +442,7 @@ def test_a_pod_at_permit_leaves_its_node(end: Any, message: str) -> None:
 def test_a_pod_at_permit_before_its_time_keeps_waiting() -> None:
     run = held()
     run.driver.tick(NOW + 29.9)
-    assert not run.driver.any_decided
+    assert not run.driver.bindings.any_decided
 
 
 def test_a_pod_deleted_at_permit_is_rejected_and_the_queue_hears_of_it_with_the_event() -> None:
@@ -474,7 +474,7 @@ def planned() -> Driven:
 
 def test_a_plan_that_is_ready_lets_the_binding_go_on() -> None:
     run = planned()
-    assert list(run.driver.deadlines()) == [NOW + 10.0]
+    assert list(run.driver.bindings.deadlines()) == [NOW + 10.0]
     run.see(said("yes"))
     run.driver.take_effects()
     run.driver.resume_ready(NOW + 2)
@@ -570,7 +570,7 @@ def test_a_refused_write_fails_the_binding_and_takes_everything_back() -> None:
     [failed] = effects.failures
     assert failed.message == 'running Bind plugin "DefaultBinder": pods "p" not found'
     assert run.machine.cluster.pod_count == 0
-    assert run.driver.binding_cycles == {}
+    assert run.driver.bindings.cycles == {}
 
 
 class SlowToUndo(Recording):

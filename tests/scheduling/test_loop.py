@@ -78,12 +78,12 @@ def test_a_pod_deleted_while_its_volume_is_made_gives_its_place_back_at_once() -
     run = Engine(controllers=embedded_controllers(), audit=True)
     with_volume_that_never_comes(run)
     create(run, pod("next"))
-    assert len(run.driver.binding_cycles) == 1
+    assert len(run.driver.bindings.cycles) == 1
     assert node_of(run, "next") == ""
     run.store.delete("Pod", "default", "waits")
     run.run_until_idle()
     run.advance(run.now + 3)
-    assert run.driver.binding_cycles == {}
+    assert run.driver.bindings.cycles == {}
     assert node_of(run, "next") == "n"
     assert run.machine.cluster.pod_count == 1
 

@@ -134,7 +134,7 @@ def test_a_binding_that_trips_gives_its_node_back(monkeypatch: pytest.MonkeyPatc
         cluster.attempt("bad")
     effects = cluster.driver.take_effects()
     assert [failed.message.split(" (")[0] for failed in effects.failures] == ["KeyError: 'uid-bad'"]
-    assert not cluster.driver.binding_cycles
+    assert not cluster.driver.bindings.cycles
     assert isinstance(cluster.attempt("good"), AssumedPod)
 
 

@@ -99,7 +99,7 @@ def test_a_breakpoint_that_matches_a_member_stops_before_the_cycle_of_its_group(
     run.debugger.delete(made.number)
     run.debugger.resume()
     assert [run.goes_on(), run.goes_on()] == ["default/gang", "default/other"]
-    assert sorted(run.driver.binding_cycles) == ["uid-a", "uid-b", "uid-c", "uid-d"]
+    assert sorted(run.driver.bindings.cycles) == ["uid-a", "uid-b", "uid-c", "uid-d"]
 
 
 def test_a_breakpoint_stops_a_group_once() -> None:

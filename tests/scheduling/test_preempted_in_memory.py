@@ -79,9 +79,9 @@ def told(effects: Effects) -> list[str]:
 
 
 def ended(run: Driven) -> Effects:
-    assert run.driver.any_decided
+    assert run.driver.bindings.any_decided
     run.driver.resume_decided(NOW + 1)
-    assert not run.driver.any_decided
+    assert not run.driver.bindings.any_decided
     return run.driver.take_effects()
 
 
@@ -102,7 +102,7 @@ def test_a_victim_at_permit(version: KubernetesVersion, event: str, message: str
     assert [failed.message for failed in effects.failures] == [message]
     [left] = [one for one in effects.queue if isinstance(one, AssumedPodForgotten)]
     assert left.for_itself is for_itself
-    assert "uid-low" not in run.driver.binding_cycles
+    assert "uid-low" not in run.driver.bindings.cycles
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_a_victim_whose_binding_waits_in_pre_bind_is_deleted_in_1_34() -> None:
     run = low_in(WaitsForever, V1_34)
     effects = preempt(run)
     assert (deleted(effects), told(effects)) == (["low"], ["Preempted by pod uid-p on node n"])
-    assert not run.driver.any_decided
-    assert list(run.driver.plan_waits) == ["uid-low"]
+    assert not run.driver.bindings.any_decided
+    assert list(run.driver.bindings.plan_waits) == ["uid-low"]
 
 
 def test_a_victim_whose_binding_waits_in_pre_bind_leaves_it_in_1_36() -> None:
@@ -135,7 +135,7 @@ def test_a_victim_whose_binding_waits_in_pre_bind_leaves_it_in_1_36() -> None:
     [failed] = ended(run).failures
     assert failed.reason == "SchedulerError"
     assert failed.message == 'running PreBind plugin "WaitsForever": context canceled'
-    assert (run.driver.binding_cycles, run.driver.plan_waits, run.machine.cluster.pod_count) == ({}, {}, 0)
+    assert (run.driver.bindings.cycles, run.driver.bindings.plan_waits, run.machine.cluster.pod_count) == ({}, {}, 0)
 
 
 def _answer(run: Driven) -> None:
@@ -143,7 +143,7 @@ def _answer(run: Driven) -> None:
 
 
 def _call(run: Driven) -> None:
-    cycle = run.driver.binding_cycles["uid-low"]
+    cycle = run.driver.bindings.cycles["uid-low"]
     assert cycle.call is not None
     run.driver.plugin_called("uid-low", cycle.call.run(), NOW)
     if cycle.plan is not None:
@@ -165,7 +165,7 @@ def test_what_a_cancelled_binding_asked_for_comes_first(steps: int, answer: Call
     answer(run)
     [failed] = ended(run).failures
     assert failed.message == 'running PreBind plugin "WaitsForever": context canceled'
-    assert run.driver.binding_cycles == {}
+    assert run.driver.bindings.cycles == {}
 
 
 class DoneAtOnce(WaitsForever):
@@ -177,7 +177,7 @@ class DoneAtOnce(WaitsForever):
 
 def test_a_victim_past_pre_bind_is_deleted() -> None:
     run = low_in(DoneAtOnce, V1_36, steps=2)
-    [cycle] = run.driver.binding_cycles.values()
+    [cycle] = run.driver.bindings.cycles.values()
     assert cycle.plan is not None, "the write that binds it is being done"
     effects = preempt(run)
     assert (deleted(effects), told(effects)) == (["low"], ["Preempted by pod uid-p on node n"])

@@ -62,8 +62,8 @@ class Both:
         assert together.released == apart.released
         assert [(one.uid, one.plan) for one in together.plans] == [(one.uid, one.plan) for one in apart.plans]
         first, second = self.together.driver, self.apart.driver
-        assert list(first.binding_cycles) == list(second.binding_cycles)
-        assert first.cycles == second.cycles
+        assert list(first.bindings.cycles) == list(second.bindings.cycles)
+        assert first.bindings.begun == second.bindings.begun
         assert first.machine.start.index == second.machine.start.index
         one, other = first.machine.cluster.table, second.machine.cluster.table
         for column in ("requested", "nonzero", "pod_count"):
@@ -88,7 +88,7 @@ class Both:
         assert [(one.reason, one.name, one.about) for one in together.events] == [
             (one.reason, one.name, one.about) for one in apart.events
         ]
-        assert self.together.driver.pods_bound == self.apart.driver.pods_bound
+        assert self.together.driver.bindings.pods_bound == self.apart.driver.bindings.pods_bound
 
 
 def _both(**fields: Any) -> Both:

@@ -283,21 +283,21 @@ class ClusterMachine(RuleBasedStateMachine):
     @invariant()
     def every_pending_pod_is_in_one_place(self) -> None:
         queue = self.engine.queue
-        self.waited.update(self.engine.driver.binding_cycles)
+        self.waited.update(self.engine.driver.bindings.cycles)
         pending = {pod.key for pod in self.pods() if not pod.node_name and not pod.finished}
         places: dict[str, list[str]] = {}
         for place in SubQueue:
             for entry in () if place is SubQueue.OUTSIDE else queue.entries(place):
                 assert entry.place is place
                 places.setdefault(entry.key, []).append(place.value)
-        for underway in self.engine.driver.binding_cycles.values():
+        for underway in self.engine.driver.bindings.cycles.values():
             key = underway.assumed.pod.key
             if key not in places:
                 places[key] = ["being bound"]
         assert {key: len(found) for key, found in places.items()} == dict.fromkeys(places, 1)
         being_deleted = {pod.key for pod in self.pods() if pod.deletion_timestamp}
         assert pending - places.keys() <= being_deleted
-        assert places.keys() <= pending | {u.assumed.pod.key for u in self.engine.driver.binding_cycles.values()}
+        assert places.keys() <= pending | {u.assumed.pod.key for u in self.engine.driver.bindings.cycles.values()}
         assert len(queue.entries(SubQueue.ACTIVE)) == 0
 
     @invariant()
@@ -313,7 +313,7 @@ class ClusterMachine(RuleBasedStateMachine):
         store = self.engine.store
         for kind in store.kinds():
             fresh.load(store.list(kind))
-        assumed = [underway.assumed.pod for underway in self.engine.driver.binding_cycles.values()]
+        assumed = [underway.assumed.pod for underway in self.engine.driver.bindings.cycles.values()]
         for pod in assumed:
             if fresh.pod(pod.uid) is None:
                 fresh.put(pod)

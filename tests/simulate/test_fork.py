@@ -148,7 +148,7 @@ def fingerprint(engine: Engine) -> str:
             [repr([value for value in fields if not isinstance(value, Pod)]) for fields in entries.fields],
             {str(place): count for place, count in queue.counts().items()},
             {name: [each.key for each in pods] for name, pods in engine.driver.nominator.nominated.items()},
-            sorted(engine.driver.binding_cycles),
+            sorted(engine.driver.bindings.cycles),
             engine.next_moment(),
             engine.now,
         ],

@@ -406,7 +406,7 @@ class _Run:
 
 
 def _binding(driver: SchedulingDriver) -> int:
-    return len(driver.binding_cycles)
+    return len(driver.bindings.cycles)
 
 
 def _kind_of(raw: Raw, store: ClusterWriter) -> Kind:

@@ -528,13 +528,13 @@ class Player:
             self._stopped = None
 
     def _plan_executed(self, uid: str, packed: bytes | None, now: float) -> None:
-        cycle = self.driver.binding_cycles.get(uid)
+        cycle = self.driver.bindings.cycles.get(uid)
         if cycle is None or cycle.plan is None:
             raise self._diverged(f"a plan of the binding of {uid} was executed, and there is none")
         self.driver.plan_executed(uid, None if packed is None else unpack(packed), self._moved(now))
 
     def _plugin_called(self, uid: str, packed: bytes | None, now: float) -> None:
-        cycle = self.driver.binding_cycles.get(uid)
+        cycle = self.driver.bindings.cycles.get(uid)
         if cycle is None or cycle.call is None:
             raise self._diverged(f"a plugin was called for the binding of {uid}, and none is")
         answer = None if packed is None else unpack(packed, self._named)

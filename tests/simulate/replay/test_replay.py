@@ -132,10 +132,10 @@ async def test_what_was_done_by_hand_is_done_again(tmp_path: Path) -> None:
     async with cluster_actors(config, registry=registry, seed=1, record=RecordOptions(tmp_path / "r")) as cluster:
         await cluster.store.create(node("n1"))
         await cluster.store.create(pod("web"))
-        await comes_to(cluster.scheduler, lambda driver: len(driver.permit_waits), 1)
+        await comes_to(cluster.scheduler, lambda driver: len(driver.bindings.permit_waits), 1)
 
         def change(driver: SchedulingDriver) -> None:
-            (uid,) = driver.permit_waits
+            (uid,) = driver.bindings.permit_waits
             driver.allow(uid, "Gatekeeper")
             driver.change_config(with_percentage(driver.machine.config, 40, None), "percentage 40", 1.0)
 
@@ -147,7 +147,7 @@ async def test_what_was_done_by_hand_is_done_again(tmp_path: Path) -> None:
         await cluster.scheduler.query(lambda driver: driver.undo_config_change())
     _, player = replayed(tmp_path / "r")
     assert player.ended
-    assert player.driver.pods_bound == 1
+    assert player.driver.bindings.pods_bound == 1
     assert not player.driver.config_changes.made
     with RecordingFile.open(tmp_path / "r") as recording:
         kinds = [note[0] for note in recording.notes()]

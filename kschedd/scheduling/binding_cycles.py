@@ -1,0 +1,353 @@
+"""BindingCycles: the binding cycles in flight, each from an assumed pod to one that is bound, or has to be tried again.
+
+    begun ─▶ at Permit ─▶ a plan is executed, or a call is made, one after the other ─▶ ended: bound, or failed
+                             │ ▲
+                             ▼ │
+                          waits until the plan is ready
+
+Answers to what a cycle waits for go in, and there is one place where it continues (`_advance`). What is to be done next
+comes out among the driver's effects; `failed` is told of a cycle that has failed, and the driver undoes the assumption.
+
+Owns the cycles, and counts those that were begun and those that ended with a bound pod. A cycle is in `cycles` from its
+beginning to its end, and in one of `permit_waits`, `plan_waits` and `stopped` as long as it waits there.
+Pure, as the driver is. Times are seconds since the epoch.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.framework.writes import Plan
+from kschedd.queue.entry import SECOND
+from kschedd.scheduling.binding_cycle import (
+    NOTHING_DONE,
+    AssumedPod,
+    AwaitPermit,
+    BindingCycle,
+    BindingProgress,
+    CallExtender,
+    CallPlugin,
+    ExecutePlan,
+    PlanWait,
+    ReleaseInFlight,
+)
+from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.metrics import SUCCESS
+from kschedd.scheduling.pending import PendingPods
+from kschedd.scheduling.records import NORMAL, SchedulerEvent
+from kschedd.scheduling.stepper import Stepper
+
+
+class BindingCycles:
+    """See the module. `failed(assumed, status, now)`: this cycle has ended, and its pod is not bound."""
+
+    def __init__(
+        self,
+        machine: SchedulingMachine,
+        pending: PendingPods,
+        effects: Effects,
+        failed: Callable[[AssumedPod, Status, float], None],
+    ) -> None:
+        self._machine = machine
+        self._pending = pending
+        self._effects = effects
+        self._failed = failed
+        self.cycles: dict[str, BindingCycle] = {}  # by uid, as are the following
+        self.permit_waits: dict[str, BindingCycle] = {}  # waiting at Permit
+        self.plan_waits: dict[str, BindingCycle] = {}  # whose plan is written but not ready
+        self.stopped: dict[str, BindingCycle] = {}  # by the debugger, in the order in which they were
+        self.begun = 0  # so far: each has its number
+        self.pods_bound = 0  # since the start
+        self._cancelled: deque[str] = deque()  # uids of bindings in PreBind that are to fail
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something is being written or called: cycles that go on by themselves, without time passing."""
+        return any(cycle.call is not None or cycle.plan is not None for cycle in self.cycles.values())
+
+    def in_pre_bind(self, uid: str) -> bool:
+        """Whether PreBind plugins are being called for this pod, or what they have asked for is being written."""
+        cycle = self.cycles.get(uid)
+        return cycle is not None and cycle.progress.in_pre_bind
+
+    # -- beginning --------------------------------------------------------------------------------------------
+
+    def begin(self, assumed: AssumedPod, stepper: Stepper | None, now: float, took_s: float) -> None:
+        """Begin the binding cycle of a pod that an attempt, which took so long, has assumed on its node.
+
+        `stepper`: of an attempt that runs step by step, as then does its binding cycle.
+        """
+        self.begun += 1
+        if stepper is None:
+            bind_began_s = assumed.framework.times.start()
+            plan = self._machine.direct_plan(assumed)
+            if plan is not None:
+                self._begin_directly(assumed, plan, bind_began_s, now, took_s)
+                return
+        uid, progress = assumed.pod.uid, BindingProgress()
+        binding = self._machine.binding(assumed, progress, stepper)
+        self.cycles[uid] = cycle = BindingCycle(
+            uid, self.begun, assumed, binding, progress=progress, began_s=now, attempt_s=took_s
+        )
+        self._advance(cycle, None, now)
+
+    def _begin_directly(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
+        """Begin a binding cycle that is one plan."""
+        uid = assumed.pod.uid
+        cycle = BindingCycle(
+            uid, self.begun, assumed, None, plan, began_s=now, attempt_s=took_s, bind_began_s=bind_began_s
+        )
+        try:
+            self._pending.release(uid)
+        except Exception as fault:  # the pod's: its binding has failed
+            self._ended(cycle, error(fault_text(fault)), now)
+            return
+        self._effects.released.append(uid)
+        self._effects.plans.append(ExecutePlan(uid, plan))
+        self.cycles[uid] = cycle
+
+    def begin_of_run(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
+        """Begin the binding cycle of a pod of a run, which is this plan; the pod was never noted to be in flight."""
+        self.begun += 1
+        uid = assumed.pod.uid
+        self._effects.released.append(uid)
+        self._effects.plans.append(ExecutePlan(uid, plan))
+        self.cycles[uid] = BindingCycle(
+            uid,
+            self.begun,
+            assumed,
+            None,
+            plan,
+            progress=NOTHING_DONE,
+            began_s=now,
+            attempt_s=took_s,
+            bind_began_s=bind_began_s,
+        )
+
+    def take_up(
+        self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
+    ) -> None:
+        """Go on with a binding cycle that another driver began: at Permit if the pod waits there, else after it.
+
+        With `deadline_s` it waits for a plan that is written: the plugin is asked for the plan again, and waited for.
+        """
+        uid = assumed.pod.uid
+        if assumed.waiting is not None:
+            self._machine.waiting.pods[uid] = assumed.waiting
+        binding = self._machine.binding(assumed, progress)
+        self.cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress, began_s=now)
+        if deadline_s is None or progress.cancelled is not None:
+            self._advance(cycle, None, now)
+            return
+        plan = _plan_again(cycle)
+        if isinstance(plan, Plan):
+            cycle.waits = PlanWait(plan, deadline_s)
+            self.plan_waits[uid] = cycle
+        else:
+            del self.cycles[uid]
+            self._ended(cycle, plan, now)
+
+    # -- answers -------------------------------------------------------------------------------------------------
+
+    def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
+        """An out-of-tree plugin or an extender has answered, or its call came to nothing."""
+        cycle = self.cycles[uid]
+        assert cycle.call is not None, f"no plugin is being called for {uid}"
+        cycle.call = None
+        self._advance(cycle, answer, now)
+
+    def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
+        """A binding plan's writes are done, or the API server refused one."""
+        cycle = self.cycles[uid]
+        plan = cycle.plan
+        assert plan is not None, f"no plan of {uid} is expected to be executed now"
+        cycle.plan = None
+        if cycle.binding is None:
+            del self.cycles[uid]
+            self._ended(cycle, self._machine.bound_directly(cycle.assumed, cycle.bind_began_s, failure), now)
+        elif failure is None and plan.ready is not None:
+            cycle.waits = PlanWait(plan, now + plan.timeout_s)
+            self.plan_waits[uid] = cycle
+            if cycle.progress.cancelled is not None:
+                self._cancelled.append(uid)
+        else:
+            self._advance(cycle, failure, now)
+
+    def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
+        """As `plan_executed` for each: its uid, and what was refused of it."""
+        ended: list[BindingCycle] = []
+        for uid, failure in plans:
+            cycle = self.cycles[uid]
+            if (
+                failure is None
+                and cycle.binding is None
+                and (not ended or ended[0].assumed.framework is cycle.assumed.framework)
+            ):
+                ended.append(self.cycles.pop(uid))
+                continue
+            self._bound_directly(ended, now)
+            ended.clear()
+            self.plan_executed(uid, failure, now)
+        self._bound_directly(ended, now)
+
+    def _bound_directly(self, cycles: Sequence[BindingCycle], now: float) -> None:
+        """Binding cycles of one profile that were one plan each have ended, with the pods bound."""
+        if not cycles:
+            return
+        self._machine.all_bound_directly(cycles[0].assumed.framework, [cycle.bind_began_s for cycle in cycles])
+        for cycle in cycles:
+            self._bound(cycle, now)
+
+    # -- waits ---------------------------------------------------------------------------------------------------
+
+    def waiting(self) -> list[BindingCycle]:
+        """The binding cycles that wait, in order of start."""
+        waiting = [*self.permit_waits.values(), *self.plan_waits.values()]
+        if len(waiting) > 1:
+            waiting.sort(key=lambda cycle: cycle.number)
+        return waiting
+
+    def deadlines(self) -> Iterator[float]:
+        """When each waiting binding cycle times out."""
+        return (at for cycle in self.waiting() if (at := cycle.deadline_s) is not None)
+
+    def resume(self, cycle: BindingCycle, now: float) -> bool:
+        """Continue a binding if its wait is over, successfully or not; returns whether it continued."""
+        waits, answer = cycle.waits, None
+        if isinstance(waits, PlanWait):
+            cancelled = cycle.progress.cancelled
+            status = self._ready(waits, now) if cancelled is None else waits.plan.cancelled or cancelled
+            if status is None:
+                return False
+            answer = None if status.code == Code.SUCCESS else status
+            del self.plan_waits[cycle.uid]
+        elif cycle.is_decided:
+            del self.permit_waits[cycle.uid]
+            if self._machine.metrics is not None and isinstance(waits, AwaitPermit):
+                rejection = waits.waiting.rejection
+                label = SUCCESS if rejection is None else rejection.code.label
+                self._machine.metrics.permit_s.observe(now - cycle.began_s, label)
+        else:
+            return False
+        self._effects.resumed.append(cycle.uid)
+        self._advance(cycle, answer, now)
+        return True
+
+    def _ready(self, waits: PlanWait, now: float) -> Status | None:
+        plan = waits.plan
+        assert plan.ready is not None
+        self._machine.handle.now_s = now
+        try:
+            status = plan.ready(self._machine.cluster)
+        except Exception as fault:  # a plugin's fault ends here: the binding fails
+            status = error(fault_text(fault))
+        if status is None and waits.deadline_s <= now:
+            return plan.timed_out or error("timed out")
+        return status
+
+    def cancel(self, uid: str) -> None:
+        """Have the binding of a pod in PreBind fail. What it has asked for and not been told yet comes first."""
+        if self.in_pre_bind(uid):
+            self.cycles[uid].progress.cancelled = error("context canceled")
+            self._cancelled.append(uid)
+
+    @property
+    def any_decided(self) -> bool:
+        """Whether a pod at Permit has been allowed or rejected, or one in PreBind is to fail: its binding continues."""
+        if self._cancelled:
+            return True
+        return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
+
+    def resume_decided(self, now: float) -> None:
+        """Continue the bindings decided at Permit; one of them may decide others. End those that were cancelled."""
+        while self._cancelled:
+            cancelled = self.plan_waits.get(self._cancelled.popleft())
+            if cancelled is not None:  # else it waits for a call or for writes, and sees then that it is to end
+                self.resume(cancelled, now)
+        while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
+            for cycle in decided:
+                self.resume(cycle, now)
+
+    def resume_ready(self, now: float) -> None:
+        """Continue the bindings whose plan is ready, failed or timed out."""
+        for cycle in list(self.plan_waits.values()):
+            self.resume(cycle, now)
+
+    def resume_stopped(self, now: float) -> None:
+        """Continue the binding that was stopped first."""
+        cycle = self.stopped.pop(next(iter(self.stopped)))
+        cycle.stopped_at = None
+        self._advance(cycle, None, now)
+
+    # -- steps ---------------------------------------------------------------------------------------------------
+
+    def _advance(self, cycle: BindingCycle, answer: Plan | Status | None, now: float) -> None:
+        """Run a binding until it has to wait, or ends."""
+        cycle.waits = None
+        self._machine.handle.now_s = now
+        effects, binding = self._effects, cycle.binding
+        assert binding is not None, "a binding cycle that is one plan has no further steps"
+        try:
+            while True:
+                effect = binding.send(answer)
+                answer = None
+                if isinstance(effect, ExecutePlan):
+                    if effect.plan.writes or effect.plan.ready is not None:
+                        cycle.plan = effect.plan
+                        effects.plans.append(effect)
+                        return
+                elif isinstance(effect, CallPlugin | CallExtender):
+                    cycle.call = effect
+                    effects.calls.append(effect)
+                    return
+                elif isinstance(effect, StopPoint):
+                    cycle.stopped_at = effect
+                    self.stopped[cycle.uid] = cycle
+                    return
+                elif isinstance(effect, ReleaseInFlight):
+                    self._pending.release(cycle.uid)
+                    effects.released.append(cycle.uid)
+                elif not effect.waiting.decided:
+                    cycle.waits = effect
+                    self.permit_waits[cycle.uid] = cycle
+                    effects.permit_waits.append(cycle)
+                    return
+        except StopIteration as end:
+            failure = end.value
+        except Exception as fault:  # the pod's: its binding has failed
+            failure = error(fault_text(fault))
+        del self.cycles[cycle.uid]
+        self._ended(cycle, failure, now)
+
+    def _ended(self, cycle: BindingCycle, failure: Status | None, now: float) -> None:
+        if failure is None:
+            self._bound(cycle, now)
+        else:
+            self._failed(cycle.assumed, failure, now)
+
+    def _bound(self, cycle: BindingCycle, now: float) -> None:
+        entry, pod, effects = cycle.assumed.entry, cycle.assumed.pod, self._effects
+        if self._machine.metrics is not None:
+            since_s = (entry.initial_attempt or entry.timestamp) / SECOND
+            attempt_s = cycle.attempt_s + now - cycle.began_s
+            self._machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
+        effects.bound.append(pod)
+        self.pods_bound += 1
+        effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
+
+
+def _plan_again(cycle: BindingCycle) -> Plan | Status | None:
+    """The plan that the binding comes to first; what it ends with if there is none."""
+    answer: Plan | Status | None = None
+    assert cycle.binding is not None, "a plan that has to become ready is not all of a binding cycle"
+    try:
+        while True:
+            effect = cycle.binding.send(answer)
+            answer = effect.run() if isinstance(effect, CallPlugin) else None
+            if isinstance(effect, ExecutePlan):
+                return effect.plan
+    except StopIteration as end:
+        ended: Status | None = end.value
+        return ended
