@@ -319,7 +319,7 @@ def _driver(
 def _bound(store: Store, driver: SchedulingDriver, limits: DaemonLimits) -> None:
     """Set what the pure parts keep to the daemon's bounds."""
     if limits.changed:
-        store.keep_history(limits["watch-history"])
+        store.log.keep(limits["watch-history"])
         store.keep_admitted(limits["admitted-pods"], limits["admitted-node-affinities"])
     driver.debugger.most_breakpoints = limits["breakpoints"]
     table = driver.machine.cluster.table

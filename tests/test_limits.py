@@ -93,7 +93,7 @@ async def test_every_bound_is_kept_to_and_told_with_its_use(tmp_path: Path) -> N
 
 def test_the_history_of_watches_is_as_long_as_was_asked() -> None:
     store = Store(now=lambda: 0.0)
-    store.keep_history(10)
+    store.log.keep(10)
     for number in range(50):
         store.create(node(f"n{number}"))
     kept, most = store.history_used

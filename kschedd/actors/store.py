@@ -179,7 +179,7 @@ class StoreActor:
         self._told = self._store.version
         if self._journal is not None:
             self._log.close()
-            self._store.show(self._told)
+            self._store.log.show(self._told)
 
     async def run(self) -> None:
         async with self._inbox, trio.open_nursery() as nursery:
@@ -205,7 +205,7 @@ class StoreActor:
             elif isinstance(message, Open):
                 self._open(message)
                 # Without what is there now, the watch begins at what is kept.
-                version = self._store.version if message.with_present else self._store.shown
+                version = self._store.version if message.with_present else self._store.log.shown
                 self._answers.append(_Answer(version, message.reply, partial(self._open, message)))
             elif isinstance(message, UntilWritable):
                 self._until_writable.append(message.reply)
@@ -264,7 +264,7 @@ class StoreActor:
         else:
             events = self._store.written_after(self._told)
             self._told = self._store.version
-        shown = self._store.shown
+        shown = self._store.log.shown
         answers, self._answers = self._answers, []
         for answer in answers:
             if answer.version <= shown:
@@ -292,15 +292,15 @@ class StoreActor:
                     self._let_write()
 
     def _show(self, version: int) -> None:
-        events = self._store.written_between(self._store.shown, version)
-        self._store.show(version)
+        events = self._store.log.written_between(self._store.log.shown, version)
+        self._store.log.show(version)
         self._ring(events)
         while self._held and self._held[0].version <= version:
             self._held.popleft().reply.publish()
 
     def _take_back(self, failure: JournalError) -> None:
         self._failure = failure
-        self._told = self._store.shown
+        self._told = self._store.log.shown
         self._store.roll_back(self._told)
         held, self._held = self._held, deque()
         for answer in held:

@@ -3,18 +3,17 @@
 A custom object is accepted if a CustomResourceDefinition exists that serves its version; the definition also states
 its scope and its names.
 Its structural schema says which fields there are, what they must be, and what they are by default.
-Raises: NoMatch, Invalid.
+Raises: NoMatch, Invalid, Forbidden.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from kschedd.api.fields import FieldError
 from kschedd.api.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.objects import Object
-from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.errors import Invalid, NoMatch
+from kschedd.store.errors import Forbidden, Invalid, NoMatch
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.validation_rules import definition_rule_faults, rule_faults
 from kschedd.store.workload_kinds import DEFINITIONS, spec_faults
@@ -25,10 +24,18 @@ DEFINITION: Final = "CustomResourceDefinition"
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
-def definitions(store: ClusterReader) -> list[Object]:
+class Cluster(Protocol):
+    """What is read of a cluster to know the kinds that are defined in it."""
+
+    @property
+    def features(self) -> frozenset[str]: ...
+    def list(self, kind: str) -> Sequence[Object]: ...
+
+
+def definitions(cluster: Cluster) -> list[Object]:
     """What defines kinds here: the definitions that were made, and those of kinds that a version has by a rule."""
-    made = list(store.list(DEFINITION))
-    return [*DEFINITIONS, *made] if "pod_groups" in store.features else made
+    made = list(cluster.list(DEFINITION))
+    return [*DEFINITIONS, *made] if "pod_groups" in cluster.features else made
 
 
 def defined_kind(definition: Object) -> Kind:
@@ -67,6 +74,29 @@ def has_status(definition: Object, api_version: str) -> bool:
         for version in definition.spec.get("versions") or ()
         if f"{definition.spec.get('group')}/{version.get('name')}" == api_version
     )
+
+
+def with_cleanup(definition: Raw, at: str) -> dict[str, Any]:
+    """The definition, being deleted, as it waits for the last of its objects to go."""
+    meta = {"deletionTimestamp": at, **definition["metadata"]}
+    meta["finalizers"] = [*_but_cleanup(meta), CLEANUP]
+    return {**definition, "metadata": meta}
+
+
+def without_cleanup(definition: Raw) -> dict[str, Any]:
+    """The definition when that has gone."""
+    meta = definition["metadata"]
+    return {**definition, "metadata": {**meta, "finalizers": _but_cleanup(meta)}}
+
+
+def _but_cleanup(meta: Raw) -> list[str]:
+    return [each for each in meta.get("finalizers") or () if each != CLEANUP]
+
+
+def check_definition(kind: str, raw: Raw) -> None:
+    """Refuse a definition whose schemas are not structural, or have rules that do not compile. Raises Invalid."""
+    if kind == DEFINITION and (faults := definition_faults(raw)):
+        raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
 
 
 def definition_faults(raw: Raw) -> list[FieldError]:
@@ -133,6 +163,38 @@ def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
             return found
         raise NoMatch(name, api_version, f"; {name} is served in {_listed(found.api_versions)}")
     raise NoMatch(name, api_version, _meant(name, definitions))
+
+
+def definition_of(cluster: Cluster, raw: Raw) -> Object | None:
+    """The definition of an object's kind and group, whatever its version; None if there is none."""
+    return find_definition(definitions(cluster), str(raw.get("kind")), str(raw.get("apiVersion")))
+
+
+def creatable_kind(cluster: Cluster, raw: Raw) -> Kind:
+    """The kind of an object to be created. Raises NoMatch, and Forbidden where its definition is about to go."""
+    found = served_kind(definitions(cluster), raw)
+    if not found.known:
+        definition = definition_of(cluster, raw)
+        if definition is not None and definition.deleting:
+            why = "create not allowed while custom resource definition is terminating"
+            raise Forbidden(found.name, "", why)
+    return found
+
+
+def as_defined(cluster: Cluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
+    """A custom object as its definition has it, if it has one (`by_schema`).
+
+    A status with a subresource of its own is changed by that only.
+    """
+    definition = definition_of(cluster, raw)
+    if definition is None:
+        return raw
+    made = by_schema(definition, raw, old)
+    if not subresource and has_status(definition, str(raw.get("apiVersion") or "")):
+        made.pop("status", None)
+        if old is not None and "status" in old.raw:
+            made["status"] = old.raw["status"]
+    return made
 
 
 def _listed(versions: Iterable[str]) -> str:

@@ -9,10 +9,11 @@ Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
+from kschedd.api.fields import invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.registry.strategy import next_generation
-from kschedd.store.errors import PreconditionFailed
+from kschedd.store.errors import Invalid, PreconditionFailed
 from kschedd.store.times import duration_s, seconds, stamp
 
 Propagation = Literal["", "Background", "Foreground", "Orphan"]
@@ -37,6 +38,13 @@ def check_delete_preconditions(obj: Object, uid: str, resource_version: int | No
             f"record ({obj.resource_version}). The object might have been modified"
         )
         raise PreconditionFailed(obj.kind, obj.name, why)
+
+
+def check_grace_period(asked: int | None) -> None:
+    """Raise Invalid if the grace period of a delete request is no number of seconds that could be written."""
+    if asked is not None and not -(2**63) <= asked < 2**63:
+        wrong = invalid("gracePeriodSeconds", asked, "must be a 64-bit integer")
+        raise Invalid("DeleteOptions", "", (wrong,))
 
 
 def grace_of(obj: Object, asked: int | None) -> int:

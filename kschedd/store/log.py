@@ -143,6 +143,10 @@ class EventLog:
         assert version >= self.oldest, "what is not kept elsewhere yet is kept here"
         return self._events[version + 1 - self._first :]
 
+    def written_between(self, after: int, up_to: int) -> list[WatchEvent]:
+        """The same, up to a version."""
+        return self.written_after(after)[: up_to - after]
+
     def truncate(self, version: int) -> None:
         """Remove the events after this version, none of which may have been visible to cursors."""
         assert version >= self.shown, "what was shown stays"

@@ -14,14 +14,15 @@ import attrs
 from kschedd.api.codec import encoded_object
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schema import Fields
-from kschedd.api.schema_check import schema_for
+from kschedd.api.schema_check import schema_for, without_nulls
 from kschedd.managed_fields.entries import conflict_causes, conflict_message, without_times
 from kschedd.managed_fields.field_manager import ApplyRefused, FieldWrite, after_applying, after_write
 from kschedd.managed_fields.noted import LIMITED, note, with_note, with_resolved
 from kschedd.managed_fields.reset_fields import kept_fields
 from kschedd.managed_fields.structural import structural_schema
 from kschedd.managed_fields.updater import Conflicted
-from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch
+from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, Conflict
+from kschedd.store.identity import check_path
 
 MANAGED: Final = "managedFields"
 CLIENT_SIDE_APPLY: Final = "kubectl-client-side-apply"
@@ -182,3 +183,22 @@ def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: boo
     whole = made if made is not None else dict(live or config)
     whole.setdefault("metadata", {})
     return with_entries({**whole, "metadata": whole["metadata"] or {}}, entries)
+
+
+def created_by(
+    kind: str, namespace: str, name: str, config: Raw, write: FieldWrite
+) -> tuple[dict[str, Any], list[Any]]:
+    """The new object of a configuration that is applied where there is none, and its entries.
+
+    Raises BadRequest, Conflict and ApplyError.
+    """
+    whole = applied_by(None, config, write, force=True)
+    meta = whole["metadata"]
+    if meta.get("uid"):
+        why = f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found"
+        raise Conflict(kind, name, why)
+    check_path(kind, namespace, name, whole)
+    if meta.get("resourceVersion"):
+        raise ApplyError("resourceVersion should not be set on objects to be created")
+    raw = without_nulls({**config, "metadata": {**(config.get("metadata") or {}), "namespace": namespace}})
+    return raw, meta.get(MANAGED) or []

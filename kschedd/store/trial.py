@@ -9,7 +9,7 @@ What it reads besides the objects it changes are the kinds that admission looks 
 among them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Final
 
 import attrs
@@ -19,6 +19,7 @@ from kschedd.store.log import DELETED, WatchEvent
 
 Key = tuple[str, str, str]  # kind, namespace, name
 
+_LOOKED_AT: Final = 1_000  # objects, before others may have their turn
 UNREAD: Final = frozenset(
     "Pod Node Event Lease ConfigMap Secret Service Endpoints EndpointSlice ReplicaSet Deployment StatefulSet DaemonSet"
     " Job CronJob PersistentVolume PersistentVolumeClaim CSINode VolumeAttachment ResourceSlice".split()
@@ -36,6 +37,16 @@ class Changes:
     def stale(self, events: Iterable[WatchEvent]) -> bool:
         """Whether what others wrote in the meantime may have made a difference."""
         return any(event.new.kind not in UNREAD or key_of(event.new) in self.objects for event in events)
+
+
+def unchanged(changes: Changes, find: Callable[[str, str, str], Object | None]) -> Generator[None, None, bool]:
+    """Whether all the objects are where `find` looks as they were, in steps."""
+    for number, (key, (old, _)) in enumerate(changes.objects.items(), 1):
+        if find(*key) is not old:
+            return False
+        if not number % _LOOKED_AT:
+            yield
+    return True
 
 
 def key_of(obj: Object) -> Key:

@@ -8,12 +8,13 @@ Source: Kubernetes v1.34, the strategies in pkg/registry.
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from kschedd.api.fields import FieldError, forbidden
+from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_update import validate_pod_resize, validate_pod_update
 from kschedd.registry.validation_update import validate_meta_update, validate_update
-from kschedd.store.errors import Conflict, MalformedVersion
+from kschedd.store.errors import Conflict, Invalid, MalformedVersion
+from kschedd.store.patches import merge_patch
 
 Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize", "scale"]
 
@@ -47,6 +48,19 @@ def check_resource_version(old: Object, meta: Raw) -> None:
         raise MalformedVersion(version)
     if version and str(version) not in ("0", str(old.resource_version)):
         raise Conflict(old.kind, old.name)
+
+
+def merge_patched(old: Object, patch: Any) -> dict[str, Any]:
+    """The whole object that a client's RFC 7386 patch asks for. Raises Invalid, Conflict and MalformedVersion."""
+    if not isinstance(patch, Mapping) or not isinstance(patch.get("metadata") or {}, Mapping):
+        wrong = invalid("", patch, "a merge patch is a mapping, and so is its metadata")
+        raise Invalid(old.kind, old.name, (wrong,))
+    meta = patch.get("metadata") or {}
+    check_resource_version(old, meta)
+    whole = {**merge_patch(old.raw, patch), "metadata": merge_patch(old.metadata, meta)}
+    if "metadata" in patch and patch["metadata"] is None:
+        whole["metadata"] = None
+    return whole
 
 
 def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, Any]:

@@ -184,7 +184,7 @@ async def test_nothing_is_shown_before_it_is_kept() -> None:
         assert [write, unchanged, read, refused, present] == [[], [], [], [], []]
         assert not watch.behind
         assert watch.take() == []
-        since_now = await kept.store.watch(["Node"], kept.owned.shown)
+        since_now = await kept.store.watch(["Node"], kept.owned.log.shown)
         assert since_now.take() == []
         kept.log.may_go_on.set()
         assert await watch.wait()

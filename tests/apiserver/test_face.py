@@ -287,7 +287,7 @@ async def test_a_version_that_is_not_kept_any_more_is_one_error_event(api: Asker
 
 def _forget(store: Any) -> None:
     """Have the log keep nothing of what was."""
-    log = store._log
+    log = store.log
     log._first += len(log._events)
     log._events.clear()
 

@@ -76,7 +76,7 @@ def test_what_is_not_known_is_said(cluster: ScenarioCluster) -> None:
 def test_a_state_that_is_no_longer_kept_is_said_and_the_record_given(
     cluster: ScenarioCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster.cluster.engine.store, "_log", EventLog(cluster.cluster.engine.store.version))
+    monkeypatch.setattr(cluster.cluster.engine.store, "log", EventLog(cluster.cluster.engine.store.version))
     found = explained(cluster, "web --attempt 1")
     assert found["attempt"]["kept"] is False
     assert found["verdicts"] == []

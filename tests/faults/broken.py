@@ -45,9 +45,9 @@ def _uses_the_last_version_again(load: Any) -> Any:
         store = load(self, **options)
         if store is not None and self.tail > 1:
             last = store.version - 1
-            store.show(last)
+            store.log.show(last)
             store.roll_back(last)
-            store._log._shown = None
+            store.log._shown = None
             self._db.execute("DELETE FROM events WHERE version > ?", (last,))
             self._version, self._chain, self._tail = self._end()
         return store
@@ -58,7 +58,7 @@ def _uses_the_last_version_again(load: Any) -> Any:
 def _does_what_it_has_refused(take_back: Any) -> Any:
     def take_back_as_before(self: Any, failure: JournalError) -> None:
         self._failure = failure
-        self._told = self._store.shown
+        self._told = self._store.log.shown
         self._store.roll_back(self._told)
         for answer in self._held:
             if answer.again is None:

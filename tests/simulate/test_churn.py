@@ -101,7 +101,7 @@ def test_nothing_is_left_of_what_came_and_went(monkeypatch: pytest.MonkeyPatch) 
     VirtualCluster(default_config(), seed=1)  # imports the plugins, whose bounds are lowered with the others
     lower_bounds(monkeypatch)
     cluster = VirtualCluster(default_config(), seed=1)
-    cluster.engine.store.keep_history(20)
+    cluster.engine.store.log.keep(20)
     daemon = VirtualDaemon(cluster, daemon_methods)
     scheduled = [churn(daemon, cluster, number) for number in range(ROUNDS)]
     before = what_there_is()

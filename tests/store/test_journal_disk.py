@@ -80,10 +80,10 @@ class Kept:
 def kept(tmp_path: Path) -> Iterator[Kept]:
     path, disk, store = tmp_path / "state" / "journal.db", FailingDisk(), Store(now=Clock(), seed=1)
     path.parent.mkdir()
-    store.show(0)
+    store.log.show(0)
     journal = Journal(path, disk=disk)
     journal.append(store.written_after(0))
-    store.show(store.version)
+    store.log.show(store.version)
     yield Kept(path, disk, journal, store)
     journal.close()
 
@@ -260,7 +260,7 @@ folder = Path(sys.argv[1])
 ballast = folder / "ballast"
 ballast.write_bytes(bytes(1 << 20))
 store = Store(seed=1)
-store.show(0)
+store.log.show(0)
 journal = Journal(folder / "journal.db")
 number, said = 0, []
 def write():

@@ -28,7 +28,7 @@ def kept(path: Path, *manifests: dict[str, Any], compacted: bool) -> int:
     for raw in manifests:
         store.create(raw)
     bad = store.create(node("bad"))
-    store._commit(
+    store._objects.commit(
         "MODIFIED",
         bad,
         Object.from_raw(

@@ -1,0 +1,154 @@
+"""StoreReader: the cluster as it is read, which is what everybody may know of the store who does not write.
+
+The part of `ClusterReader` in the embedded store: its objects, the log of what was written, the clock that stamps
+objects, and the rules of the version of Kubernetes whose API server it is. Reading changes nothing.
+
+Owns the clock and the rules; the objects and the log are those of `StoredObjects`, to which `Store` writes.
+"""
+
+import builtins
+from collections.abc import Callable, Container, Iterable, Sequence
+
+from kschedd.api.kinds import Kind, kind_of
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.api.selector_text import FieldSelector
+from kschedd.api.selectors import LabelSelector
+from kschedd.config.rules import Rules
+from kschedd.store import custom
+from kschedd.store.errors import NotFound
+from kschedd.store.leases import LEASE, renewed
+from kschedd.store.log import Cursor, WatchEvent
+from kschedd.store.stored_objects import StoredObjects
+
+
+class StoreReader:
+    """See the module. `now`: seconds since the epoch; `service_range`: the network of cluster IPs."""
+
+    def __init__(
+        self,
+        objects: StoredObjects,
+        now: Callable[[], float],
+        rules: Rules,
+        max_object_bytes: int,
+        service_range: str,
+    ) -> None:
+        self._objects = objects
+        self._now = now
+        self.log = objects.log
+        self.rules = rules
+        self.features = frozenset(rules.names)
+        self.max_object_bytes = max_object_bytes
+        self.service_range = service_range
+
+    def stand_for(self, rules: Rules) -> None:
+        """Be the API server of the version of Kubernetes in which these rules hold."""
+        self.rules = rules
+        self.features = frozenset(rules.names)
+
+    @property
+    def now(self) -> float:
+        return self._now()
+
+    def set_clock(self, now: Callable[[], float]) -> None:
+        """From now on this is the time."""
+        self._now = now
+
+    # --- the objects -------------------------------------------------------------------------------------------
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        found = self._objects.find(kind, namespace, name)
+        return renewed(found, self._now()) if kind == LEASE and found is not None else found
+
+    def get(self, kind: str, namespace: str, name: str) -> Object:
+        found = self.find(kind, namespace, name)
+        if found is None:
+            raise NotFound(kind, name)
+        return found
+
+    def list(
+        self,
+        kind: str,
+        namespace: str | None = None,
+        label_selector: LabelSelector | None = None,
+        field_selector: FieldSelector | None = None,
+    ) -> Sequence[Object]:
+        """All objects of a kind, sorted by namespace and name; `namespace` None means all of them."""
+        found = [space[name] for space in self._objects.spaces(kind, namespace) for name in sorted(space)]
+        if label_selector is not None and not label_selector.empty:
+            found = [obj for obj in found if label_selector.matches(obj.labels)]
+        if field_selector is not None and field_selector.requirements:
+            found = [obj for obj in found if field_selector.matches(obj.raw)]
+        return self._as_read(kind, found)
+
+    def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
+        """All objects of a kind as they are now, by namespace, in no order: for `listing.in_order` to put in one."""
+        return [self._as_read(kind, [*space.values()]) for space in self._objects.spaces(kind, namespace) if space]
+
+    def _as_read(self, kind: str, found: builtins.list[Object]) -> builtins.list[Object]:
+        """Objects as readers see them: of Leases that somebody here renews the latest renewal."""
+        if kind != LEASE:
+            return found
+        now = self._now()
+        return [renewed(obj, now) for obj in found]
+
+    def names(self, kind: str, namespace: str) -> Container[str]:
+        """Those that the objects of a kind in a namespace have."""
+        return self._objects.space(kind, namespace)
+
+    def present_in(self, kind: str, namespace: str) -> bool:
+        """Whether there are, or were, objects of a kind in a namespace: asked for each new pod."""
+        return self._objects.present_in(kind, namespace)
+
+    def kinds(self) -> Sequence[str]:
+        """The kinds of which there is at least one object."""
+        return self._objects.kinds()
+
+    def kind_of(self, raw: Raw) -> Kind:
+        """The kind of an object; that of a custom resource as its definition has it, if there is one."""
+        known = kind_of(raw)
+        definition = None if known.known else custom.definition_of(self, raw)
+        return known if definition is None else custom.defined_kind(definition)
+
+    def count(self, kind: str) -> int:
+        return self._objects.count(kind)
+
+    def owned_by(self, uid: str) -> Sequence[Object]:
+        """The objects that name this uid in their ownerReferences, in order of creation."""
+        return self._objects.owned_by(uid)
+
+    def pods_on(self, node_name: str) -> Sequence[Pod]:
+        """The pods that have this node, finished ones too, in the order in which they got it."""
+        return self._objects.pods_on(node_name)
+
+    def in_namespace(self, namespace: str) -> Sequence[Object]:
+        """All that lives in a namespace."""
+        return self._objects.in_namespace(namespace)
+
+    def has_uid(self, uid: str) -> bool:
+        """Whether an object has this uid already. Nobody can have it too: it is what objects are told apart by."""
+        return self._objects.has_uid(uid)
+
+    # --- what was written --------------------------------------------------------------------------------------
+
+    @property
+    def version(self) -> int:
+        """The version of the last write."""
+        return self.log.version
+
+    @property
+    def history_used(self) -> tuple[int, int]:
+        """How many changes are kept, and how many there were at most."""
+        return self.log.used
+
+    def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
+        """What is written after `since_version` (None: from now on). Raises Gone if that is no longer kept."""
+        return self.log.watch(kinds, self.log.shown if since_version is None else since_version)
+
+    def shown_after(self, version: int) -> builtins.list[WatchEvent]:
+        """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
+        return self.log.after(version)
+
+    def written_after(self, version: int) -> builtins.list[WatchEvent]:
+        """The same, shown or not."""
+        return self.log.written_after(version)

@@ -1,0 +1,112 @@
+"""RequestAdmission: in whose name a request is made, what admission says of it, and what its user is to be warned of.
+
+Between the store, which serves one request after the other, and the chain of plugins (`Admission`), which belongs to
+nobody: here the chain is given the request's user and the cluster, and its warnings are kept for that user.
+
+Owns the user and the warnings of the request that is served.
+Raises: ApiError, in the words of whoever refuses.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kschedd.api.objects import Raw
+from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, Operation, UserInfo
+from kschedd.store.admission_plugins.resourcequota import QUOTA, Charge
+from kschedd.store.errors import Forbidden, NotFound
+
+
+class RequestAdmission:
+    def __init__(self, chain: Admission, cluster: Classes) -> None:
+        self.chain = chain
+        self._cluster = cluster
+        self.user: UserInfo | None = None  # in whose name something is done; None: the cluster's own
+        self._warnings: list[str] = []
+
+    @contextmanager
+    def on_behalf_of(self, user: UserInfo) -> Iterator[list[str]]:
+        """What is done inside is asked for by this user; the list takes what the user is to be warned of."""
+        before = self.user, self._warnings
+        self.user, self._warnings = user, []
+        try:
+            yield self._warnings
+        finally:
+            self.user, self._warnings = before
+
+    def warn(self, text: str) -> None:
+        """Tell the user in whose name something is done; once, however often it is found."""
+        if self.user is not None and text not in self._warnings:
+            self._warnings.append(text)
+
+    def authorize(
+        self,
+        operation: Operation,
+        kind: str,
+        namespace: str,
+        name: str,
+        new: Raw | None,
+        old: Raw | None,
+        subresource: str = "",
+    ) -> None:
+        """Have the chain refuse what the user may not do."""
+        if self.user is None or not self.chain.asks_who(kind):
+            return
+        asked = Attributes(operation, kind, namespace, name, subresource, self.user)
+        self.chain.authorize(asked, new, old, self._cluster)
+
+    def looks_at_each(self, kind: str, namespace: str) -> bool:
+        """Whether anybody looks at each object of a kind in a namespace by itself, however alike they are."""
+        asked_who = self.user is not None and self.chain.asks_who(kind)
+        return bool(asked_who or self.chain.others or self._cluster.present_in(QUOTA, namespace))
+
+    def check_namespace(self, kind: str, namespace: str, name: str) -> None:
+        """NamespaceLifecycle: refuse a new object in a namespace that is not there, or is about to go."""
+        if not namespace or not self.chain.enabled[NAMESPACE_LIFECYCLE]:
+            return
+        found = self._cluster.find("Namespace", "", namespace)
+        if found is None:
+            raise NotFound("Namespace", namespace)
+        if found.deleting:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise Forbidden(kind, name, why)
+
+    def admit(self, asked: Attributes, raw: Raw) -> dict[str, Any]:
+        """The object as the plugins leave it, before it is validated."""
+        return self.chain.admit(asked, raw, self._cluster)
+
+    def validate(self, asked: Attributes, raw: Raw, old: Raw | None) -> None:
+        """Have the chain refuse an object that is valid by itself; the user is told its warnings."""
+        for warning in self.chain.validate(asked, raw, old, self._cluster):
+            self.warn(warning)
+
+    def validate_whole(
+        self,
+        operation: Operation,
+        kind: str,
+        namespace: str,
+        name: str,
+        new: Raw | None,
+        old: Raw | None,
+        subresource: str = "",
+    ) -> None:
+        """Have the plugins from plugin files refuse what is about to be written."""
+        if self.chain.others:
+            self.chain.validate_whole(Attributes(operation, kind, namespace, name, subresource), new, old)
+
+    def charges(
+        self,
+        operation: Operation,
+        kind: str,
+        namespace: str,
+        name: str,
+        new: Raw,
+        old: Raw | None,
+        subresource: str = "",
+    ) -> Sequence[Charge]:
+        """The quotas that count the object, and what is used of them with it. Raises Forbidden."""
+        if not self._cluster.present_in(QUOTA, namespace):
+            return ()
+        asked = Attributes(operation, kind, namespace, name, subresource)
+        return self.chain.charges(asked, new, old, self._cluster)

@@ -1,0 +1,106 @@
+"""StoredObjects: the short cuts for pods come to what `commit` comes to, and what is taken back was never there."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.store.binding import bound
+from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog
+from kschedd.store.stored_objects import StoredObjects, typed
+from kschedd.values import run_steps
+from tests.store.manifests import config_map, node, pod
+
+AT = "2026-01-01T00:00:00Z"
+
+
+def stored() -> StoredObjects:
+    return StoredObjects(EventLog(), lambda kind: None)
+
+
+def new(raw: dict[str, Any], version: int, **meta: Any) -> Object:
+    name = raw["metadata"]["name"]
+    meta = {**raw["metadata"], "uid": f"uid-{name}", "resourceVersion": str(version), **meta}
+    return typed(raw["kind"], {**raw, "metadata": meta})
+
+
+def new_pod(name: str, version: int, **meta: Any) -> Pod:
+    made = new(pod(name), version, **meta)
+    assert isinstance(made, Pod)
+    return made
+
+
+def state(objects: StoredObjects) -> dict[str, Any]:
+    """All that can be read."""
+    return {
+        "pods": dict(objects.space("Pod", "default")),
+        "others": [*objects.in_namespace("default"), *objects.space("Node", "").values()],
+        "counts": {kind: objects.count(kind) for kind in objects.kinds()},
+        "on n": objects.pods_on("n"),
+        "owned": objects.owned_by("uid-owner"),
+        "uids": [objects.has_uid(f"uid-{name}") for name in ("a", "b", "c", "n", "owner")],
+        "log": [(event.type, event.old, event.new, event.version) for event in objects.log.written_after(0)],
+    }
+
+
+@pytest.mark.parametrize("uids_are_known", [False, True])
+def test_a_copy_and_a_binding_are_committed_as_anything_else_is(uids_are_known: bool) -> None:
+    short, whole = stored(), stored()
+    owner = [{"uid": "uid-owner"}]
+    first, copy = new_pod("a", 1, ownerReferences=owner), new_pod("b", 2, ownerReferences=owner)
+    on_node = bound(first, "n", 3, AT)
+    for objects in (short, whole):
+        assert not (uids_are_known and objects.has_uid("uid-a"))
+        objects.commit(ADDED, None, first)
+    short.commit_copy(copy, indexed=True)
+    short.commit_binding(first, on_node)
+    whole.commit(ADDED, None, copy)
+    whole.commit(MODIFIED, first, on_node)
+    assert state(short) == state(whole)
+    assert (short.pods_on("n"), short.owned_by("uid-owner")) == ([on_node], [on_node, copy])
+
+
+def test_what_is_rolled_back_was_never_there() -> None:
+    objects = stored()
+    first, other = new_pod("a", 1), new(config_map("c"), 2)
+    objects.commit(ADDED, None, first)
+    objects.commit(ADDED, None, other)
+    before = state(objects)
+    objects.log.show(2)
+    objects.commit(ADDED, None, new(node("n"), 3))
+    objects.commit_binding(first, bound(first, "n", 4, AT))
+    objects.commit(DELETED, other, other.at_version(5))
+    assert state(objects) != before
+    objects.roll_back(2)
+    assert state(objects) == before
+
+
+def test_an_object_at_fault_is_in_no_index() -> None:
+    objects = stored()
+    with pytest.raises(AttributeError):
+        objects.place_whole(new_pod("a", 1, ownerReferences=["not a reference"]))
+    assert state(objects) == state(stored()) | {"pods": {}}
+    assert objects.find("Pod", "default", "a") is None
+
+
+def test_a_copy_holds_the_same_objects_and_goes_its_own_way() -> None:
+    objects, twin = stored(), stored()
+    first = new_pod("a", 1)
+    objects.commit(ADDED, None, first)
+    run_steps(twin.copying(objects))
+    assert twin.find("Pod", "default", "a") is first
+    objects.commit_binding(first, bound(first, "n", 2, AT))
+    assert (twin.find("Pod", "default", "a"), twin.pods_on("n")) == (first, [])
+
+
+def test_changes_of_all_but_pods_are_told() -> None:
+    told: list[str] = []
+    objects = StoredObjects(EventLog(), told.append)
+    one = new(config_map("c"), 2)
+    objects.commit(ADDED, None, new_pod("a", 1))
+    objects.commit(ADDED, None, one)
+    objects.commit(DELETED, one, one.at_version(3))
+    objects.log.show(1)
+    objects.roll_back(1)
+    assert told == ["ConfigMap"] * 4
