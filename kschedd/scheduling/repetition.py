@@ -1,67 +1,42 @@
 """Repetition: attempts for pods like one that was attempted before, without the calls whose answers are known.
 
 Most pods come in numbers, from one template: the attempts for them differ in the rows that are visited and in the pods
-that came to these rows, and in nothing else. Where that holds, what PreFilter and PreScore left in the CycleState, and
-the sum of the scores that are the same on all nodes, are kept from one attempt to the next (a `Pattern`), and the
-attempt is a search through the cached evaluation, or a part of one that was made ahead (`lookahead`), and a choice.
+that came to these rows, and in nothing else. Where that holds, what they have in common is kept from one attempt to the
+next (`patterns`), and the attempt is a search through the cached evaluation, or a part of one that was made ahead
+(`lookahead`), and a choice.
 
-Invariant: the result is that of a whole attempt. A pattern is learnt from a whole attempt, of a profile whose filters
-and scores are all in-tree, and only where
+Invariant: the result is that of a whole attempt. Where a search finds fewer than two nodes (no node, of a pod that
+names one) the whole attempt is made instead; so it is with nominated pods, for pods that are nominated themselves, with
+extenders, and step by step.
 
-* PreFilter rejected nothing, and narrowed the nodes to none but the one that the pod's own affinity names, if any;
-* every plugin that was asked at PreFilter and PreScore answers the same for all such pods until some part of the
-  cluster changes that `Versions.at` dates (`RepeatsWhileUnchanged`), or is asked anew each time (`counting_plugins`);
-* no other filter takes part that reads more than the row it judges, and every other score is the same on all nodes, or
-  depends on its row alone before it is normalized.
-
-It holds for pods of one signature and one controller, until such a part changes; a DaemonSet's pods, which differ in
-the node that they name, have one pattern. Where a search finds fewer than two nodes (no node, of a pod that names one)
-the whole attempt is made instead; so it is with nominated pods, for pods that are nominated themselves, with extenders,
-and step by step.
+Owns the patterns, and by signature what lies ahead and at which pace attempts come.
 """
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import attrs
 import numpy as np
 
-from kschedd.api.base import OwnerReference
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
-from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterResult
+from kschedd.framework.interface import PreFilterResult
 from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import EvaluationCache
 from kschedd.scheduling.lookahead import ChosenWindow, Lookahead, Pace, VisitingOrder
 from kschedd.scheduling.metrics import NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
-from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, Framework
-from kschedd.scheduling.ranking import by_signature
+from kschedd.scheduling.patterns import Pattern, Patterns
+from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.verdicts import PASSED, Verdicts
 from kschedd.values import fast_frozen
 
-_MOST_PATTERNS = 4096
 _MOST_PACES = 16
 _MOST_NAMED = 64  # attempts for pods that name their nodes, in a run
 _LONG_AGO = 1 << 32
-
-
-@attrs.frozen(eq=False)
-class Pattern:
-    """What is the same in all attempts for such pods. If nothing `repeats`, whole attempts are made."""
-
-    stamp: int
-    owner: OwnerReference | None
-    state: CycleState
-    repeats: bool = True
-    constant: int = 0  # the weighted sum of the scores that all nodes have in common
-    normalized: tuple[EnabledScore, ...] = ()  # of cached scores
-    counting: CountingPlugins | None = None  # those that are asked anew in each attempt
 
 
 @fast_frozen(eq=False)
@@ -130,22 +105,21 @@ class Repetition:
     _cluster: SchedulerCache
     _cache: EvaluationCache
     _search: NodeSearch
-    _in_tree: bool = attrs.field(init=False)
-    _patterns: dict[int, Pattern] = attrs.field(
-        factory=dict, init=False
-    )  # by signature, ignoring the node that is named
+    _patterns: Patterns = attrs.field(init=False)
     _paces: OrderedDict[int, Pace] = attrs.field(factory=OrderedDict, init=False)  # by signature
     _attempts: int = attrs.field(default=0, init=False)
     _visiting: VisitingOrder | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
-        profile = self._profile
-        self._in_tree = all(one.in_tree for one in profile.filters) and all(one.in_tree for one in profile.scores)
+        self._patterns = Patterns(self._profile, self._cluster, self._search.filters)
+
+    def learn(self, pod: Pod, state: CycleState, narrowed: PreFilterResult | None) -> None:
+        """See `Patterns.learn`."""
+        self._patterns.learn(pod, state, narrowed)
 
     def attempt(self, pod: Pod, start: int, wanted: int, times: PointTimes | NoTimes) -> Repeated | None:
         """The attempt's outcome; None to make a whole attempt instead."""
-        known = self._patterns.get(pod.signature.signature_ignoring_node)
-        pattern = None if known is None or not known.repeats else self._pattern_of(pod)
+        pattern = self._patterns.of(pod)
         if pattern is None:
             return None
         common = pattern.state
@@ -161,28 +135,12 @@ class Repetition:
             )
         return self._search_for(pod, state, pattern, start % len(self._cluster.table.order), wanted, times)
 
-    def _pattern_of(self, pod: Pod) -> Pattern | None:
-        """The pattern of such pods, if there is one and it holds for this one now."""
-        table = self._cluster.table
-        pattern = self._patterns.get(pod.signature.signature_ignoring_node)
-        if (
-            pattern is None
-            or not pattern.repeats
-            or pattern.stamp != table.versions.parts_at
-            or pod.nominated_node_name
-            or pod.node_name
-            or table.wraps
-            or pattern.owner != pod.owner
-        ):
-            return None
-        return pattern
-
     # -- several at once ----------------------------------------------------------------------------------------
 
     def known(self, pod: Pod, wanted: int) -> int:
         """About how many attempts `run` may know, beginning with one for a pod like this."""
-        pattern = self._patterns.get(pod.signature.signature_ignoring_node)
-        if pattern is None or not pattern.repeats:
+        pattern = self._patterns.learnt(pod)
+        if pattern is None:
             return 0
         if pattern.state.already_filtered_by:
             return _MOST_NAMED
@@ -199,7 +157,7 @@ class Repetition:
     def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> RepeatedRun | None:
         """What the attempts for the first of these pods come to, as far as it is known, or may be known at once. No two
         of the pods come to one node. None: the next attempt has to be made by itself."""
-        pattern = self._pattern_of(pods[0])
+        pattern = self._patterns.of(pods[0])
         if pattern is None or pattern.counting is not None:
             return None
         if pattern.state.already_filtered_by:
@@ -229,7 +187,7 @@ class Repetition:
         self, pod: Pod, start: int, wanted: int, left: int, times: PointTimes | NoTimes
     ) -> _TemplateRun | None:
         """For attempts for pods like this one, the first of which begins its search there; None if nothing is known."""
-        pattern, pace = self._pattern_of(pod), self._paces.get(pod.signature.id)
+        pattern, pace = self._patterns.of(pod), self._paces.get(pod.signature.id)
         if pattern is None or pattern.counting is not None or pace is None or wanted < 2:
             return None
         ahead = pace.ahead
@@ -449,65 +407,3 @@ class Repetition:
         verdicts = Verdicts(table, filters, state, pod, window.rows, window.failed, window.codes)
         found = Found(window.feasible, len(window.rows), verdicts)
         return Repeated(state, found, window.totals, window.score, window.best)
-
-    def learn(self, pod: Pod, state: CycleState, narrowed: PreFilterResult | None) -> None:
-        """Keep what pods like this one have in common, after a whole attempt that has found nodes for it; `narrowed` is
-        what PreFilter came to."""
-        stamp, owner, number = self._cluster.versions.parts_at, pod.owner, pod.signature.signature_ignoring_node
-        known = self._patterns.get(number)
-        if known is not None and known.stamp == stamp and known.owner == owner:
-            return
-        if len(self._patterns) >= _MOST_PATTERNS:
-            self._patterns.clear()
-        pattern = None
-        changing = self._changing(pod, state) if self._in_tree else None
-        if changing is not None:
-            pattern = Pattern(stamp, owner, state.clone())
-            if narrowed is None:
-                pattern = self._with_scores(pattern, pod, state, changing)
-            elif changing or not state.already_filtered_by or narrowed.node_names != {pod.signature.spec.required_node}:
-                pattern = None
-        self._patterns[number] = pattern or Pattern(stamp, owner, CycleState(), repeats=False)
-
-    def _changing(self, pod: Pod, state: CycleState) -> list[Plugin] | None:
-        """The plugins that may say something else in the next attempt for such a pod; None if what PreFilter, Filter
-        and PreScore of the others do does not follow from the cached evaluation."""
-        profile, signature = self._profile, pod.signature
-        if signature.spec.resource_requests.wraps:
-            return None
-        pre_filters = [plugin for plugin in profile.at(PRE_FILTER) if not _skips_pre_filter(plugin, signature)]
-        pre_scores = [plugin for plugin in profile.at(PRE_SCORE) if not by_signature(plugin)]
-        changing = [one for one in (*pre_filters, *pre_scores) if not _repeats(one, pod, self._cluster)]
-        without = attrs.evolve(state, skip_filter=state.skip_filter | {plugin.name for plugin in changing})
-        return changing if self._search.filters.row_by_row(without, pod) else None
-
-    def _with_scores(self, pattern: Pattern, pod: Pod, state: CycleState, changing: Sequence[Plugin]) -> Pattern | None:
-        """The pattern with what has to be added to the cached scores; None where some score cannot be cached."""
-        counting = CountingPlugins.of(self._profile, self._cluster, changing) if changing else None
-        if changing and counting is None:
-            return None
-        asked = frozenset[str]() if counting is None else counting.names
-        total = 0
-        normalized = []
-        for score in self._profile.scores:
-            local = score.style is EvaluationStyle.CACHED
-            if score.name in asked or score.name in state.skip_score or (local and not score.normalizes):
-                continue
-            constant = None if score.constant is None else score.constant(pod, self._cluster.table)
-            if constant is not None:
-                total += constant * score.weight
-            elif local:
-                normalized.append(score)
-            else:
-                return None
-        return attrs.evolve(pattern, constant=total, normalized=tuple(normalized), counting=counting)
-
-
-def _repeats(plugin: Plugin, pod: Pod, cluster: SchedulerCache) -> bool:
-    return hasattr(plugin, "repeats_while_unchanged") and cast(RepeatsWhileUnchanged, plugin).repeats_while_unchanged(
-        pod, cluster
-    )
-
-
-def _skips_pre_filter(plugin: Plugin, signature: PodSignature) -> bool:
-    return hasattr(plugin, "skips_pre_filter") and cast(SkipsPreFilter, plugin).skips_pre_filter(signature)
