@@ -10,7 +10,8 @@ States of a pod between its pop and its end:
 
 A failed pod goes back to the queue with the plugins that rejected it, its PodScheduled condition is written, and
 if preemption chose victims their eviction is an effect, too. There is one failure handler (`_fail`). From `assumed` on
-a pod is in a machine of its own, `BindingCycles`, which the driver owns and passes the answers on to.
+a pod is in a machine of its own, `BindingCycles`, which the driver owns and passes the answers on to; what is reported
+of each attempt is made by `AttemptRecords`.
 
 Inputs, one call at a time, in this order of priority:
 
@@ -77,6 +78,7 @@ from kschedd.queue.operations import (
     Reconfigured,
 )
 from kschedd.queue.scheduling_queue import QueueSettings
+from kschedd.scheduling.attempt_records import AttemptRecords
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     BindingCycle,
@@ -88,7 +90,6 @@ from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import Choices, SchedulingMachine
-from kschedd.scheduling.metrics import ERROR, UNSCHEDULABLE, AttemptEnded
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.pod_group_cycle import (
     MemberDone,
@@ -126,7 +127,6 @@ class SchedulingDriver:
         self.machine = machine
         self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
-        self._attempts = self._failures = 0  # since the start
         self.observed = 0  # every write up to this version has been observed; set by who observes
         self.attempts_allowed: int | None = None  # attempts left; None: unlimited
         self._popped: deque[QueuedPod] = deque()  # received from the queue, not attempted yet
@@ -141,6 +141,7 @@ class SchedulingDriver:
         self.stops_within_groups = True  # not in a replay, which knows of what the whole cycle asked
         self.group_tried: Sequence[TriedMember] = ()  # what came of pods of the group whose cycle is stopped
         self._effects = Effects()
+        self._records = AttemptRecords(self._effects, machine.metrics)
         self.bindings = BindingCycles(machine, self.pending, self._effects, self._binding_failed)
         self.config_changes = ConfigChanges()
         handle = machine.handle
@@ -392,7 +393,7 @@ class SchedulingDriver:
             failed = failed_with_group(tried, entry, member)
             result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
             told(entry, result if isinstance(result, FitError) else not_placed(entry, failed))
-            self._record(entry, result, now, 0.0, failed)
+            self._records.note(entry, result, now, 0.0, failed, self.observed_version)
             self._fail(failed, now)
         while self._failed:
             self._undo(*self._failed.pop(0), now)
@@ -462,7 +463,7 @@ class SchedulingDriver:
                     entry, result, assumed or self.machine.complete_attempt(entry, result, now), now, took_s
                 )
                 continue
-            self._record(entry, result, now, took_s, None)
+            self._records.note(entry, result, now, took_s, None, self.observed_version)
             self.bindings.begin_of_run(assumed, plan, began_s, now, took_s)
         if self.machine.metrics is not None:
             self.machine.metrics.found_nodes(took_s, sum([plan is not None for plan in plans]))
@@ -513,10 +514,10 @@ class SchedulingDriver:
     ) -> AssumedPod | FailedAttempt:
         self.attempting = False
         if isinstance(outcome, FailedAttempt):
-            self._record(entry, result, now, took_s, outcome)
+            self._records.note(entry, result, now, took_s, outcome, self.observed_version)
             self._fail(outcome, now)
         else:
-            self._record(entry, result, now, took_s, None)
+            self._records.note(entry, result, now, took_s, None, self.observed_version)
             if self.machine.metrics is not None:
                 self.machine.metrics.algorithm_s.observe(took_s)
             self.nominator.remove(entry.pod)
@@ -524,46 +525,6 @@ class SchedulingDriver:
         while self._failed:
             self._undo(*self._failed.pop(0), now)
         return outcome
-
-    def _record(
-        self,
-        entry: QueuedPod,
-        result: ScheduleResult | FitError,
-        now: float,
-        took_s: float,
-        failed: FailedAttempt | None,
-        of_binding: bool = False,
-    ) -> None:
-        if not of_binding:
-            self._attempts += 1
-            self._failures += failed is not None
-        if failed is not None and self.machine.metrics is not None:
-            self.machine.metrics.found_no_node(_ended_attempt(failed, result, took_s, of_binding))
-        node, feasible, visited, ties, score = "", 0, 0, 0, None
-        if isinstance(result, ScheduleResult):
-            feasible, visited, ties, score = len(result.feasible), result.visited, result.ties, result.score
-            node = "" if failed is not None else result.node_name
-        elif result.diagnosis.verdicts is not None:
-            visited = len(result.diagnosis.verdicts.rows)
-        self._effects.records.append(
-            AttemptRecord(
-                now,
-                entry.key,
-                entry.pod.uid,
-                entry.attempts,
-                node,
-                feasible,
-                visited,
-                ties,
-                score,
-                took_s,
-                "" if failed is None else failed.message,
-                "" if failed is None else failed.nominated_node or "",
-                of_binding,
-                self.observed_version,
-                entry.pod,
-            )
-        )
 
     def _fail(self, failed: FailedAttempt, now: float) -> None:
         """Hand the pod back to the queue and write the reason to its status."""
@@ -653,7 +614,7 @@ class SchedulingDriver:
     def _undo(self, assumed: AssumedPod, failure: Status, now: float) -> None:
         pod, effects = assumed.pod, self._effects
         failed = self.machine.undo(assumed, failure, now)
-        self._record(assumed.entry, assumed.result, now, 0.0, failed, of_binding=True)
+        self._records.note(assumed.entry, assumed.result, now, 0.0, failed, self.observed_version, of_binding=True)
         if failure.rejected:
             # Otherwise the event of its own removal from the node would requeue the pod at once.
             self._fail(failed, now)
@@ -696,9 +657,9 @@ class SchedulingDriver:
         """The values of the debugger's `STATE_VARIABLES`, but for the time."""
         cluster = self.machine.cluster
         return {
-            "attempts": self._attempts,
+            "attempts": self._records.attempts,
             "scheduled": self.bindings.pods_bound,
-            "failed": self._failures,
+            "failed": self._records.failures,
             "pending": len(self.pending.pods),
             "waiting": len(self.bindings.permit_waits),
             "binding": len(self.bindings.cycles),
@@ -782,21 +743,3 @@ class SchedulingDriver:
             machine.pre_enqueue(),
             machine.registrations(),
         )
-
-
-def _ended_attempt(
-    failed: FailedAttempt, result: ScheduleResult | FitError, took_s: float, of_binding: bool
-) -> AttemptEnded:
-    post = verdicts = None
-    if isinstance(result, FitError):
-        post, verdicts = result.post_filter, result.diagnosis.verdicts
-    rejections = () if verdicts is None else verdicts.distinct_statuses()
-    return AttemptEnded(
-        failed.entry.pod.scheduler_name,
-        UNSCHEDULABLE if failed.reason == "Unschedulable" else ERROR,
-        took_s,
-        of_binding,
-        post is not None,
-        len(failed.victims),
-        [(status.plugin, reason, nodes) for status, nodes in rejections for reason in status.reasons],
-    )
