@@ -27,6 +27,7 @@ from kschedd.api.resources import (
     pod_nonzero_requests,
     pod_requests,
     resizes,
+    states_cpu_and_memory,
 )
 from kschedd.api.selectors import (
     IN,
@@ -236,9 +237,10 @@ def _asks(packed: bytes) -> ResourceRequests:
         "resources": resources,
         "overhead": overhead,
     }
-    return ResourceRequests(
-        FrozenDict(pod_requests(spec)), pod_nonzero_requests(spec), FrozenDict(pod_fit_score_requests(spec))
-    )
+    requests = FrozenDict(pod_requests(spec))
+    if states_cpu_and_memory(spec):
+        return ResourceRequests(requests, (requests.get("cpu", 0), requests.get("memory", 0)), requests)
+    return ResourceRequests(requests, pod_nonzero_requests(spec), FrozenDict(pod_fit_score_requests(spec)))
 
 
 @lru_cache(256)

@@ -174,6 +174,19 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
     return _sums(spec, _NO_RESIZE, _ASSUMED, pod_level=False)
 
 
+def states_cpu_and_memory(spec: Raw) -> bool:
+    """Whether each container requests cpu and memory, and the pod as such states no resources: then no default request
+    is assumed for any, and all three sums above are the same."""
+    if spec.get("resources"):
+        return False
+    for containers in (spec.get("containers"), spec.get("initContainers")):
+        for container in containers or ():
+            requests = (container.get("resources") or {}).get("requests") or {}
+            if "cpu" not in requests or "memory" not in requests:
+                return False
+    return True
+
+
 def resizes(status: Raw | None) -> bool:
     """Whether the status reports resources, so that requests depend on it besides the spec."""
     if not status:

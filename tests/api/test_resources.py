@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from kschedd.api.resources import pod_fit_score_requests, pod_nonzero_requests, pod_requests
+from kschedd.api.resources import pod_fit_score_requests, pod_nonzero_requests, pod_requests, states_cpu_and_memory
 
 MOST = 2**63 - 1
 
@@ -41,3 +43,41 @@ def test_assumed_amounts_count_for_each_container_that_names_none() -> None:
     mixed = spec({"cpu": "250u"}, {"memory": "1"}, {})
     assert pod_nonzero_requests(mixed) == (201, 1 + 2 * 200 * 2**20)
     assert pod_fit_score_requests(mixed) == {"cpu": 201, "memory": 1 + 2 * 200 * 2**20}
+
+
+_amounts = st.sampled_from(["0", "1", "400u", "100m", "4e18", "8Ei"])
+_requests = st.fixed_dictionaries({"cpu": _amounts, "memory": _amounts}, optional={"x.com/a": _amounts})
+
+
+@given(
+    st.lists(_requests, max_size=3),
+    st.lists(st.tuples(_requests, st.sampled_from(["Always", None])), max_size=2),
+    st.dictionaries(st.sampled_from(["cpu", "memory"]), _amounts),
+)
+def test_nothing_is_assumed_where_each_container_states_cpu_and_memory(
+    requests: list[dict[str, str]], starting: list[tuple[dict[str, str], str | None]], overhead: dict[str, str]
+) -> None:
+    init_containers = [
+        {"name": f"i{number}", "restartPolicy": policy, "resources": {"requests": wanted}}
+        for number, (wanted, policy) in enumerate(starting)
+    ]
+    whole = spec(*requests, initContainers=init_containers, overhead=overhead)
+    assert states_cpu_and_memory(whole)
+    total = pod_requests(whole)
+    assert pod_nonzero_requests(whole) == (total.get("cpu", 0), total.get("memory", 0))
+    assert pod_fit_score_requests(whole) == total
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        pytest.param(spec({"cpu": "1"}), id="a-container-without-memory"),
+        pytest.param({"containers": [{"name": "c"}]}, id="a-container-without-resources"),
+        pytest.param(spec({"cpu": "1", "memory": "1"}, initContainers=[{"name": "i"}]), id="an-init-container"),
+        pytest.param(
+            spec({"cpu": "1", "memory": "1"}, resources={"requests": {"cpu": "2"}}), id="resources-of-the-pod-as-such"
+        ),
+    ],
+)
+def test_otherwise_something_may_be_assumed(whole: dict[str, Any]) -> None:
+    assert not states_cpu_and_memory(whole)
