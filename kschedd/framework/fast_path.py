@@ -3,8 +3,8 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`,
-`repeats_while_unchanged`, `skips_binding_cycle` and those of `MissingCycleStateMessages` and `IdlePoints`, which are
-read from in-tree plugins only.
+`filter_key`, `repeats_while_unchanged`, `skips_binding_cycle` and those of `MissingCycleStateMessages` and
+`IdlePoints`, which are read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
@@ -43,6 +43,13 @@ class CacheKey(Plugin, Protocol):
 
         Consists of numbers, strings, None and tuples of them.
         """
+
+
+class FilterKey(Plugin, Protocol):
+    """Of a filter whose `depends_on` is "node" alone."""
+
+    def filter_key(self, pod: Pod, /) -> Hashable:
+        """Rule: pods with equal keys get the same codes from the filter on every node. In-tree plugins only."""
 
 
 class SkipsPreFilter(Plugin, Protocol):

@@ -5,7 +5,7 @@ Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffini
 Shapes: one weight (int64) a row; weights of matching preferred terms are summed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -108,6 +108,10 @@ class NodeAffinity:
         if named is None:
             return None
         return PreFilterResult(named) if named else unresolvable("pod affinity terms conflict")
+
+    def filter_key(self, pod: Pod) -> Hashable:
+        spec = pod.pod_spec
+        return tuple(spec.node_selector.items()), spec.required_node_affinity
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         spec = pod.pod_spec

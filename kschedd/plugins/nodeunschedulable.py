@@ -43,6 +43,9 @@ class NodeUnschedulable:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
+    def filter_key(self, pod: Pod) -> bool:
+        return _tolerates(pod)
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         if not np.count_nonzero(table.unschedulable) or _tolerates(pod):
             return None

@@ -99,6 +99,9 @@ class TaintToleration:
             self._renumbered += 1
         return self._renumbered
 
+    def filter_key(self, pod: Pod) -> tuple[Toleration, ...]:
+        return pod.pod_spec.tolerations
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         judged = self._judge(pod.signature)
         return None if judged.passes_all else judged.verdicts[table.taints[table.places(rows)]]

@@ -77,13 +77,15 @@ class Filters:
         rows: Rows,
         explicit_status: dict[int, Status],
         stepper: Stepper | None = None,
+        only: tuple[EnabledFilter, ...] | None = None,
     ) -> Work[FilterPass]:
-        """The rows that pass all filters, in order; statuses of per-node filters go to `explicit_status`."""
+        """The rows that pass all filters, or `only` these of them, in order; statuses of per-node filters go to
+        `explicit_status`."""
         done = FilterPass(rows)
         if stepper is not None:
             stepper.filtering(done, explicit_status, self.profile.filters)
         table = self.cluster.table
-        for filter_ in self.profile.filters:
+        for filter_ in self.profile.filters if only is None else only:
             if filter_.name in state.skip_filter:
                 continue
             passing = done.passing

@@ -9,6 +9,8 @@ Shapes: one value for each of the given rows.
 Errors: PluginFault, in upstream's words.
 """
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
@@ -98,6 +100,35 @@ def check_range(score: EnabledScore, values: Ints) -> None:
         raise invalid_score(score.name, int(values[wrong[0]]))
 
 
+def judge(
+    filters: Sequence[EnabledFilter],
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    rows: Rows,
+    already_filtered_by: str = "",
+) -> tuple[Places, Ints]:
+    """The index of the first of these filters that rejects each row (PASSED: none does), and its code.
+
+    `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
+    """
+    failed = np.full(len(rows), PASSED, dtype=np.int16)
+    codes = np.zeros(len(rows), dtype=np.int64)
+    skipped = state.skip_filter
+    for filter_ in filters:
+        if filter_.name in skipped or filter_.name == already_filtered_by:
+            continue
+        said = filter_columns(filter_, state, pod, table, rows)
+        if said is None:
+            continue
+        rejected = said != 0
+        if count_nonzero(rejected):
+            rejected &= failed == PASSED
+            failed[rejected] = filter_.place
+            codes[rejected] = said[rejected]
+    return failed, codes
+
+
 class NodeLocalPlugins:
     """The node-local filters and scores of a profile, or a part of them, in the profile's order."""
 
@@ -115,25 +146,8 @@ class NodeLocalPlugins:
     def judge(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
     ) -> tuple[Places, Ints]:
-        """The index of the first filter that rejects each row (PASSED: none does), and its code.
-
-        `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
-        """
-        failed = np.full(len(rows), PASSED, dtype=np.int16)
-        codes = np.zeros(len(rows), dtype=np.int64)
-        skipped = state.skip_filter
-        for filter_ in self.filters:
-            if filter_.name in skipped or filter_.name == already_filtered_by:
-                continue
-            said = filter_columns(filter_, state, pod, table, rows)
-            if said is None:
-                continue
-            rejected = said != 0
-            if count_nonzero(rejected):
-                rejected &= failed == PASSED
-                failed[rejected] = filter_.place
-                codes[rejected] = said[rejected]
-        return failed, codes
+        """As the function of that name, of all filters here."""
+        return judge(self.filters, state, pod, table, rows, already_filtered_by)
 
     def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
         """Weighted sum of the scores that need no normalizing, and the raw scores of the plugins that do."""

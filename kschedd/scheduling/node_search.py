@@ -10,6 +10,7 @@ A full search without a feasible node is cached as a whole while nothing changes
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
 
+from collections.abc import Callable
 from functools import lru_cache, partial
 
 import attrs
@@ -25,8 +26,10 @@ from kschedd.scheduling.evaluation_cache import UNKNOWN, CachedEvaluation, Evalu
 from kschedd.scheduling.expected_rows import ExpectedRows
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.filters import Filters
+from kschedd.scheduling.node_verdicts import NodeVerdicts, NodeVerdictsEntry
 from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
 from kschedd.scheduling.nominations import NominatedByRow
+from kschedd.scheduling.profile import EnabledFilter
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
 from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
@@ -90,12 +93,16 @@ class NodeSearch:
     _versions: Versions = attrs.field(init=False)
     _reads_pods: bool = attrs.field(init=False)  # whether a pod update matters that leaves requests unchanged
     expected: ExpectedRows = attrs.field(factory=ExpectedRows, init=False)  # for so many feasible ones
+    _node_verdicts: NodeVerdicts | None = attrs.field(init=False)  # None: nothing is kept
+    _expected_open: ExpectedRows = attrs.field(factory=ExpectedRows, init=False)  # of those that these pass
 
     def __attrs_post_init__(self) -> None:
         self.nominated_pods = NominatedPodFilter(self.filters)
         self._table = self.filters.cluster.table
         self._versions = self._table.versions
         self._reads_pods = self.filters.profile.reads_pods
+        profile, cluster = self.filters.profile, self.filters.cluster
+        self._node_verdicts = None if self.cache is None else NodeVerdicts(profile, cluster)
 
     def run(
         self,
@@ -111,6 +118,10 @@ class NodeSearch:
         by_itself = self.filters.row_by_row(state, pod)
         if by_itself and cached is not None and not nominated:
             return self.cached(state, pod, order, start, wanted, cached)
+        if cached is None and not nominated and self._node_verdicts is not None and order is self._table.order:
+            known = self._node_verdicts.of(state, pod)
+            if known is not None:
+                return (yield from self._among_passing(state, pod, start, wanted, known, self._node_verdicts.others))
         total = len(order)
         # The entry in which the outcome may be cached for later searches.
         kept = cached if by_itself and order is self._table.order else None
@@ -139,6 +150,51 @@ class NodeSearch:
                 searched_from = None if nominated else start
                 kept.failed_search = FailedSearch(result, order, searched_from, self._versions.now)
         return result
+
+    def _among_passing(
+        self,
+        state: CycleState,
+        pod: Pod,
+        start: int,
+        wanted: int,
+        known: NodeVerdictsEntry,
+        others: tuple[EnabledFilter, ...],
+    ) -> Search:
+        """As `run`, of the whole table, where it is known which rows pass the first filters: only these are visited."""
+        order, rows, places = known.order, known.rows, known.places
+        total, first = len(order), places.searchsorted(start).item()
+        passes: list[FilterPass] = []
+        explicit_status: dict[int, Status] = {}
+        lacking, tried = wanted, 0
+        size = self._expected_open.for_passing(wanted)
+        while lacking > 0 and tried < len(rows):
+            begin = (first + tried) % len(rows)
+            some = rows[begin : begin + min(size, len(rows) - tried)]
+            passed = yield from self.filters.run(state, pod, some, explicit_status, only=others)
+            passed.cut(lacking)
+            passes.append(passed)
+            lacking -= len(passed.passing)
+            tried += len(passed.rows)
+            size = max(size, 2 * len(passed.rows))
+        visited = total
+        if lacking == 0 and tried:
+            visited = (places.item((first + tried - 1) % len(places)) - start) % total + 1
+        rows = order[start : start + visited]
+        if len(rows) < visited:  # round the end
+            rows = np.concatenate((rows, order[: visited - len(rows)]))
+        found = passes[0].passing if len(passes) == 1 else np.concatenate([order[:0], *(one.passing for one in passes)])
+        if wanted > 1 and lacking == 0:
+            self._expected_open.learn(tried, wanted)
+            self.expected.learn(visited, wanted)
+        failed, codes = known.failed, known.codes
+
+        def columns() -> tuple[Places, Ints]:
+            of_nodes, of_others = (failed[rows], codes[rows]), _together(passes)
+            at = (places.take(np.arange(first, first + tried), mode="wrap") - start) % total
+            of_nodes[0][at], of_nodes[1][at] = of_others
+            return of_nodes
+
+        return self._outcome(state, pod, rows, found, explicit_status, columns)
 
     def cached(
         self, state: CycleState, pod: Pod, order: Rows, start: int, wanted: int, cached: CachedEvaluation
@@ -243,6 +299,18 @@ class NodeSearch:
             found = np.concatenate([batch.passing for batch in batches])
         if wanted > 1 and len(found) >= wanted:
             self.expected.learn(len(rows), wanted)
+        return self._outcome(state, pod, rows, found, explicit_status, lambda: _together(batches))
+
+    def _outcome(
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        found: Rows,
+        explicit_status: dict[int, Status],
+        columns: Callable[[], tuple[Places, Ints]],
+    ) -> Found:
+        """What is found, with the verdicts on all visited rows."""
         if explicit_status:
             there = set(rows.tolist())
             explicit_status = {row: status for row, status in explicit_status.items() if row in there}
@@ -255,7 +323,7 @@ class NodeSearch:
             None,
             None,
             explicit_status,
-            compute=lambda: _together(batches),
+            compute=columns,
         )
         broken = next((s for s in explicit_status.values() if not s.rejected), None)
         return Found(found, len(rows), verdicts, broken)
