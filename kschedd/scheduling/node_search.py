@@ -36,6 +36,7 @@ from kschedd.values import fast_frozen
 
 Search = Work["Found"]
 
+_MOST_KINDS = 64  # sets of skipped filters
 _FEWEST = 100  # nodes to find, at least
 _PASSED_ONE = np.array([PASSED], dtype=np.int16), np.zeros(1, dtype=np.int64)
 
@@ -94,7 +95,8 @@ class NodeSearch:
     _reads_pods: bool = attrs.field(init=False)  # whether a pod update matters that leaves requests unchanged
     expected: ExpectedRows = attrs.field(factory=ExpectedRows, init=False)  # for so many feasible ones
     _node_verdicts: NodeVerdicts | None = attrs.field(init=False)  # None: nothing is kept
-    _expected_open: ExpectedRows = attrs.field(factory=ExpectedRows, init=False)  # of those that these pass
+    # Of those that these pass; by the filters that PreFilter skips: others may reject few nodes, or most of a zone's.
+    _expected_open: dict[frozenset[str], ExpectedRows] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.nominated_pods = NominatedPodFilter(self.filters)
@@ -166,16 +168,25 @@ class NodeSearch:
         passes: list[FilterPass] = []
         explicit_status: dict[int, Status] = {}
         lacking, tried = wanted, 0
-        size = self._expected_open.for_passing(wanted)
+        skipped = frozenset(state.skip_filter)
+        expected = self._expected_open.get(skipped)
+        if expected is None:
+            if len(self._expected_open) >= _MOST_KINDS:
+                self._expected_open.clear()
+            expected = self._expected_open[skipped] = ExpectedRows()
+        size = expected.for_passing(wanted)
         while lacking > 0 and tried < len(rows):
-            begin = (first + tried) % len(rows)
-            some = rows[begin : begin + min(size, len(rows) - tried)]
+            begin, size = (first + tried) % len(rows), min(size, len(rows) - tried)
+            some = rows[begin : begin + size]
+            if len(some) < size:  # round the end
+                some = np.concatenate((some, rows[: size - len(some)]))
             passed = yield from self.filters.run(state, pod, some, explicit_status, only=others)
             passed.cut(lacking)
             passes.append(passed)
             lacking -= len(passed.passing)
             tried += len(passed.rows)
-            size = max(size, 2 * len(passed.rows))
+            # As many as will do at this rate, and twice as many at most.
+            size = min(tried * lacking // max(wanted - lacking, 1) + _FEWEST, 2 * tried)
         visited = total
         if lacking == 0 and tried:
             visited = (places.item((first + tried - 1) % len(places)) - start) % total + 1
@@ -184,7 +195,7 @@ class NodeSearch:
             rows = np.concatenate((rows, order[: visited - len(rows)]))
         found = passes[0].passing if len(passes) == 1 else np.concatenate([order[:0], *(one.passing for one in passes)])
         if wanted > 1 and lacking == 0:
-            self._expected_open.learn(tried, wanted)
+            expected.learn(tried, wanted)
             self.expected.learn(visited, wanted)
         failed, codes = known.failed, known.codes
 
