@@ -6,6 +6,9 @@ packed bytes of the pod's part of these, and the cache is cleared when a Priorit
 pod's name is checked each time. An outcome takes some 10 KB, with all that is worked out of its spec later; where each
 pod has labels or a spec of its own, there are as many as are kept.
 
+Where specs differ in amounts and weights only they are of one shape (`spec_shape`): what is not known by its spec is
+admitted by its shape, which is cached likewise.
+
 Two fields of a spec are validated separately and do not influence the rest in defaulting, validation or admission:
 nodeName and node affinity. They are what distinguishes the pods of a DaemonSet, or of a loaded cluster, from each
 other, so the cache key leaves them out.
@@ -61,6 +64,7 @@ from kschedd.store.admission import Admission
 from kschedd.store.admission_cache import AdmissionCache
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
+from kschedd.store.spec_shape import shape_of
 from kschedd.store.typed_status import typed_status
 from kschedd.values import fast_frozen
 
@@ -136,6 +140,7 @@ class PodStrategy:
         self._features = features  # the rules that hold
         self._classes = classes
         self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
+        self.remembered_shapes: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
         # By what has no node affinity (the id: it is kept with them), and the node to which they are pinned or their
         # packed node affinity. They are not kept with it, since the two would refer to each other.
         self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
@@ -150,6 +155,7 @@ class PodStrategy:
     def forget(self) -> None:
         """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
         self.remembered.clear()
+        self.remembered_shapes.clear()
         self.remembered_with_node_affinity.clear()
 
     def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
@@ -174,7 +180,9 @@ class PodStrategy:
         try:
             found = self.remembered.get(key)
             if found is None:
-                found = self._admit(spec_without_node_affinity, meta, name)
+                if scope is None and type(spec_without_node_affinity) is dict:
+                    found = self._of_shape(spec_without_node_affinity, meta, own, name)
+                found = found or self._admit(spec_without_node_affinity, meta, name)
                 self.remembered.add(key, found)
             return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
         except ApiError:
@@ -183,6 +191,28 @@ class PodStrategy:
                     spec, meta, name
                 )  # raises with the faults of the whole spec, not only of `spec_without_node_affinity`
             raise
+
+    def _of_shape(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
+        """What a pod with this spec comes to, by what one of its shape came to; None where it has none.
+
+        Raises nothing: of what is wrong with a shape its spec is to say so.
+        """
+        shape = shape_of(spec)
+        if shape is None:
+            return None
+        key = packed("Pod", name, (shape.spec, meta.get("labels"), own))
+        known = self.remembered_shapes.get(key)
+        if known is None:
+            try:
+                known = self._admit(shape.spec, meta, name)
+            except ApiError:
+                return None
+            self.remembered_shapes.add(key, known)
+        if known.stated_spec is not None:
+            return None
+        interned = intern_spec(shape.fill(known.spec.raw))
+        size = len(interned.key)
+        return InternedPod(interned, known.labels, known.meta, known._status, size, warnings=known.warnings)
 
     def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
         """What pods come to that state this node affinity and are as those that came to `without` in all else.

@@ -190,10 +190,12 @@ def _of_one_template(names: Sequence[str], **meta: Any) -> list[Raw]:
 
 def test_pods_of_several_templates_are_copied_each_from_its_own() -> None:
     store = Store(now=lambda: 0.0)
-    templates = [pod(cpu=cpu) for cpu in ("100m", "200m", "300m")]
+    # Of no shape that they share (`spec_shape`), which would have them share their status, too.
+    amounts = ("100m", "200m", "300m")
+    templates = [pod(cpu=cpu, terminationGracePeriodSeconds=place) for place, cpu in enumerate(amounts)]
     raws = [{**templates[n % 3], "metadata": {"name": f"p{n}"}} for n in range(9)]
     made = [each for each in store.create_many(raws) if isinstance(each, Pod)]
-    assert [each.spec["containers"][0]["resources"]["requests"]["cpu"] for each in made] == 3 * ["100m", "200m", "300m"]
+    assert [each.spec["containers"][0]["resources"]["requests"]["cpu"] for each in made] == [*amounts] * 3
     assert len({id(each.raw["status"]) for each in made}) == 3
 
 
