@@ -42,7 +42,7 @@ def _filled(raw: Raw, defaults: Mapping[str, Any]) -> Raw:
 
 def _action(handler: Raw) -> Raw:
     """A probe or lifecycle hook with the defaults of its httpGet or grpc action."""
-    if http := handler.get("httpGet"):
+    if (http := handler.get("httpGet")) is not None:
         return {**handler, "httpGet": _filled(http, {"path": "/", "scheme": "HTTP"})}
     grpc = handler.get("grpc")
     return handler if grpc is None or "service" in grpc else {**handler, "grpc": {**grpc, "service": ""}}
@@ -56,8 +56,8 @@ def _variable(variable: Raw) -> Raw:
 
 
 def _source(source: Raw) -> Raw:
-    if field := source.get("fieldRef"):
+    if (field := source.get("fieldRef")) is not None:
         return {**source, "fieldRef": _filled(field, {"apiVersion": "v1"})}
-    if resource := source.get("resourceFieldRef"):
+    if (resource := source.get("resourceFieldRef")) is not None:
         return {**source, "resourceFieldRef": _filled(resource, {"divisor": "0"})}
     return source

@@ -14,6 +14,7 @@ from kschedd.api.codec import decoded_object
 from kschedd.api.kinds import kind_of
 from kschedd.api.schema_check import check_schema
 from kschedd.registry.pod_defaults import (
+    SOURCE_DEFAULTS,
     Raw,
     default_claim_spec,
     default_pod_spec,
@@ -71,12 +72,11 @@ def with_hostname(node: Raw) -> Raw:
 
 
 def _missing(raw: Raw, **defaults: Any) -> Raw:
-    """A copy of `raw` with `defaults` for absent fields; "" counts as absent, as in Go."""
-    new = dict(raw)
-    for field, value in defaults.items():
-        if field not in new or (new[field] == "" and isinstance(value, str)):
-            new[field] = value
-    return new
+    """A copy of `raw` with `defaults` for absent fields.
+
+    In a decoded object "" is there only where it differs from an absent field: in a pointer, or what is always printed.
+    """
+    return {**raw, **{field: value for field, value in defaults.items() if field not in raw}}
 
 
 def _pod(pod: Raw) -> None:
@@ -110,6 +110,7 @@ def _template(spec: Raw) -> None:
 
 def _node(node: Raw) -> None:
     status = dict(node.get("status") or {})
+    # Upstream fills it in where it is empty only when the object is read back from storage.
     if not status.get("allocatable") and "capacity" in status:
         status["allocatable"] = status["capacity"]
     for field in ("capacity", "allocatable"):
@@ -246,7 +247,7 @@ def _job_template_spec(spec: Raw) -> Raw:
 def _failure_rule(rule: Raw) -> Raw:
     if not (patterns := rule.get("onPodConditions")):
         return rule
-    return {**rule, "onPodConditions": [_missing(pattern, status="True") for pattern in patterns]}
+    return {**rule, "onPodConditions": [{**each, "status": each.get("status") or "True"} for each in patterns]}
 
 
 def _priority_class(item: Raw) -> None:
@@ -267,20 +268,12 @@ def _resource_quota(quota: Raw) -> None:
             quota[part] = {**stated, **lists}
 
 
-_SOURCE_DEFAULTS: Final[Mapping[str, Raw]] = {
-    "hostPath": {"type": ""},
-    "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
-    "iscsi": {"iscsiInterface": "default"},
-    "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
-}
-
-
 def _volume(volume: Raw) -> None:
     spec = _missing(volume.get("spec") or {}, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
     if capacity := spec.get("capacity"):
         spec["capacity"] = stored_resources(capacity)
-    for source, defaults in _SOURCE_DEFAULTS.items():
-        if stated := spec.get(source):
+    for source, defaults in SOURCE_DEFAULTS.items():
+        if (stated := spec.get(source)) is not None:
             spec[source] = _missing(stated, **defaults)
     volume["spec"] = spec
     volume["status"] = _missing(volume.get("status") or {}, phase="Pending")
@@ -306,10 +299,11 @@ def _csi_driver(driver: Raw) -> None:
         attachRequired=True,
         podInfoOnMount=False,
         storageCapacity=False,
-        fsGroupPolicy="ReadWriteOnceWithFSType",
         requiresRepublish=False,
         seLinuxMount=False,
     )
+    if not spec.get("fsGroupPolicy"):
+        spec["fsGroupPolicy"] = "ReadWriteOnceWithFSType"
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]
     driver["spec"] = spec

@@ -14,6 +14,7 @@ from typing import Any, Final
 from kschedd.api.quantity import as_stored, format_nanos, nanos, style
 from kschedd.api.schema import Fields, ListOf, MapOf, type_named
 from kschedd.registry.container_defaults import default_details, default_field_sources
+from kschedd.registry.image_names import image_pull_policy
 
 Raw = dict[str, Any]
 
@@ -59,10 +60,8 @@ def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     new.setdefault("terminationGracePeriodSeconds", 30)
     if "securityContext" not in new:
         new["securityContext"] = {}
-    if new.get("serviceAccountName") and "serviceAccount" not in new:
-        new["serviceAccount"] = new["serviceAccountName"]  # the deprecated name of the field
-    elif new.get("serviceAccount") and not new.get("serviceAccountName"):
-        new["serviceAccountName"] = new["serviceAccount"]
+    if account := new.get("serviceAccountName") or new.get("serviceAccount"):  # the deprecated name of the field
+        new["serviceAccountName"] = new["serviceAccount"] = account
     if not template and "enableServiceLinks" not in new:
         new["enableServiceLinks"] = True
     host_network = not template and bool(spec.get("hostNetwork"))
@@ -89,15 +88,6 @@ def with_positive_grace(spec: Raw) -> Raw:
     if (spec.get("terminationGracePeriodSeconds") or 0) >= 0:
         return spec
     return {**spec, "terminationGracePeriodSeconds": 1}
-
-
-def image_pull_policy(image: str) -> str:
-    """Always for an image without a tag or digest, or tagged latest."""
-    name = image[image.rfind("/") + 1 :]
-    if "@" in name:
-        return "IfNotPresent"
-    tag = name.partition(":")[2]
-    return "Always" if not tag or tag == "latest" else "IfNotPresent"
 
 
 def _container(container: Raw, host_network: bool, keep_requests: bool) -> Raw:
@@ -152,11 +142,16 @@ def _port(port: Raw, host_network: bool) -> Raw:
     return {**port, **missing} if missing else port
 
 
-_VOLUME_DEFAULTS: Final[Mapping[str, Raw]] = {
+#: Defaults of sources that pods and PersistentVolumes share.
+SOURCE_DEFAULTS: Final[Mapping[str, Raw]] = {
     "hostPath": {"type": ""},
     "azureDisk": {"cachingMode": "ReadWrite", "kind": "Shared", "fsType": "ext4", "readOnly": False},
     "iscsi": {"iscsiInterface": "default"},
     "rbd": {"pool": "rbd", "user": "admin", "keyring": "/etc/ceph/keyring"},
+    "scaleIO": {"storageMode": "ThinProvisioned", "fsType": "xfs"},
+}
+_VOLUME_DEFAULTS: Final[Mapping[str, Raw]] = {
+    **SOURCE_DEFAULTS,
     "secret": {"defaultMode": 420},
     "configMap": {"defaultMode": 420},
     "downwardAPI": {"defaultMode": 420},
@@ -165,12 +160,12 @@ _VOLUME_DEFAULTS: Final[Mapping[str, Raw]] = {
 
 
 def _volume(volume: Raw) -> Raw:
-    if len(volume) == 1 and "name" in volume:
+    if not volume.keys() - {"name"}:
         return {**volume, "emptyDir": {}}
     for source, defaults in _VOLUME_DEFAULTS.items():
         stated = volume.get(source)
         if stated is not None:
-            missing = {field: default for field, default in defaults.items() if not stated.get(field)}
+            missing = {field: default for field, default in defaults.items() if field not in stated}
             if source == "downwardAPI" and stated.get("items"):
                 missing["items"] = default_field_sources(stated["items"])
             elif source == "projected" and stated.get("sources"):
@@ -191,7 +186,7 @@ def _projected(source: Raw) -> Raw:
     downward, token = source.get("downwardAPI"), source.get("serviceAccountToken")
     if downward and downward.get("items"):
         return {**source, "downwardAPI": {**downward, "items": default_field_sources(downward["items"])}}
-    if token is not None and not token.get("expirationSeconds"):
+    if token is not None and "expirationSeconds" not in token:
         return {**source, "serviceAccountToken": {**token, "expirationSeconds": 3600}}
     return source
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kschedd.registry.defaults import default, default_pod_spec, merge_label_keys, with_hostname
-from kschedd.registry.pod_defaults import image_pull_policy
+from kschedd.registry.image_names import image_pull_policy
 
 Raw = dict[str, Any]
 
@@ -105,11 +105,93 @@ def test_ports() -> None:
         ("nginx:1.2", "IfNotPresent"),
         ("registry:5000/nginx", "Always"),
         ("registry:5000/nginx:1", "IfNotPresent"),
-        ("nginx@sha256:abc", "IfNotPresent"),
+        ("app@sha256:" + "a" * 64, "IfNotPresent"),
+        ("app:latest@sha256:" + "a" * 64, "Always"),
+        ("Registry/app", "Always"),
+        # What cannot be the name of an image has no tag.
+        ("App", "IfNotPresent"),
+        ("foo_bar", "Always"),
+        ("-a", "IfNotPresent"),
+        ("a..b", "IfNotPresent"),
+        ("/abs/path", "IfNotPresent"),
+        ("a b", "IfNotPresent"),
+        ("x" * 254, "IfNotPresent"),
+        ("f" * 64, "IfNotPresent"),
+        ("app@sha256:abc", "IfNotPresent"),
     ],
 )
 def test_images_are_pulled_as_their_tags_say(image: str, policy: str) -> None:
     assert image_pull_policy(image) == policy
+
+
+def test_what_is_stated_and_empty_gets_the_defaults_of_its_parts() -> None:
+    probe = {"httpGet": {}}
+    variable = {"name": "A", "valueFrom": {"fieldRef": {}}}
+    spec = default(
+        pod(
+            containers=[container(livenessProbe=probe, lifecycle={"preStop": probe}, env=[variable])],
+            volumes=[{}],
+        )
+    )["spec"]
+    done = first(spec)
+    assert done["livenessProbe"]["httpGet"] == {"path": "/", "scheme": "HTTP"}
+    assert done["lifecycle"]["preStop"]["httpGet"] == {"path": "/", "scheme": "HTTP"}
+    assert done["env"][0]["valueFrom"]["fieldRef"] == {"apiVersion": "v1"}
+    assert spec["volumes"] == [{"emptyDir": {}}]
+
+
+def test_zero_and_the_empty_text_are_kept_in_pointers() -> None:
+    token = {"serviceAccountToken": {"path": "t", "expirationSeconds": 0}}
+    volumes = [
+        {"name": "c", "configMap": {"name": "c", "defaultMode": 0}},
+        {"name": "p", "projected": {"sources": [token], "defaultMode": 0}},
+        {"name": "d", "azureDisk": {"diskName": "d", "diskURI": "u", "kind": ""}},
+    ]
+    config, projected, disk = default(pod(volumes=volumes))["spec"]["volumes"]
+    assert config["configMap"]["defaultMode"] == 0
+    assert projected["projected"] == {"sources": [token], "defaultMode": 0}
+    assert disk["azureDisk"]["kind"] == ""
+    assert disk["azureDisk"]["cachingMode"] == "ReadWrite"
+
+
+@pytest.mark.parametrize(
+    ("stated", "name"),
+    [
+        ({"serviceAccount": "old"}, "old"),
+        ({"serviceAccountName": "new"}, "new"),
+        ({"serviceAccount": "old", "serviceAccountName": "new"}, "new"),
+    ],
+)
+def test_both_names_of_the_service_account_are_the_same(stated: Raw, name: str) -> None:
+    spec = default(pod(**stated))["spec"]
+    assert (spec["serviceAccount"], spec["serviceAccountName"]) == (name, name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "spec", "path", "value"),
+    [
+        ("PersistentVolume", "v1", {"volumeMode": ""}, ("volumeMode",), ""),
+        ("PersistentVolume", "v1", {"azureDisk": {}}, ("azureDisk", "kind"), "Shared"),
+        ("PersistentVolume", "v1", {"scaleIO": {"gateway": "g"}}, ("scaleIO", "storageMode"), "ThinProvisioned"),
+        ("PersistentVolume", "v1", {"scaleIO": {"gateway": "g"}}, ("scaleIO", "fsType"), "xfs"),
+        ("Job", "batch/v1", {"completionMode": ""}, ("completionMode",), ""),
+        (
+            "Deployment",
+            "apps/v1",
+            {"strategy": {"rollingUpdate": {"maxSurge": ""}}},
+            ("strategy", "rollingUpdate", "maxSurge"),
+            "",
+        ),
+        ("CSIDriver", "storage.k8s.io/v1", {"fsGroupPolicy": ""}, ("fsGroupPolicy",), "ReadWriteOnceWithFSType"),
+    ],
+)
+def test_an_empty_text_is_absent_only_where_go_has_no_pointer(
+    kind: str, api_version: str, spec: Raw, path: tuple[str, ...], value: str
+) -> None:
+    found = default({"apiVersion": api_version, "kind": kind, "metadata": {"name": "n"}, "spec": spec})["spec"]
+    for step in path:
+        found = found[step]
+    assert found == value
 
 
 def test_volumes() -> None:
