@@ -5,10 +5,11 @@ Takes objects that match the schema and have their defaults.  CEL expressions ar
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
+from kschedd.api.go_order import go_json
 from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match, label_value, qualified_name
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_device_features import (
@@ -27,9 +28,15 @@ Faults = list[FieldError]
 _MOST_REQUESTS: Final = 32
 _MOST_SELECTORS: Final = 32
 _MOST_ALTERNATIVES: Final = 8
+_MOST_CONSTRAINTS: Final = 32
+_MOST_CONFIGS: Final = 32
+_MOST_NAMED: Final = 32  # attributes and capacities of a device
+_LONGEST_POOL: Final = 253
 _LONGEST_DOMAIN: Final = 63
 _LONGEST_ID: Final = 32
+_LONGEST_KEY: Final = _LONGEST_DOMAIN + len("/") + _LONGEST_ID
 _LONGEST_VALUE: Final = 64
+_LONGEST_JSON: Final = 10 * 1024  # bytes
 _MODES: Final = ("All", "ExactCount")
 _TOLERATION_OPERATORS: Final = ("Equal", "Exists")
 _TOLERATED_EFFECTS: Final = ("NoExecute", "NoSchedule")
@@ -82,7 +89,8 @@ def validate_device_class(item: Raw, faults: Faults) -> None:
         validate_extended_resource_name(spec["extendedResourceName"], "spec.extendedResourceName", faults)
     _validate_selectors(spec.get("selectors") or (), "spec.selectors", faults)
     for index, config in enumerate(spec.get("config") or ()):
-        _validate_config(config, f"spec.config[{index}]", faults)
+        validate_device_config(config, f"spec.config[{index}]", faults)
+    validate_count(spec.get("config") or (), _MOST_CONFIGS, "spec.config", faults)
 
 
 def _validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
@@ -94,54 +102,79 @@ def _validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
     names: set[str] = set()
     for index, request in enumerate(requests):
         _validate_request(request, f"{here}[{index}]", names, faults)
-    for index, constraint in enumerate(devices.get("constraints") or ()):
-        where = f"{path}.devices.constraints[{index}]"
-        _validate_references(constraint.get("requests") or (), f"{where}.requests", names, faults)
-        attribute = constraint.get("matchAttribute")
-        if attribute is None and "distinctAttribute" not in constraint:
-            faults.append(required(f"{where}.matchAttribute"))
-        elif attribute is not None:
-            _validate_attribute_name(attribute, f"{where}.matchAttribute", faults)
-            if "/" not in attribute:
-                faults.append(invalid(f"{where}.matchAttribute", attribute, "must include a domain"))
-    for index, config in enumerate(devices.get("config") or ()):
+    constraints, configs = devices.get("constraints") or (), devices.get("config") or ()
+    for index, constraint in enumerate(constraints):
+        _validate_constraint(constraint, f"{path}.devices.constraints[{index}]", names, faults)
+    validate_count(constraints, _MOST_CONSTRAINTS, f"{path}.devices.constraints", faults)
+    for index, config in enumerate(configs):
         where = f"{path}.devices.config[{index}]"
-        _validate_references(config.get("requests") or (), f"{where}.requests", names, faults)
-        _validate_config(config, where, faults)
+        validate_requests(config.get("requests") or (), f"{where}.requests", names, faults)
+        validate_device_config(config, where, faults)
+    validate_count(configs, _MOST_CONFIGS, f"{path}.devices.config", faults)
 
 
-def _validate_references(requests: Sequence[str], path: str, names: set[str], faults: Faults) -> None:
+def validate_count(items: Sequence[Any], most: int, path: str, faults: Faults) -> None:
+    """At most so many items."""
+    if len(items) > most:
+        faults.append(too_many(path, len(items), most))
+
+
+def _validate_constraint(constraint: Raw, path: str, names: set[str], faults: Faults) -> None:
+    """What the devices of some requests have in common; of two attributes only matchAttribute is looked at."""
+    validate_requests(constraint.get("requests") or (), f"{path}.requests", names, faults)
+    for field in ("matchAttribute", "distinctAttribute"):
+        if (attribute := constraint.get(field)) is not None:
+            _validate_attribute_name(attribute, f"{path}.{field}", faults)
+            if attribute and "/" not in attribute:
+                faults.append(invalid(f"{path}.{field}", attribute, "must include a domain"))
+            return
+    faults.append(required(f"{path}.matchAttribute"))
+
+
+def validate_requests(requests: Sequence[str], path: str, names: Collection[str], faults: Faults) -> None:
     """Names of requests, or of a request and one of its alternatives, each at most once."""
     seen = set()
     for index, name in enumerate(requests):
         here = f"{path}[{index}]"
-        segments = name.split("/")
-        if len(segments) <= 2:
-            faults += [invalid(here, segment, why) for segment in segments for why in dns_label(segment)]
-        if name not in names:
-            why = (
-                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
-            )
-            faults.append(invalid(here, name, why))
+        validate_request_name(name, here, names, faults)
         if name in seen:
             faults.append(duplicate(here, name))
         seen.add(name)
+    validate_count(requests, _MOST_REQUESTS, path, faults)
 
 
-def _validate_config(config: Raw, path: str, faults: Faults) -> None:
+def validate_request_name(name: str, path: str, names: Collection[str], faults: Faults) -> None:
+    """The name of one of the claim's requests, or of a request and one of its alternatives."""
+    segments = name.split("/")
+    if len(segments) <= 2:
+        faults += [invalid(path, segment, why) for segment in segments for why in dns_label(segment)]
+    if name not in names:
+        why = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
+        faults.append(invalid(path, name, why))
+
+
+def validate_device_config(config: Raw, path: str, faults: Faults) -> None:
+    """What a driver is told of a device."""
     opaque = config.get("opaque")
     if opaque is None:
         faults.append(required(f"{path}.opaque"))
         return
-    _validate_driver(opaque.get("driver") or "", f"{path}.opaque.driver", faults)
-    parameters = opaque.get("parameters")
-    if parameters is None:
-        faults.append(required(f"{path}.opaque.parameters"))
-    elif not isinstance(parameters, dict):
-        faults.append(invalid(f"{path}.opaque.parameters", "<value omitted>", "must be a valid JSON object"))
+    validate_driver(opaque.get("driver") or "", f"{path}.opaque.driver", faults)
+    validate_raw_json(opaque.get("parameters"), f"{path}.opaque.parameters", faults)
 
 
-def _validate_driver(name: str, path: str, faults: Faults) -> None:
+def validate_raw_json(value: Any, path: str, faults: Faults) -> None:
+    """JSON that only drivers read: a map."""
+    if value is None:
+        faults.append(required(path))
+    elif len(go_json(value).encode()) > _LONGEST_JSON:
+        faults.append(_too_long(path, "", _LONGEST_JSON))
+    elif not isinstance(value, dict):
+        faults.append(invalid(path, "<value omitted>", "must be a valid JSON object"))
+
+
+def validate_driver(name: str, path: str, faults: Faults) -> None:
+    """The name of a driver."""
     if not name:
         faults.append(required(path))
     elif len(name) > _LONGEST_DOMAIN:
@@ -149,14 +182,36 @@ def _validate_driver(name: str, path: str, faults: Faults) -> None:
     faults += [invalid(path, name, why) for why in dns_subdomain(name.lower())]
 
 
+def validate_pool_name(name: str, path: str, faults: Faults) -> None:
+    """The name of a pool: one or more DNS subdomains, with slashes between them."""
+    if not name:
+        faults.append(required(path))
+        return
+    if len(name) > _LONGEST_POOL:
+        faults.append(_too_long(path, name, _LONGEST_POOL))
+    faults += [invalid(path, part, why) for part in name.split("/") for why in dns_subdomain(part)]
+
+
 def _validate_attribute_name(name: str, path: str, faults: Faults) -> None:
-    """The name of an attribute or a capacity: a C identifier, with a domain before it or without."""
+    """The name of an attribute or a capacity: a C identifier, with a domain before it or without.
+
+    Of a name with more than one slash upstream says nothing.
+    """
+    if not name:
+        faults.append(required(path, "name required"))
+    if not name or name.count("/") > 1:
+        return
     domain, slash, identifier = name.rpartition("/")
-    if slash:
-        _validate_driver(domain, path, faults)
+    if domain:
+        validate_driver(domain, path, faults)
+    elif slash:
+        faults.append(required(path, "the domain must not be empty"))
+    if not identifier:
+        faults.append(required(path, "the name must not be empty"))
+        return
     if len(identifier) > _LONGEST_ID:
         faults.append(_too_long(path, identifier, _LONGEST_ID))
-    elif not _ID.fullmatch(identifier):
+    if not _ID.fullmatch(identifier):
         faults.append(invalid(path, identifier, _ID_RULE))
 
 
@@ -247,13 +302,9 @@ _PLACES: Final = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelectio
 def validate_slice(item: Raw, faults: Faults) -> None:
     """A ResourceSlice."""
     spec = item.get("spec") or {}
-    _validate_driver(spec.get("driver") or "", "spec.driver", faults)
+    validate_driver(spec.get("driver") or "", "spec.driver", faults)
     pool = spec.get("pool") or {}
-    if not pool.get("name"):
-        faults.append(required("spec.pool.name"))
-    else:
-        parts = pool["name"].split("/")
-        faults += [invalid("spec.pool.name", part, why) for part in parts for why in dns_subdomain(part)]
+    validate_pool_name(pool.get("name") or "", "spec.pool.name", faults)
     if (count := pool.get("resourceSliceCount") or 0) <= 0:
         faults.append(invalid("spec.pool.resourceSliceCount", count, "must be greater than zero"))
     if (pool.get("generation") or 0) < 0:
@@ -267,13 +318,25 @@ def validate_slice(item: Raw, faults: Faults) -> None:
     for index, device in enumerate(devices):
         here = f"spec.devices[{index}]"
         _validate_name(device.get("name") or "", names, f"{here}.name", faults)
-        for key, attribute in (device.get("attributes") or {}).items():
-            _validate_attribute_name(key, f"{here}.attributes[{key}]", faults)
-            _validate_attribute(attribute, f"{here}.attributes[{key}]", faults)
-        for key in device.get("capacity") or ():
-            _validate_attribute_name(key, f"{here}.capacity[{key}]", faults)
+        attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
+        if (count := len(attributes) + len(capacity)) > _MOST_NAMED:
+            why = f"the total number of attributes and capacities must not exceed {_MOST_NAMED}"
+            faults.append(invalid(here, count, why))
+        for key, attribute in attributes.items():
+            _validate_attribute_name(key, f"{here}.attributes[{_shown_key(key)}]", faults)
+            _validate_attribute(attribute, f"{here}.attributes[{_shown_key(key)}]", faults)
+        for key in capacity:
+            _validate_attribute_name(key, f"{here}.capacity[{_shown_key(key)}]", faults)
         validate_device_features(device, here, faults, per_device=bool(spec.get("perDeviceNodeSelection")))
     validate_shared_counters(spec, faults)
+
+
+def _shown_key(key: str) -> str:
+    """The name of an attribute or a capacity, shortened in its middle where no valid one could be as long."""
+    if len(key) <= _LONGEST_KEY:
+        return key
+    rest = _LONGEST_KEY - len("...")
+    return f"{key[: (rest + 1) // 2]}...{key[-(rest // 2) :]}"
 
 
 def _validate_place(spec: Raw, faults: Faults) -> None:
@@ -284,9 +347,9 @@ def _validate_place(spec: Raw, faults: Faults) -> None:
         faults += [invalid("spec.nodeName", name, why) for why in dns_subdomain(name) if name]
     if (selector := spec.get("nodeSelector")) is not None:
         validate_node_selector(selector, "spec.nodeSelector", faults)
-        terms = selector.get("nodeSelectorTerms") or ()
-        if len(terms) > 1:
-            shown = [go_struct("NodeSelectorTerm", term) for term in terms]
+        terms = selector.get("nodeSelectorTerms")
+        if len(terms or ()) != 1:
+            shown = None if terms is None else [go_struct("NodeSelectorTerm", term) for term in terms]
             why = "must have exactly one node selector term"
             faults.append(invalid("spec.nodeSelector.nodeSelectorTerms", shown, why))
     if spec.get("allNodes") is False:

@@ -10,14 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
 from kschedd.api.quantity import nanos, value
-from kschedd.api.validation_names import dns_label, dns_subdomain, qualified_name
-from kschedd.registry.go_structs import go_struct
-from kschedd.registry.same import same
+from kschedd.api.validation_names import dns_subdomain, qualified_name
 from kschedd.registry.validation_quota import validate_quota_amounts
 from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, validate_resource_list
-from kschedd.registry.validation_selectors import validate_node_selector
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
@@ -142,15 +139,17 @@ def _claim_resource(name: str, path: str) -> Faults:
 def _budget(status: Raw, faults: Faults) -> None:
     for name in status.get("disruptedPods") or ():
         faults += [invalid("status.disruptedPods", name, why) for why in dns_subdomain(name)]
-    _conditions(status.get("conditions") or (), "status.conditions", faults)
+    validate_conditions(status.get("conditions") or (), "status.conditions", faults)
 
 
 _REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_RE: Final = re.compile(_REASON, re.ASCII)
 _STATES: Final = ("False", "True", "Unknown")
+_LONGEST: Final = {"reason": 1024, "message": 32 * 1024}  # in bytes
 
 
-def _conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
+def validate_conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
+    """A list of metav1.Condition."""
     seen = set()
     for index, condition in enumerate(conditions):
         here, kind = f"{path}[{index}]", condition.get("type") or ""
@@ -176,6 +175,9 @@ def _conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
                 f"for validation is '{_REASON}')"
             )
             faults.append(invalid(f"{here}.reason", reason, why))
+        for field, most in _LONGEST.items():
+            if len((condition.get(field) or "").encode()) > most:
+                faults.append(FieldError(f"{here}.{field}", None, f"Too long: may not be more than {most} bytes"))
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
@@ -186,52 +188,6 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
 }
 
 # --- what may change -----------------------------------------------------------------------------------------------
-
-
-def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
-    """A ResourceClaim's allocation, which does not change, and who it is reserved for."""
-    before, after = old.get("status") or {}, new.get("status") or {}
-    allocated, allocation = before.get("allocation"), after.get("allocation")
-    reserved = after.get("reservedFor") or ()
-    for index, user in enumerate(reserved):
-        here = f"status.reservedFor[{index}]"
-        faults += [required(f"{here}.{field}") for field in ("resource", "name", "uid") if not user.get(field)]
-    uids = [user.get("uid") for user in reserved]
-    for index, uid in enumerate(uids):
-        if uid and uid in uids[:index]:
-            faults.append(duplicate(f"status.reservedFor[{index}].uid", uid))
-    if reserved and allocation is None:
-        faults.append(forbidden("status.reservedFor", "may not be specified when `allocated` is not set"))
-    if allocated and allocation:
-        if not same(allocated, allocation):
-            faults.append(invalid("status.allocation", go_struct("AllocationResult", allocation), "field is immutable"))
-    elif allocation:
-        _allocation(allocation, new.get("spec") or {}, faults)
-
-
-def _allocation(allocation: Raw, spec: Raw, faults: Faults) -> None:
-    names = set()
-    for request in (spec.get("devices") or {}).get("requests") or ():
-        names.add(request.get("name"))
-        names |= {f"{request.get('name')}/{each.get('name')}" for each in request.get("firstAvailable") or ()}
-    for index, result in enumerate((allocation.get("devices") or {}).get("results") or ()):
-        here = f"status.allocation.devices.results[{index}]"
-        if (name := result.get("request") or "") not in names:
-            why = (
-                "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
-            )
-            faults.append(invalid(f"{here}.request", name, why))
-        driver, device = result.get("driver") or "", result.get("device") or ""
-        if not driver:
-            faults.append(required(f"{here}.driver"))
-        faults += [invalid(f"{here}.driver", driver, why) for why in dns_subdomain(driver.lower())]
-        if not (pool := result.get("pool") or ""):
-            faults.append(required(f"{here}.pool"))
-        else:
-            faults += [invalid(f"{here}.pool", part, why) for part in pool.split("/") for why in dns_subdomain(part)]
-        faults += [invalid(f"{here}.device", device, why) for why in dns_label(device)]
-    if (selector := allocation.get("nodeSelector")) is not None:
-        validate_node_selector(selector, "status.allocation.nodeSelector", faults)
 
 
 def validate_pod_claims(old: Raw, new: Raw, faults: Faults) -> None:

@@ -16,13 +16,13 @@ from kschedd.registry.go_structs import go_diff, go_struct, go_template
 from kschedd.registry.same import same
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
+from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_job_status import validate_job_status
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_status import validate_status_beside_spec
 from kschedd.registry.validation_services import validate_balancer_status, validate_service_changes
 from kschedd.registry.validation_status import (
     node_addresses,
-    validate_claim_status,
     validate_pod_claims,
 )
 

@@ -47,6 +47,56 @@ def service(**spec: Any) -> Raw:
     [
         # devices
         pytest.param(
+            claim(constraints=[{"matchAttribute": ""}]),
+            "spec.devices.constraints[0].matchAttribute: Required value: name required",
+            id="attribute-without-a-name",
+        ),
+        pytest.param(
+            claim(constraints=[{"matchAttribute": "/a"}]),
+            "spec.devices.constraints[0].matchAttribute: Required value: the domain must not be empty",
+            id="attribute-without-a-domain",
+        ),
+        pytest.param(
+            claim(constraints=[{"matchAttribute": "a.b/"}]),
+            "spec.devices.constraints[0].matchAttribute: Required value: the name must not be empty",
+            id="attribute-with-a-domain-alone",
+        ),
+        pytest.param(
+            claim(constraints=[{"distinctAttribute": "a"}]),
+            'spec.devices.constraints[0].distinctAttribute: Invalid value: "a": must include a domain',
+            id="distinct-attribute",
+        ),
+        pytest.param(
+            claim(constraints=[{"matchAttribute": "a.b/c"}] * 33),
+            "spec.devices.constraints: Too many: 33: must have at most 32 items",
+            id="constraints-of-a-claim",
+        ),
+        pytest.param(
+            claim(config=[{"opaque": {"driver": "d.e", "parameters": {"a": "x" * 10240}}}]),
+            "spec.devices.config[0].opaque.parameters: Too long: may not be more than 10240 bytes",
+            id="parameters-of-a-driver",
+        ),
+        pytest.param(
+            slice_with(pool={"name": "x" * 254, "resourceSliceCount": 1}),
+            "spec.pool.name: Too long: may not be more than 253 bytes",
+            id="name-of-a-pool",
+        ),
+        pytest.param(
+            slice_with(nodeName=None, nodeSelector={}),
+            "spec.nodeSelector.nodeSelectorTerms: Invalid value: null: must have exactly one node selector term",
+            id="node-selector-without-terms",
+        ),
+        pytest.param(
+            device(attributes={f"a{n}": {"int": n} for n in range(33)}),
+            "spec.devices[0]: Invalid value: 33: the total number of attributes and capacities must not exceed 32",
+            id="attributes-of-a-device",
+        ),
+        pytest.param(
+            device(attributes={"x" * 100: {"int": 1}}),
+            f"spec.devices[0].attributes[{'x' * 47}...{'x' * 46}]: Too long: may not be more than 32 bytes",
+            id="long-name-of-an-attribute",
+        ),
+        pytest.param(
             claim(requests=[{"name": f"r{n}", "exactly": {"deviceClassName": "c"}} for n in range(33)]),
             "spec.devices.requests: Too many: 33: must have at most 32 items",
             id="requests-of-a-claim",
