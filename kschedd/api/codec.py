@@ -128,6 +128,8 @@ def _zero(schema: Schema) -> Any:
     """Go's zero value of an item of a list or map."""
     if type(schema) is Fields:
         return {}
+    if schema is BYTES:
+        return ""  # as it is read back from storage
     return _ZERO[schema] if type(schema) is str else None
 
 

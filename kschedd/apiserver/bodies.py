@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.documents import DEEPEST, too_deep
+from kschedd.api.json_errors import json_error
 from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.schema import schema_of
-from kschedd.apiserver.json_errors import json_error
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
 from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
 from kschedd.apiserver.requests import Query

@@ -166,9 +166,10 @@ def _drop_repeated(asked: Asked, meta: dict[str, Any], owners: Sequence[Raw]) ->
     kept: dict[Any, Raw] = {}
     repeated = []
     for owner in owners:
-        if owner.get("uid") in kept:
-            repeated.append(str(owner.get("uid")))
-        kept.setdefault(owner.get("uid"), owner)
+        uid = (owner or {}).get("uid")
+        if uid in kept:
+            repeated.append(str(uid))
+        kept.setdefault(uid, owner)
     if repeated:
         meta["ownerReferences"] = list(kept.values())
         asked.warnings.append(

@@ -7,11 +7,11 @@ Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go (initIPFami
 pkg/apis/core/validation/validation.go (ValidateServiceClusterIPsRelatedFields, validateUpgradeDowngrade*).
 """
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
+from kschedd.api.ip_addresses import ip_address
 
 Raw = dict[str, Any]
 Old = Mapping[str, Any]
@@ -125,7 +125,7 @@ def validate_addresses(spec: Old) -> Faults:
             if len(all_of_them) > 1:
                 faults.append(invalid("spec.clusterIPs", all_of_them, "'None' must be the first and only value"))
                 good = False
-        elif not _is_address(address):
+        elif ip_address(address) is None:
             faults.append(invalid(f"spec.clusterIPs[{index}]", address, BAD_ADDRESS))
             good = False
     if len(all_of_them) > 2:
@@ -140,14 +140,6 @@ def validate_addresses(spec: Old) -> Faults:
             why = f"expected an {wanted} value as indicated by `ipFamilies[{index}]`"
             faults.append(invalid(f"spec.clusterIPs[{index}]", address, why))
     return faults
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def changed_addresses(spec: Old, before: Old) -> Faults:

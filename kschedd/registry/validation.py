@@ -6,7 +6,6 @@ types is validated further.  `default_and_validate` applies defaults and validat
 (`validation_update`).  Objects of unknown kinds need only a name.
 """
 
-import ipaddress
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -15,7 +14,10 @@ import attrs
 
 from kschedd.api.codec import decoded, decoded_object
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.ip_addresses import cidr_family
+from kschedd.api.json_errors import json_error
 from kschedd.api.kinds import Kind, kind_of
+from kschedd.api.quantity import quoted
 from kschedd.api.schema import type_named
 from kschedd.api.schema_check import (
     check_meta_schema,
@@ -24,6 +26,7 @@ from kschedd.api.schema_check import (
     check_pod_status_schema,
     check_schema,
 )
+from kschedd.api.unmarshal_errors import json_kind
 from kschedd.api.validation_names import dns_label, qualified_name
 from kschedd.registry.defaults import (
     default_meta,
@@ -300,44 +303,52 @@ def _namespace(namespace: Raw, faults: Faults) -> None:
 
 def _node(node: Raw, faults: Faults) -> None:
     spec = node.get("spec") or {}
-    validate_avoided_pods((node.get("metadata") or {}).get("annotations") or {}, faults)
+    _validate_avoided_pods((node.get("metadata") or {}).get("annotations") or {}, faults)
     if taints := spec.get("taints"):
         validate_taints(taints, "metadata.taints", faults)
     validate_status_alone("Node", node.get("status") or {}, faults)
-    ranges = spec.get("podCIDRs") or []
-    families = []
-    for index, text in enumerate(ranges):
-        try:
-            families.append(ipaddress.ip_network(text, strict=False).version if "/" in text else 0)
-        except ValueError:
-            families.append(0)
-        if not families[-1]:
+    _validate_pod_ranges(spec.get("podCIDRs") or [], faults)
+
+
+def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
+    """The ranges of the addresses of a node's pods: at most one of each family."""
+    path = "spec.podCIDRs"
+    families = [cidr_family(text) for text in ranges]
+    for index, (text, family) in enumerate(zip(ranges, families, strict=True)):
+        if not family:
             why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            faults.append(invalid(f"spec.podCIDRs[{index}]", text, why))
-    if 0 not in families and (len(ranges) > 2 or len(set(families)) < len(families)):
-        faults.append(invalid("spec.podCIDRs", ranges, "may specify no more than one CIDR for each IP family"))
+            faults.append(invalid(f"{path}[{index}]", text, why))
+    if len(ranges) > 1:
+        if 0 in families:
+            wrong = quoted(ranges[families.index(0)])
+            why = f"failed to parse cidr value:{wrong} with error:invalid CIDR address: {ranges[families.index(0)]}"
+            told = f"Internal error: invalid PodCIDRs. failed to check with dual stack with error:{why}"
+            faults.append(FieldError(path, None, told))
+        if set(families) != {4, 6} or len(ranges) > 2:
+            faults.append(invalid(path, ranges, "may specify no more than one CIDR for each IP family"))
     for index, text in enumerate(ranges):
         if text in ranges[:index]:
-            faults.append(duplicate(f"spec.podCIDRs[{index}]", text))
+            faults.append(duplicate(f"{path}[{index}]", text))
 
 
 _AVOID: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 
 
-def validate_avoided_pods(annotations: Raw, faults: Faults) -> None:
+def _validate_avoided_pods(annotations: Raw, faults: Faults) -> None:
     """The annotation by which a node asked to be avoided by the pods of a controller."""
     text = annotations.get(_AVOID)
     if not text:
         return
     path = "metadata.annotations.AvoidPods"
-    try:
-        entries = json.loads(text).get("preferAvoidPods") or ()
-    except ValueError as error:
-        faults.append(invalid(path, _AVOID, _go_syntax(text, error)))
+    if wrong := json_error(text):
+        faults.append(invalid(path, _AVOID, wrong))
         return
-    except AttributeError:
+    avoided = json.loads(text) or {}
+    if not isinstance(avoided, dict):
+        why = f"json: cannot unmarshal {json_kind(avoided)} into Go value of type v1.AvoidPods"
+        faults.append(invalid(path, _AVOID, why))
         return
-    for index, entry in enumerate(entries):
+    for index, entry in enumerate(avoided.get("preferAvoidPods") or ()):
         here = f"{path}.{_AVOID}[{index}].PodSignature"
         controller = (entry.get("podSignature") or {}).get("podController")
         if controller is None:
@@ -345,13 +356,6 @@ def validate_avoided_pods(annotations: Raw, faults: Faults) -> None:
         elif not controller.get("controller"):
             why = "must point to a controller"
             faults.append(invalid(f"{here}.PodController.Controller", controller.get("controller"), why))
-
-
-def _go_syntax(text: str, error: ValueError) -> str:
-    at = getattr(error, "pos", len(text))
-    if at >= len(text):
-        return "unexpected end of JSON input"
-    return f"invalid character '{text[at]}' looking for beginning of value"
 
 
 def _priority_class(item: Raw, faults: Faults) -> None:

@@ -5,12 +5,12 @@ validatePodSpecSecurityContext, validatePodDNSConfig, ValidateHostAliases); comp
 (GetNamespace).
 """
 
-import ipaddress
 import re
 from functools import lru_cache
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
+from kschedd.api.ip_addresses import ip_address
 from kschedd.api.validation_names import between, dns_subdomain, does_not_match
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.validation_paths import validate_descending
@@ -32,11 +32,7 @@ _MOST_NAMESERVERS, _MOST_SEARCHES, _LONGEST_SEARCH = 3, 32, 2048
 
 @lru_cache(1 << 10)  # asked for each status of a pod
 def is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+    return ip_address(text) is not None
 
 
 def _validate_ids(context: Raw, path: str, fields: tuple[str, ...], faults: Faults) -> None:

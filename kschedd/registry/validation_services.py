@@ -4,11 +4,11 @@ Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateServic
 Takes Services that match the schema and have their defaults.
 """
 
-import ipaddress
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.ip_addresses import cidr_family, ip_address
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, port_name, qualified_name
 from kschedd.registry.service_addresses import (
     BAD_ADDRESS,
@@ -122,9 +122,7 @@ def _validate_affinity(spec: Raw, faults: Faults) -> None:
 
 
 def external_address(address: str, path: str) -> Faults:
-    try:
-        ip = ipaddress.ip_address(address)
-    except ValueError:
+    if (ip := ip_address(address)) is None:
         return [invalid(path, address, BAD_ADDRESS)]
     if ip.is_unspecified:
         return [invalid(path, address, f"may not be unspecified ({address})")]
@@ -184,12 +182,7 @@ def _validate_balancer(spec: Raw, annotations: Raw, faults: Faults) -> None:
 
 
 def _validate_range(text: str, path: str, faults: Faults) -> None:
-    try:
-        ipaddress.ip_network(text, strict=False)
-        good = "/" in text
-    except ValueError:
-        good = False
-    if not good:
+    if not cidr_family(text):
         faults.append(invalid(path, text, _BAD_RANGE))
 
 

@@ -66,3 +66,8 @@ def _without_placeholders(value: Any) -> Any:
     return (
         {"<time>": "2025-01-01T00:00:00Z", "<nodePort>": 30000}.get(value, value) if isinstance(value, str) else value
     )
+
+
+def test_a_null_among_bytes_is_none_of_them() -> None:
+    raw = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "binaryData": {"a": None, "b": "AA=="}}
+    assert decoded_object(raw)["binaryData"] == {"a": "", "b": "AA=="}

@@ -13,6 +13,7 @@ from tests.api.objects import Raw, named, pod
 VALUES = "regex used for validation is"
 IMMUTABLE = "Forbidden: field is immutable when `immutable` is set"
 RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+AVOID = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 HINTS, MODE = "service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"
 
 
@@ -52,6 +53,33 @@ def volume(**spec: Any) -> Raw:
                 "or 2001:db8::/64)",
             ],
             id="ranges-by-annotation",
+        ),
+        pytest.param(
+            named("Node", spec={"podCIDRs": ["10.0.0.0/24", "x"]}),
+            [
+                'spec.podCIDRs[1]: Invalid value: "x": must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)',
+                "spec.podCIDRs: Internal error: invalid PodCIDRs. failed to check with dual stack with error:failed to "
+                'parse cidr value:"x" with error:invalid CIDR address: x',
+                'spec.podCIDRs: Invalid value: ["10.0.0.0/24","x"]: may specify no more than one CIDR for each IP '
+                "family",
+            ],
+            id="one-range-of-two-is-none",
+        ),
+        pytest.param(
+            named("Node") | {"metadata": {"name": "n", "annotations": {AVOID: "none"}}},
+            [
+                f"metadata.annotations.AvoidPods: Invalid value: \"{AVOID}\": invalid character 'o' in literal null "
+                "(expecting 'u')"
+            ],
+            id="avoided-pods-that-are-no-json",
+        ),
+        pytest.param(
+            named("Node") | {"metadata": {"name": "n", "annotations": {AVOID: "true"}}},
+            [
+                f'metadata.annotations.AvoidPods: Invalid value: "{AVOID}": json: cannot unmarshal bool into Go value '
+                "of type v1.AvoidPods"
+            ],
+            id="avoided-pods-that-are-no-object",
         ),
         pytest.param(
             named("Node", spec={"podCIDRs": ["10.0.0.0/24", "10.0.0.0/24"]}),
