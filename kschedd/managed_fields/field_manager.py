@@ -200,7 +200,8 @@ def _named(config: Raw) -> str:
     meta = config.get("metadata")
     meta = meta if isinstance(meta, Mapping) else {}
     kind = kind_text(str(config.get("apiVersion") or ""), str(config.get("kind") or ""))
-    return f"{meta.get('namespace') or ''}/{meta.get('name') or ''}; {kind}"
+    space, name = (text if isinstance(text := meta.get(field), str) else "" for field in ("namespace", "name"))
+    return f"{space}/{name}; {kind}"
 
 
 def _client_side(live: Raw, write: FieldWrite) -> FieldSet:

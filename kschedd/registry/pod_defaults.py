@@ -50,7 +50,7 @@ def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
 
 def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     """The spec with its defaults.  A template's pods get requests from limits, and ports, only when created."""
-    new = without_empty(spec, type_named("PodSpec"), "containers")
+    new = without_empty(spec, type_named("PodSpec"), "containers", *(() if template else ("overhead",)))
     if not new.get("restartPolicy"):
         new["restartPolicy"] = "Always"
     if not new.get("dnsPolicy"):

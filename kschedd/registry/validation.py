@@ -72,6 +72,7 @@ from kschedd.registry.validation_volumes import (
     validate_csi_node,
     validate_storage_capacity,
     validate_storage_class,
+    validate_token_requests,
     validate_volume,
 )
 from kschedd.registry.validation_workloads import (
@@ -185,7 +186,10 @@ def validate_updated(raw: Raw, changes: Faults) -> Faults:
     """`validate_typed` for an updated object, with the faults of the changes of its metadata."""
     kind = kind_of(raw)
     meta = validate_meta(raw.get("metadata") or {}, kind)
-    return [*_identity_faults(raw, kind), *updated_faults(kind.name, meta, changes, _kind_faults(raw, kind))]
+    faults: Faults = []
+    if kind.known and (check := _OF_UPDATES.get(kind.name)):
+        check(raw, faults)
+    return [*_identity_faults(raw, kind), *updated_faults(kind.name, meta, changes, faults)]
 
 
 def _identity_faults(raw: Raw, kind: Kind) -> Faults:
@@ -446,3 +450,4 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "DeviceClass": validate_device_class,
     "CustomResourceDefinition": validate_definition,
 }
+_OF_UPDATES: Final = {**_BY_KIND, "CSIDriver": validate_token_requests}

@@ -282,3 +282,14 @@ def test_observed_generations_are_kept_where_they_are_not_stated() -> None:
     after = store.update({**made.raw, "status": {"conditions": [ready]}}, subresource="status")
     assert after.status["observedGeneration"] == 1
     assert after.status["conditions"][0]["observedGeneration"] == 1
+
+
+def test_an_update_of_a_csi_driver_is_looked_at_for_its_tokens_alone() -> None:
+    store = Store()
+    made = store.create(named("CSIDriver", "storage.k8s.io/v1", spec={}))
+    spec = {**made.spec, "volumeLifecycleModes": ["Own"], "tokenRequests": [{"audience": "a", "expirationSeconds": 1}]}
+    found = refused(lambda: store.update({**made.raw, "spec": spec}))
+    assert sorted(fault.partition(": ")[0] for fault in found) == [
+        "spec.tokenRequests[0].expirationSeconds",
+        "spec.volumeLifecycleModes",
+    ]

@@ -83,6 +83,8 @@ def test_there_is_one_default_class_at_most() -> None:
         Forbidden, match=r"PriorityClass usual is already marked as default. Only one default can exist"
     ):
         store.create(priority_class("other", 8, globalDefault=True))
+    with pytest.raises(Forbidden, match="usual is already marked as default"):
+        store.create(priority_class("usual", 7, globalDefault=True))
 
 
 def runtime_class(**fields: Any) -> dict[str, Any]:
@@ -115,9 +117,13 @@ def test_a_pod_may_not_set_its_own_overhead() -> None:
     store = store_with()
     with pytest.raises(Forbidden, match="Overhead set without corresponding RuntimeClass"):
         admitted(store, overhead={"cpu": "1"})
+    with pytest.raises(Forbidden, match="Overhead set without corresponding RuntimeClass"):
+        admitted(store, overhead={})
     store.create(runtime_class(overhead={"podFixed": {"cpu": "250m"}}))
     with pytest.raises(Forbidden, match="Overhead doesn't match"):
         admitted(store, runtimeClassName="sandbox", overhead={"cpu": "1"})
+    with pytest.raises(Forbidden, match="Overhead doesn't match"):
+        admitted(store, runtimeClassName="sandbox", overhead={})
     with pytest.raises(Forbidden, match='RuntimeClass "nope" not found'):
         admitted(store, runtimeClassName="nope")
 

@@ -152,7 +152,9 @@ def test_claims_are_protected_from_birth(on: bool) -> None:
     [
         pytest.param("bad", "invalid character 'b' looking for beginning of value", id="no-json"),
         pytest.param("[", "unexpected end of JSON input", id="ends-early"),
-        pytest.param("{}", "json: cannot unmarshal", id="no-list"),
+        pytest.param("nope", "invalid character 'o' in literal null (expecting 'u')", id="nearly-a-word"),
+        pytest.param("{}", "json: cannot unmarshal object into Go value of type []v1.Toleration", id="no-list"),
+        pytest.param("[1]", "json: cannot unmarshal number into Go value of type v1.Toleration", id="of-numbers"),
     ],
 )
 def test_an_annotation_that_cannot_be_read_refuses_the_pod(text: str, words: str) -> None:
@@ -163,6 +165,25 @@ def test_an_annotation_that_cannot_be_read_refuses_the_pod(text: str, words: str
         store.create({**asked("a"), "metadata": {"name": "a", "namespace": "n"}})
     assert refusal.value.code == 500
     assert words in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("env", "invalid selector: [env]"),
+        ("a b=c", '<nil>: Invalid value: "a b": name part must consist of'),
+        ("=c", '<nil>: Invalid value: "": name part must be non-empty; name part must consist of'),
+        ("env=a b", '[env]: Invalid value: "a b": a valid label must be an empty string or consist of'),
+    ],
+)
+def test_a_node_selector_of_a_namespace_that_is_none_refuses_the_pod(text: str, words: str) -> None:
+    annotations = {"scheduler.alpha.kubernetes.io/node-selector": text}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "annotations": annotations}}
+    store = store_with(namespace, PodNodeSelector=True)
+    with pytest.raises(ApiError) as refusal:
+        store.create({**asked("a"), "metadata": {"name": "a", "namespace": "n"}})
+    assert refusal.value.code == 500
+    assert str(refusal.value).startswith(words)
 
 
 def test_plugins_are_switched_by_name() -> None:

@@ -6,6 +6,8 @@ Source: Kubernetes v1.34, plugin/pkg/admission/podnodeselector/admission.go; api
 from collections.abc import Hashable, Mapping
 from typing import Final
 
+from kschedd.api.fields import invalid
+from kschedd.api.validation_names import label_value, qualified_name
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw, annotation_of
 from kschedd.store.errors import AdmissionError, Forbidden
 
@@ -23,7 +25,12 @@ def _selector(text: str | None) -> Mapping[str, str]:
         pair = part.split("=")
         if len(pair) != 2:
             raise AdmissionError(f"invalid selector: [{' '.join(pair)}]")
-        found[pair[0].strip()] = pair[1].strip()
+        key, value = pair[0].strip(), pair[1].strip()
+        if wrong := qualified_name(key):
+            raise AdmissionError(str(invalid("<nil>", key, "; ".join(wrong))))
+        if wrong := label_value(value):
+            raise AdmissionError(str(invalid(f"[{key}]", value, "; ".join(wrong))))
+        found[key] = value
     return found
 
 

@@ -58,6 +58,6 @@ def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> 
     if not raw.get("globalDefault"):
         return
     present = default_priority_class(classes)
-    if present is not None and present.name != asked.name:
+    if present is not None and (asked.creates or present.name != asked.name):
         why = f"PriorityClass {present.name} is already marked as default. Only one default can exist"
         raise Forbidden("PriorityClass", asked.name, why)

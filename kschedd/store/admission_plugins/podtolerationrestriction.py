@@ -8,8 +8,10 @@ import json
 from collections.abc import Hashable
 from typing import Any, Final
 
+from kschedd.api.json_errors import json_error
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.terms import NO_SCHEDULE
+from kschedd.api.unmarshal_errors import json_kind
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw, annotation_of
 from kschedd.store.admission_plugins.tolerations import is_superset, merge_tolerations
 from kschedd.store.errors import AdmissionError
@@ -31,23 +33,17 @@ def _listed(namespace: str, key: str, classes: Classes) -> list[Any]:
     text = annotation_of(namespace, key, classes)
     if not text:
         return []
-    try:
-        found = json.loads(text)
-    except ValueError as wrong:
-        raise AdmissionError(_go_error(text, wrong)) from None
+    if wrong := json_error(text):
+        raise AdmissionError(wrong)
+    found = json.loads(text)
     if found is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        raise AdmissionError(f"json: cannot unmarshal {text[:60]} into Go value of type []v1.Toleration")
-    return found
-
-
-def _go_error(text: str, wrong: ValueError) -> str:
-    """A syntax error as Go's decoder words it."""
-    place = wrong.pos if isinstance(wrong, json.JSONDecodeError) else 0
-    if place >= len(text):
-        return "unexpected end of JSON input"
-    return f"invalid character '{text[place]}' looking for beginning of value"
+    if not isinstance(found, list):
+        raise AdmissionError(f"json: cannot unmarshal {json_kind(found)} into Go value of type []v1.Toleration")
+    for each in found:
+        if each is not None and not isinstance(each, dict):
+            raise AdmissionError(f"json: cannot unmarshal {json_kind(each)} into Go value of type v1.Toleration")
+    return [each or {} for each in found]
 
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:

@@ -41,7 +41,7 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
         return raw
     admitted = dict(spec)
     if fixed := _overhead_of(found):
-        if (spec.get("overhead") or fixed) != fixed:
+        if spec.get("overhead", fixed) != fixed:
             why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
             raise Forbidden("Pod", asked.name, why)
         admitted["overhead"] = fixed
@@ -64,7 +64,7 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
     """A pod may not set an overhead of its own."""
-    if not asked.creates or not raw["spec"].get("overhead"):
+    if not asked.creates or "overhead" not in raw["spec"]:
         return
     if not _overhead_of(_class_of(asked, raw["spec"], classes)):
         why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
