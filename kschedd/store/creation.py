@@ -83,12 +83,13 @@ class Creation:
             meta.pop("namespace", None)
         if not meta.get("name"):
             base = meta.get("generateName")
-            if not base or not isinstance(base, str):
-                if known.name in BY_NAME:
-                    accepted(known.name, "", {**raw, "metadata": meta})  # whatever else is wrong with it is told, too
+            if base and isinstance(base, str):
+                taken = cluster.names(known.name, meta.get("namespace") or "")
+                meta["name"] = self._generated.name(known.name, base, taken)
+            elif known.name in BY_NAME:
+                meta["name"] = ""  # validation refuses it, with whatever else is wrong
+            else:
                 raise Invalid(known.name, "", (required("metadata.name", "name or generateName is required"),))
-            taken = cluster.names(known.name, meta.get("namespace") or "")
-            meta["name"] = self._generated.name(known.name, base, taken)
         if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
             raise Invalid(known.name, "", (invalid("metadata", meta, "name and namespace must be text"),))
         return known.name, meta

@@ -20,7 +20,7 @@ def with_selector(job: Raw) -> Raw:
     if spec.get("manualSelector"):
         return job
     template = spec.get("template") or {}
-    uid, name = job["metadata"]["uid"], job["metadata"]["name"]
+    uid, name = job["metadata"]["uid"], job["metadata"].get("name") or ""
     own = {CONTROLLER_UID: uid, "controller-uid": uid, JOB_NAME: name, "job-name": name}
     meta = template.get("metadata") or {}
     labelled = {**template, "metadata": {**meta, "labels": {**own, **(meta.get("labels") or {})}}}

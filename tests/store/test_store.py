@@ -118,6 +118,23 @@ def test_a_kind_of_another_group_is_not_ours_of_the_same_name(store: Store) -> N
         pytest.param({"kind": "Pod", "apiVersion": "v1"}, Invalid, "name or generateName", id="no-metadata"),
         pytest.param({"metadata": {"name": "x"}}, Invalid, "kind: Required value", id="no-kind"),
         pytest.param({**pod(), "metadata": {}}, Invalid, "name or generateName is required", id="no-name"),
+        pytest.param(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {},
+                "spec": {"template": {"spec": {**pod()["spec"], "restartPolicy": "Never"}}},
+            },
+            Invalid,
+            'Job.batch "" is invalid: metadata.name: Required value: name or generateName is required',
+            id="a-job-without-a-name-has-no-other-fault",
+        ),
+        pytest.param(
+            {**pod(), "metadata": {}, "spec": {**pod()["spec"], "priorityClassName": "none"}},
+            Forbidden,
+            "no PriorityClass with name none",
+            id="admission-comes-before-the-name",
+        ),
         pytest.param(pod("No_Good"), Invalid, 'Pod "No_Good" is invalid: metadata.name: Invalid value', id="bad-name"),
         pytest.param(pod(cpu="1.5.0"), Invalid, 'Invalid value: "1.5.0"', id="bad-quantity"),
         pytest.param({**pod(), "spec": {"containers": []}}, Invalid, "spec.containers: Required value", id="empty-pod"),
