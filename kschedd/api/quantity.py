@@ -20,7 +20,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), default=repr)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, default=repr)
 ALLOWED: Final = (
     "quantities are a number with an optional suffix (n u m k M G T P E, Ki Mi Gi Ti Pi Ei) "
     "or exponent (e3), such as 250m, 1.5, 2Gi"

@@ -4,11 +4,11 @@ Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and apimachiner
 Takes values that match the schema and appends to `faults`.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.go_order import go_json
 from kschedd.api.requirements import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN
 from kschedd.api.selectors import FIELD_OPERATORS, NODE_NAME, NODE_OPERATORS
 from kschedd.api.validation_names import dns_label, dns_subdomain, label_value, qualified_name
@@ -242,8 +242,7 @@ def validate_taints(taints: Sequence[Raw], path: str, faults: Faults) -> None:
             faults.append(unsupported(f"{here}.effect", effect, EFFECTS))
         if (key, effect) in seen:
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-            text = json.dumps(shown, separators=(",", ":"))
-            why = f"Duplicate value: {text}: taints must be unique by key and effect pair"
+            why = f"Duplicate value: {go_json(shown)}: taints must be unique by key and effect pair"
             faults.append(FieldError(here, taint, why))
         seen.add((key, effect))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.api import quantity
-from kschedd.api.quantity import MAX_INT64, QuantityError, canonical, milli_value, parse, value
+from kschedd.api.quantity import MAX_INT64, QuantityError, canonical, milli_value, parse, shown, value
 
 
 def low_bits(number: int) -> int:
@@ -172,3 +172,17 @@ def test_equal_to_plain_fractions(sign: str, whole: str, fraction: str | None, s
         assert read == units if fits(units) else read in wraps
     assert parse(canonical(text)) == parse(text)
     assert canonical(canonical(text)) == canonical(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("é", '"é"'),
+        (["é"], '["é"]'),
+        ({"Type": "é"}, '{"Type":"é"}'),
+        ("a\x01\x7f\x80", r'"a\x01\x7f\u0080"'),
+        ("\n", r'"\n"'),
+    ],
+)
+def test_texts_are_shown_as_go_shows_them(value: object, text: str) -> None:
+    assert shown(value) == text
