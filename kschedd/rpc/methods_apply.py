@@ -28,6 +28,10 @@ from kschedd.store.patching import check_patch_options
 
 Raw = dict[str, Any]
 _EACH = 20  # what an object weighs besides its values: defaults, admission, the write
+_OF_A_DUMP = (
+    "objects that had a uid, as in a dump of a cluster, were created with others: what names them as its owner goes as "
+    "garbage. `kschedd load` takes a dump as it stands"
+)
 
 
 @attrs.frozen(eq=False)
@@ -199,6 +203,8 @@ def apply_all(
         if told:  # to find the line reads the text a second time
             where = f"{one.source}:{one.line}: " if one.line else ""
             outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in told]
+        if action == "created" and raw["metadata"].get("uid") and _OF_A_DUMP not in outcome.warnings:
+            outcome.warnings.append(_OF_A_DUMP)
         outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
     return outcome
 

@@ -182,7 +182,7 @@ def _report(
     *,
     dry_run: bool,
 ) -> None:
-    warnings = [text for answer in answers for text in answer.get("warnings") or ()]
+    warnings = list(dict.fromkeys(text for answer in answers for text in answer.get("warnings") or ()))
     for warning in warnings:
         session.warn(warning)
     session.warn_unsupported(answers)

@@ -207,3 +207,12 @@ def test_a_line_of_a_megabyte_is_read() -> None:
     assert len(outcome.errors) + len(outcome.results) == 2
     assert all(len(error["message"]) < 10_000 for error in outcome.errors)
     assert store.count("Pod") == 0
+
+
+def test_who_applies_a_dump_is_told_once_what_takes_it_as_it_stands(store: Store) -> None:
+    with_uids = NODE.replace("name: n1", "name: n1, uid: u1"), POD.replace("name: web", "name: web, uid: u2")
+    assert apply_all(parse(POD, "pod.yaml").wanted, store).warnings == []
+    outcome = apply_all(parse("---\n".join(with_uids), "dump.yaml").wanted, store)
+    [warning] = outcome.warnings
+    assert "`kschedd load` takes a dump as it stands" in warning
+    assert [result["action"] for result in outcome.results] == ["created", "unchanged"]
