@@ -143,5 +143,7 @@ def read_object(kind: str, packed: bytes) -> Object:
 
 
 def describe(kind: object, namespace: object, name: object) -> str:
+    if not isinstance(kind, str) or not isinstance(name, str):
+        return "an object whose name cannot be read"
     where = f"{namespace}/{name}" if namespace else f"{name}"
     return f'{kind} "{where}"'

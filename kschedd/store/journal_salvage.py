@@ -189,7 +189,7 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
         found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
     # With one slot of the head the batch after its version may have been recorded in the other: it is the last one.
     if head is None or (not head.is_last and highest <= known_end):
-        found.lost.append(f"whether there were writes after version {end} is not known")
+        found.lost.append(f"whether there were writes after version {max(end, version)} is not known")
     return end
 
 

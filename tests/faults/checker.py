@@ -28,9 +28,11 @@ UNKNOWN = frozenset({"connection_lost", "shutting_down", "too_slow"})
 # What a salvage tells.
 _LOST = re.compile(r"lost: the writes from version (\d+) to version (\d+)")
 _LAST = re.compile(r"whether there were writes after version (\d+) is not known")
-_NAMED = re.compile(r'lost from the snapshot: (\w+) "(?:(.*)/)?(.*)"')
+_NAMED = re.compile(r'lost from the snapshot: (\w+) "(?:([^"]*)/)?([^"]*)"')
 _DEFAULTS = ("Namespace", "PriorityClass")
-_VAGUE = re.compile(r"how many|more objects|not there at all|to (its|their) end|after the snapshot is not known")
+_VAGUE = re.compile(
+    r"how many|whose name cannot be read|more objects|not there at all|to (its|their) end|after the snapshot is not known"
+)
 
 
 def violations(history: History) -> list[str]:

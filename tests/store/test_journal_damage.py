@@ -8,7 +8,9 @@ KSCHEDD_STEPS=10000 has it try more than the few that run with the other tests.
 import os
 import random
 import shutil
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -318,3 +320,23 @@ def test_what_is_lost_is_told_before_a_file_is_replaced_and_again_where_that_was
     assert not list(last.folder.glob("*damaged*"))
     _, lost = last.opened(drop_damaged=True)
     assert told[1] in lost
+
+
+def test_of_a_snapshot_alone_words_say_up_to_where_it_goes_and_that_a_name_cannot_be_read(tmp_path: Path) -> None:
+    store = Store(now=Clock(), seed=3)
+    for number in range(3):
+        store.create(config_map(f"c{number}"))
+    file = tmp_path / "journal.db"
+    journal = Journal(file)
+    journal.append(store.written_after(0))
+    journal.compact()
+    journal.close()
+    (tmp_path / "journal.db-head").unlink()
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE objects SET name = x'ff' WHERE name = 'c1'")
+    opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=True)
+    opened.journal.close()
+    assert opened.store is not None
+    assert [obj.name for obj in opened.store.list("ConfigMap")] == ["c0", "c2"]
+    assert "lost from the snapshot: an object whose name cannot be read" in opened.lost
+    assert f"whether there were writes after version {store.version} is not known" in opened.lost
