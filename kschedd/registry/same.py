@@ -1,35 +1,50 @@
-"""Semantic equality of (parts of) objects: what is empty equals what is absent, as upstream's equality.Semantic has it.
+"""Semantic equality of (parts of) objects by their schema: upstream's equality.Semantic of the Go values they are.
 
-Both sides are decoded (`kschedd.api.codec`), so quantities and times are compared by their canonical text.
+A pointer to nothing differs from one to an empty value; of all else, what is empty or zero equals what is left out.
+Quantities are compared by their amounts; times, which are decoded (`kschedd.api.codec`), by their text.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-# Fields for which upstream distinguishes empty from absent; boolean fields for which it equates false and absent.
-_NULLABLE: Final = frozenset(
-    ("storageClassName", "volumeAttributesClassName", "runtimeClassName", "dataSource", "dataSourceRef")
-)
-_FLAGS: Final = frozenset(("hostNetwork", "hostPID", "hostIPC", "stdin", "stdinOnce", "tty", "readOnly"))
+from kschedd.api.quantity import QuantityError, nanos
+from kschedd.api.schema import QUANTITY, Fields, ListOf, Schema
+
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any, schema: Schema) -> bool:
+    """Whether two values of a type are equal; for a struct, as if there were no pointer to it."""
     if one == other:
         return isinstance(one, bool) == isinstance(other, bool)
-    if _empty(one) or _empty(other):
-        return _empty(one) and _empty(other)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return all(_same_field(name, one.get(name), other.get(name)) for name in {*one, *other})
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return False
+    sort = type(schema)
+    if sort is Fields:
+        one, other = one or _NOTHING, other or _NOTHING
+        return all(same_in(one, other, field, schema) for field in {*one, *other})
+    if schema is QUANTITY:
+        return bool(_amount(one or "0") == _amount(other or "0"))
+    if not one or not other:
+        return not one and not other
+    if sort is str:
+        return False
+    if sort is ListOf:
+        return len(one) == len(other) and all(same(*pair, schema.item) for pair in zip(one, other, strict=True))
+    return one.keys() == other.keys() and all(same(one[key], other[key], schema.item) for key in one)
 
 
-def _same_field(name: str, one: Any, other: Any) -> bool:
-    if name in _NULLABLE:
-        return bool(one == other)
-    return same(one, other) or (name in _FLAGS and not one and not other)
+def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields: Fields) -> bool:
+    """Whether two values of a type are equal in a field."""
+    before, after, schema = one.get(field), other.get(field), fields.get(field)
+    if schema is None:
+        return bool(before == after)
+    pointer = field in fields.pointers or (type(schema) is Fields and field not in fields.always)
+    if pointer and (before is None or after is None):
+        return before is after
+    return same(before, after, schema)
 
 
-def _empty(value: Any) -> bool:
-    return value is None or value == "" or value == {} or value == []
+def _amount(quantity: Any) -> Any:
+    try:
+        return nanos(quantity)
+    except QuantityError:
+        return quantity

@@ -9,7 +9,8 @@ storage/storage.go, storage/alloc.go} (normalizeClusterIPs, patchAllocatedValues
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.registry.same import same
+from kschedd.api.schema import type_named
+from kschedd.registry.same import same_in
 from kschedd.registry.service_addresses import init_families, needs_cluster_ip
 
 Raw = dict[str, Any]
@@ -87,7 +88,7 @@ def _normalize_addresses(spec: Raw, before: Old) -> None:
     one, was = spec.get("clusterIP") or "", before.get("clusterIP") or ""
     if one == was:
         return
-    unchanged = same(spec.get("clusterIPs"), before.get("clusterIPs"))
+    unchanged = same_in(spec, before, "clusterIPs", type_named("ServiceSpec"))
     if not was and one and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [one]
     elif was and not one and unchanged:
@@ -119,7 +120,7 @@ def _drop_type_dependent(spec: Raw, before: Old) -> None:
     """Drop what only the former type had, unless the request changed it."""
 
     def drop(*fields: str) -> None:
-        if all(same(spec.get(field), before.get(field)) for field in fields):
+        if all(same_in(spec, before, field, type_named("ServiceSpec")) for field in fields):
             for field in fields:
                 spec.pop(field, None)
 

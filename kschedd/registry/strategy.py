@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.kinds import BY_NAME
+from kschedd.api.schema import schema_of, type_named
 from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled, drop_disabled_device_fields
-from kschedd.registry.same import same
+from kschedd.registry.same import same_in
 from kschedd.registry.services import create_service, update_service
 
 Raw = dict[str, Any]
@@ -71,11 +73,16 @@ def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_
         strategy.drop(new, old, features)
     if strategy.on_update is not None:
         strategy.on_update(new, old)
-    if any(not same(new.get(part), old.get(part)) for part in strategy.counts) or (
-        kind == "Deployment" and not same(_annotations(new), _annotations(old))
+    if any(not _same(kind, new, old, part) for part in strategy.counts) or (
+        kind == "Deployment" and (_annotations(new) or {}) != (_annotations(old) or {})
     ):
         new["metadata"] = {**new["metadata"], "generation": next_generation(old.get("metadata") or {})}
     return new
+
+
+def _same(kind: str, one: Raw, other: Old, part: str) -> bool:
+    schema = schema_of(BY_NAME[kind].api_version, kind) if kind in BY_NAME else None
+    return one.get(part) == other.get(part) if schema is None else same_in(one, other, part, schema)
 
 
 def prepare_finalize(raw: Raw, old: Old) -> Raw:
@@ -261,7 +268,7 @@ def _create_daemon_set(new: Raw, at: str) -> None:
 
 def _update_daemon_set(new: Raw, old: Old) -> None:
     before = int((_annotations(old) or {}).get(TEMPLATE_GENERATION) or 0)
-    changed = not same((new.get("spec") or {}).get("template"), (old.get("spec") or {}).get("template"))
+    changed = not same_in(new.get("spec") or {}, old.get("spec") or {}, "template", type_named("apps.v1.DaemonSetSpec"))
     if before + changed:
         _annotate(new, TEMPLATE_GENERATION, str(before + changed))
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, too_many, unsupported
 from kschedd.api.ip_addresses import cidr_family
+from kschedd.api.schema import type_named
 from kschedd.api.validation_names import dns_label
 from kschedd.registry.go_structs import go_struct
 from kschedd.registry.same import same
@@ -45,7 +46,7 @@ def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
     if after.get("reservedFor"):
         _validate_reservation(before, after, (new.get("metadata") or {}).get("deletionTimestamp"), faults)
     if allocated is not None and allocation is not None:
-        if not same(allocated, allocation):
+        if not same(allocated, allocation, type_named("resource.v1.AllocationResult")):
             faults.append(invalid("status.allocation", go_struct("AllocationResult", allocation), "field is immutable"))
     elif allocation is not None:
         _validate_allocation(allocation, new.get("spec") or {}, faults)

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required
+from kschedd.api.schema import type_named
 from kschedd.registry.go_structs import go_struct
-from kschedd.registry.same import same
+from kschedd.registry.same import same_in
 from kschedd.registry.validation_job_policies import IndexesError, parse_indexes, parse_interval, without_value
 
 Raw = Mapping[str, Any]
@@ -44,7 +45,7 @@ class _Change:
 
     def of(self, *fields: str) -> bool:
         """Whether one of the fields changes; absent is another value than none for those that are pointers."""
-        return any(not same(self.before.get(field), self.after.get(field)) for field in fields)
+        return any(not same_in(self.before, self.after, field, type_named("batch.v1.JobStatus")) for field in fields)
 
     def state(self, *kinds: str) -> bool:
         """Whether a condition of one of these types begins or ceases to be true."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.qos import qos_of_spec
+from kschedd.api.schema import type_named
 from kschedd.registry.go_structs import go_diff
 from kschedd.registry.same import same
 from kschedd.registry.validation_selectors import validate_tolerations
@@ -60,8 +61,8 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
         _keep(rest, old, "terminationGracePeriodSeconds")
     if gated:
         _narrowed(old, new, rest, faults)
-    if not same(rest, old):
-        _restore(rest, old, "image")
+    _restore(rest, old, "image")
+    if not same(rest, old, type_named("PodSpec")):
         faults.append(forbidden("spec", f"{_MUTABLE}\n{go_diff('PodSpec', old, rest)}"))
     return faults
 
@@ -87,8 +88,8 @@ def validate_pod_resize(old: Raw, new: Raw, status: Raw) -> Faults:
             return faults
         if _without(before, "resources", "resizePolicy") == _without(after, "resources", "resizePolicy"):
             _keep(rest, old, field)
-    if not same(rest, old):
-        _restore(rest, old, "resources", "resizePolicy")
+    _restore(rest, old, "resources", "resizePolicy")
+    if not same(rest, old, type_named("PodSpec")):
         why = f"only cpu and memory resources are mutable\n{go_diff('PodSpec', old, rest)}"
         faults.append(forbidden("spec", why))
     return faults
@@ -126,7 +127,10 @@ def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
 
 def _kept(toleration: Raw, tolerations: Sequence[Raw]) -> bool:
     bare = {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
-    return any(same({n: v for n, v in t.items() if n != "tolerationSeconds"}, bare) for t in tolerations)
+    return any(
+        same({n: v for n, v in t.items() if n != "tolerationSeconds"}, bare, type_named("Toleration"))
+        for t in tolerations
+    )
 
 
 def _keep(rest: dict[str, Any], old: Raw, field: str) -> None:

@@ -12,8 +12,9 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, nanos
+from kschedd.api.schema import STR, Fields, schema_of, type_named
 from kschedd.registry.go_structs import go_diff, go_struct, go_template
-from kschedd.registry.same import same
+from kschedd.registry.same import same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
 from kschedd.registry.validation_claim_status import validate_claim_status
@@ -62,10 +63,24 @@ def validate_update(old: Raw, new: Raw) -> Faults:
     check = _BY_KIND.get(kind.name)
     if check:
         check(old, new, faults)
+    schema = schema_of(kind.api_version, kind.name)
     for field, called in _IMMUTABLE.get(kind.name, ()):
-        if not same(_at(old, field), _at(new, field)):
-            faults.append(invalid(called, _shown(kind.name, _at(new, field)), FIELD_IS_IMMUTABLE))
+        assert schema is not None
+        unchanged, shown = _kept(old, new, field, schema)
+        if not unchanged:
+            faults.append(invalid(called, _shown(kind.name, shown), FIELD_IS_IMMUTABLE))
     return faults
+
+
+def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
+    """Whether a field is as it was, and its value; of a text that is no pointer, no value is an empty one."""
+    name, _, rest = path.partition(".")
+    inner = fields[name]
+    if rest:
+        assert isinstance(inner, Fields)
+        return _kept(old.get(name) or {}, new.get(name) or {}, rest, inner)
+    nothing = "" if inner is STR and name not in fields.pointers else None
+    return same_in(old, new, name, fields), new.get(name, nothing)
 
 
 def _shown(kind: str, value: Any) -> Any:
@@ -178,7 +193,7 @@ def _priority_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
     for field in ("parameters", "provisioner", "reclaimPolicy"):
-        if not same(old.get(field), new.get(field)):
+        if not same_in(old, new, field, type_named("storage.v1.StorageClass")):
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
 
 
@@ -194,7 +209,8 @@ _STATEFUL_SET_MUTABLE: Final = (
 
 
 def _stateful_set(old: Raw, new: Raw, faults: Faults) -> None:
-    if not same(_without(old.get("spec"), _STATEFUL_SET_MUTABLE), _without(new.get("spec"), _STATEFUL_SET_MUTABLE)):
+    before, after = (_without(each.get("spec"), _STATEFUL_SET_MUTABLE) for each in (old, new))
+    if not same(before, after, type_named("apps.v1.StatefulSetSpec")):
         fields = ", ".join(f"'{field}'" for field in _STATEFUL_SET_MUTABLE[:-1])
         last = _STATEFUL_SET_MUTABLE[-1]
         why = f"updates to statefulset spec for fields other than {fields} and '{last}' are forbidden"
@@ -218,7 +234,7 @@ def _job(old: Raw, new: Raw, faults: Faults) -> None:
     if before.get("suspend") and not (old.get("status") or {}).get("startTime"):
         before = {**before, "template": _directed(before.get("template") or {}, after.get("template") or {})}
     for field in _FIXED_OF_JOB:
-        if not same(before.get(field), after.get(field)):
+        if not same_in(before, after, field, type_named("batch.v1.JobSpec")):
             faults.append(invalid(f"spec.{field}", _shown_of_job(field, after.get(field)), FIELD_IS_IMMUTABLE))
 
 
@@ -282,7 +298,7 @@ def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
     before = {driver.get("name"): driver for driver in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         known = before.get(driver.get("name"))
-        if known is not None and not same(known, driver):
+        if known is not None and not same(known, driver, type_named("storage.v1.CSINodeDriver")):
             faults.append(invalid("spec.drivers", go_struct("CSINodeDriver", driver), FIELD_IS_IMMUTABLE))
 
 
@@ -308,7 +324,7 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
     then_all, now_all = _amounts(before), _amounts(after)
     _claim_class(old, new, faults)
     bare = _without(before, ("resources",)), _without(after, ("resources",))
-    if not same(*bare) or then_all != now_all:
+    if not same(*bare, type_named("PersistentVolumeClaimSpec")) or then_all != now_all:
         changed = go_diff("PersistentVolumeClaimSpec", old.get("spec") or {}, new.get("spec") or {})
         faults.append(forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{changed}"))
     provided = _amount(((old.get("status") or {}).get("capacity") or {}).get("storage") or 0)
@@ -316,7 +332,7 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
         why = "field can not be less than status.capacity"
         faults.append(forbidden("spec.resources.requests.storage", why))
     had, has = _at(old, "spec.volumeAttributesClassName"), _at(new, "spec.volumeAttributesClassName")
-    if had is not None and has in (None, ""):
+    if had is not None and has != had and not has:
         what = "nil" if has is None else "an empty string"
         faults.append(forbidden("spec.volumeAttributesClassName", f"update from non-nil value to {what} is forbidden"))
 
@@ -371,11 +387,12 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
     secret = "controllerExpandSecretRef"  # may be named later
     if "csi" in before and "csi" in after and secret not in before["csi"]:
         after = {**after, "csi": {name: value for name, value in after["csi"].items() if name != secret}}
-    if not same(_without(before, _VOLUME_MUTABLE), _without(after, _VOLUME_MUTABLE)):
+    sources = _without(before, _VOLUME_MUTABLE), _without(after, _VOLUME_MUTABLE)
+    if not same(*sources, type_named("PersistentVolumeSpec")):
         why = "spec.persistentvolumesource is immutable after creation"
         faults.append(forbidden("spec.persistentvolumesource", why))
-    affinity = before.get("nodeAffinity")
-    if affinity is not None and not same(_with_new_labels(affinity), _with_new_labels(after.get("nodeAffinity"))):
+    then, now = ({"nodeAffinity": _with_new_labels(spec.get("nodeAffinity"))} for spec in (before, after))
+    if "nodeAffinity" in before and not same_in(then, now, "nodeAffinity", type_named("PersistentVolumeSpec")):
         why = f"{FIELD_IS_IMMUTABLE}, except for updating from beta label to GA"
         shown = after.get("nodeAffinity")
         faults.append(invalid("nodeAffinity", None if shown is None else go_struct("VolumeNodeAffinity", shown), why))
@@ -428,7 +445,7 @@ def _secret(old: Raw, new: Raw, faults: Faults) -> None:
 def _resource_quota(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = (_at(quota, "spec.scopes") or [] for quota in (old, new))
     if set(before) != set(after):
-        faults.append(invalid("spec.scopes", after or None, FIELD_IS_IMMUTABLE))
+        faults.append(invalid("spec.scopes", _at(new, "spec.scopes"), FIELD_IS_IMMUTABLE))
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {

@@ -640,6 +640,8 @@ class Store(StoreReader):
         if dry_run:
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return retyped(old, {**wanted, "metadata": meta})
+        if "selfLink" in wanted["metadata"]:  # is not stored, so only an answer to a dry run has it
+            wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
         noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
         return self._settle(old, wanted, noted)
 

@@ -44,6 +44,10 @@ def slice_(**spec: Any) -> Raw:
     return named("ResourceSlice", "resource.k8s.io/v1", spec={"driver": "d", "pool": pool, "nodeName": "n", **spec})
 
 
+def device_claim(spec: Raw) -> Raw:
+    return named("ResourceClaim", "resource.k8s.io/v1", spec=spec)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
@@ -81,6 +85,22 @@ def slice_(**spec: Any) -> Raw:
         (job(), directed(job()), "spec.template: Invalid value"),
         (job(completions=1), job(completions=2), "spec.completions: Invalid value: 2: field is immutable"),
         (slice_(), slice_(nodeName="m"), 'spec.nodeName: Invalid value: "m": field is immutable'),
+        (slice_(), slice_(nodeName=None), "spec.nodeName: Invalid value: null: field is immutable"),
+        (
+            named("RuntimeClass", "node.k8s.io/v1", handler="h"),
+            named("RuntimeClass", "node.k8s.io/v1"),
+            'handler: Invalid value: "": field is immutable',
+        ),
+        (
+            named("ResourceQuota", spec={"scopes": ["BestEffort"]}),
+            named("ResourceQuota", spec={"scopes": []}),
+            "spec.scopes: Invalid value: []: field is immutable",
+        ),
+        (
+            named("ResourceQuota", spec={"scopes": ["BestEffort"]}),
+            named("ResourceQuota", spec={}),
+            "spec.scopes: Invalid value: null: field is immutable",
+        ),
     ],
 )
 def test_fixed(old: Raw, new: Raw, fault: str) -> None:
@@ -101,6 +121,9 @@ def test_fixed(old: Raw, new: Raw, fault: str) -> None:
         (job(), job(parallelism=3)),
         (job(suspend=True), directed(job(suspend=True))),
         (slice_(), slice_(devices=[{"name": "gpu"}])),
+        (claim(volumeAttributesClassName=""), claim(volumeAttributesClassName="")),
+        (device_claim({}), device_claim({"devices": {"requests": []}})),
+        (directed(job()), directed(job())),
         (pod(), pod(nodeName="n")),
         (named("Widget", "example.com/v1", spec=1), named("Widget", "example.com/v1", spec=2)),
     ],
