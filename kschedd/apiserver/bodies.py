@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.documents import DEEPEST, too_deep
+from kschedd.api.fields import FieldError, unsupported
 from kschedd.api.json_errors import json_error
 from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.schema import schema_of
@@ -181,20 +182,18 @@ def _registered(api_version: str, kind: str) -> bool:
 def field_validation(query: Query) -> FieldValidation:
     """What is done about unknown fields: by default they are dropped with a warning."""
     match query.text("fieldValidation"):
-        case "":
-            return "Warn"
         case "Strict":
             return "Strict"
-        case "Warn":
-            return "Warn"
         case "Ignore":
             return "Ignore"
-        case other:
-            from kschedd.api.fields import unsupported
-            from kschedd.apiserver.status import invalid_options
+    return "Warn"
 
-            fault = unsupported("fieldValidation", other[:100], ("", "Ignore", "Strict", "Warn"))
-            raise invalid_options("CreateOptions", (fault,))
+
+def field_validation_faults(query: Query) -> list[FieldError]:
+    given = query.text("fieldValidation")
+    if given in ("", "Ignore", "Strict", "Warn"):
+        return []
+    return [unsupported("fieldValidation", given[:100], ("", "Ignore", "Strict", "Warn"))]
 
 
 def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:

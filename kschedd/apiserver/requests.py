@@ -98,13 +98,22 @@ class Asked:
     @property
     def dry_run(self) -> bool:
         """Raises StatusError where it is asked for in another way than there is."""
+        if faults := self.dry_run_faults:
+            raise invalid_options(self.options, faults)
+        return self.query.text("dryRun") == "All"
+
+    @property
+    def dry_run_faults(self) -> list[FieldError]:
         given = self.query.text("dryRun")
-        if given not in ("", "All"):
-            kind = {"create": "CreateOptions", "patch": "PatchOptions", "update": "UpdateOptions"}
-            why = f'Unsupported value: ["{given[:100]}"]: supported values: "All"'
-            fault = FieldError("dryRun", given, why)
-            raise invalid_options(kind.get(self.target.verb, "DeleteOptions"), (fault,))
-        return given == "All"
+        if given in ("", "All"):
+            return []
+        return [FieldError("dryRun", given, f'Unsupported value: ["{given[:100]}"]: supported values: "All"')]
+
+    @property
+    def options(self) -> str:
+        """What the options of a write are called."""
+        kind = {"create": "CreateOptions", "patch": "PatchOptions", "update": "UpdateOptions"}
+        return kind.get(self.target.verb, "DeleteOptions")
 
 
 def split_target(target: bytes) -> tuple[str, Query]:

@@ -22,6 +22,7 @@ from kschedd.apiserver.tables import scale_table
 from kschedd.apiserver.writing import (
     APPLY,
     DeleteOptions,
+    check_options,
     manager_of,
     on_behalf_of,
     options_of,
@@ -114,13 +115,14 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
     if media_type(asked.headers.get("content-type", "")) == APPLY:
         return await _apply_scale(face, asked)
     given: Any = None
-    manager = manager_of(asked, "PatchOptions" if target.verb == "patch" else "UpdateOptions")
+    manager = manager_of(asked)
     if target.verb == "patch":
         patch_type, body = read_patch(asked)
         given = body.value
         if patch_type == "strategic":
             patch_type = "merge"  # a Scale has no lists
     else:
+        check_options(asked)
         given = await received(face, asked, "autoscaling/v1", "Scale", "autoscaling")
         if not (given.get("metadata") or {}).get("name"):
             why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
@@ -219,6 +221,7 @@ def _named_as_path(asked: Asked, raw: Raw, kind: str) -> Mapping[str, Any]:
 
 async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
     """Give a pod its node; of the path of the pod, or of the collection of bindings."""
+    check_options(asked)
     raw = await received(face, asked, "v1", "Binding")
     meta = _named_as_path(asked, raw, "Binding")
     name, namespace = asked.target.name or str(meta.get("name") or ""), asked.target.namespace
@@ -260,6 +263,7 @@ def _precondition(pod: Object, why: str) -> Conflict:
 
 
 async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
+    check_options(asked)
     body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Eviction")
     value = body.value if isinstance(body.value, dict) else {}
     version = "policy/v1beta1" if value.get("apiVersion") == "policy/v1beta1" else "policy/v1"

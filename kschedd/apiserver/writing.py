@@ -14,7 +14,15 @@ from kschedd.api.decoding import duplicate_field
 from kschedd.api.fields import FieldError, invalid
 from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object, Raw
-from kschedd.apiserver.bodies import Body, checked_kind, field_validation, media_type, read_body, read_json
+from kschedd.apiserver.bodies import (
+    Body,
+    checked_kind,
+    field_validation,
+    field_validation_faults,
+    media_type,
+    read_body,
+    read_json,
+)
 from kschedd.apiserver.negotiation import json_response, wanted_form
 from kschedd.apiserver.options import read_options
 from kschedd.apiserver.reading import list_response, object_response, read_page
@@ -32,7 +40,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import NotFound
 from kschedd.store.field_validation import submitted
-from kschedd.store.patching import PatchType, check_patch_options, manager_faults, read_configuration
+from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
 from kschedd.store.updates import Subresource
 
 T = TypeVar("T")
@@ -181,8 +189,9 @@ def _drop_repeated(asked: Asked, meta: dict[str, Any], owners: Sequence[Raw]) ->
 
 async def create(face: FaceServices, asked: Asked) -> HttpResponse:
     form = wanted_form(asked.headers.get("accept", ""), single=True)
+    check_options(asked)
     raw = placed(asked, await received(face, asked), named=False)
-    dry_run, manager = asked.dry_run, manager_of(asked, "CreateOptions")
+    dry_run, manager = asked.dry_run, manager_of(asked)
 
     def made(store: ClusterWriter) -> dict[str, Any]:
         if raw["metadata"].get("resourceVersion") and not dry_run:
@@ -206,8 +215,9 @@ def without_version(raw: Raw) -> Raw:
 async def update(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
     resource = asked.target.resource
     form = wanted_form(asked.headers.get("accept", ""), single=True)
+    check_options(asked)
     raw = placed(asked, await received(face, asked), named=True)
-    manager = manager_of(asked, "UpdateOptions")
+    manager = manager_of(asked)
 
     def made(store: ClusterWriter) -> dict[str, Any]:
         meta = raw["metadata"]
@@ -231,7 +241,7 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
         return await _apply(face, asked, subresource)
     patch_type, body = read_patch(asked)
     validation = field_validation(asked.query)
-    manager = manager_of(asked, "PatchOptions")
+    manager = manager_of(asked)
 
     def made(store: ClusterWriter) -> dict[str, Any]:
         there = store.find(target.resource.stored, target.namespace, target.name)
@@ -289,7 +299,7 @@ async def _apply(face: FaceServices, asked: Asked, subresource: Subresource) -> 
 
 def read_apply(asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The configuration of a server-side apply, and warnings."""
-    check_patch_options(asked.query.text("fieldManager"), asked.query.optional_flag("force"), applied=True)
+    check_options(asked, applied=True)
     validation = field_validation(asked.query)
     try:
         text = asked.http.body.decode("utf-8")
@@ -299,12 +309,21 @@ def read_apply(asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
     return read_configuration(text, validation)
 
 
-def manager_of(asked: Asked, options: str) -> str:
+def check_options(asked: Asked, *, applied: bool = False) -> None:
+    """Refuse options of a write that are wrong, all at once: before what is in the body."""
+    query = asked.query
+    manager = query.text("fieldManager")
+    if asked.target.verb == "patch":
+        faults = patch_faults(manager, query.optional_flag("force"), applied=applied)
+    else:
+        faults = manager_faults(manager)
+    if faults := [*faults, *asked.dry_run_faults, *field_validation_faults(query)]:
+        raise invalid_options(asked.options, faults)
+
+
+def manager_of(asked: Asked) -> str:
     """Who writes: as the request says, or as the client calls itself."""
-    given = asked.query.text("fieldManager")
-    if faults := manager_faults(given):
-        raise invalid_options(options, faults)
-    if given:
+    if given := asked.query.text("fieldManager"):
         return given
     agent = asked.headers.get("user-agent", "").partition(_AGENT_ENDS)[0]
     return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
@@ -315,7 +334,7 @@ def read_patch(asked: Asked) -> tuple[PatchType, Body]:
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-    check_patch_options(asked.query.text("fieldManager"), asked.query.optional_flag("force"), applied=False)
+    check_options(asked)
     try:
         return patch_type, read_json(asked.http.body)
     except StatusError as refused:

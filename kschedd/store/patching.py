@@ -118,14 +118,17 @@ _LONGEST_MANAGER: Final = 128  # bytes
 
 def check_patch_options(manager: str, force: bool | None, *, applied: bool) -> None:
     """Raise InvalidOptions where an apply names no manager, or anything else may not be said of a patch."""
+    if faults := patch_faults(manager, force, applied=applied):
+        raise InvalidOptions("PatchOptions", "", tuple(faults))
+
+
+def patch_faults(manager: str, force: bool | None, *, applied: bool) -> list[FieldError]:
     faults = []
     if applied and not manager:
         faults.append(required("fieldManager", "is required for apply patch"))
     if not applied and force is not None:
         faults.append(forbidden("force", "may not be specified for non-apply patch"))
-    faults += manager_faults(manager)
-    if faults:
-        raise InvalidOptions("PatchOptions", "", tuple(faults))
+    return faults + manager_faults(manager)
 
 
 def manager_faults(manager: str) -> list[FieldError]:

@@ -319,6 +319,30 @@ async def test_a_pod_is_bound_once(api: Asker) -> None:
     assert again.json["details"] == {"name": "a", "kind": "pods/binding"}
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("POST", PODS, "CreateOptions"),
+        ("PUT", f"{PODS}/a", "UpdateOptions"),
+        ("PATCH", f"{PODS}/a", "PatchOptions"),
+        ("POST", f"{PODS}/a/binding", "CreateOptions"),
+        ("POST", f"{PODS}/a/eviction", "CreateOptions"),
+        ("PUT", "/apis/apps/v1/namespaces/default/deployments/a/scale", "UpdateOptions"),
+    ],
+)
+async def test_options_are_refused_all_at_once_before_the_body(api: Asker, method: str, path: str, kind: str) -> None:
+    answer = await api.ask(
+        method, f"{path}?dryRun=x&fieldValidation=y&fieldManager=%01", {"kind": 3}, content_type=MERGE
+    )
+    assert answer.status == 422
+    assert answer.json["message"].startswith(f'{kind}.meta.k8s.io "" is invalid: [fieldManager: ')
+    assert [cause["field"] for cause in answer.json["details"]["causes"]] == [
+        "fieldManager",
+        "dryRun",
+        "fieldValidation",
+    ]
+
+
 async def test_status_is_changed_by_itself(api: Asker) -> None:
     await api.create(PODS, pod("a"))
     change = {"status": {"phase": "Running"}, "spec": {"nodeName": "x"}}
