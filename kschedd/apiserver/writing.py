@@ -11,8 +11,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedd.api.decoding import duplicate_field
-from kschedd.api.fields import FieldError, invalid
-from kschedd.api.numbers import whole_number
+from kschedd.api.fields import FieldError, invalid, unsupported
 from kschedd.api.objects import Object, Raw
 from kschedd.apiserver.bodies import (
     Body,
@@ -354,7 +353,7 @@ class DeleteOptions:
     propagation: Propagation = ""
     orphan: bool | None = None
     uid: str = ""
-    resource_version: int | None = None
+    resource_version: str | None = None
     dry_run: bool = False
 
 
@@ -373,8 +372,8 @@ def delete_options(asked: Asked) -> DeleteOptions:
             given["propagationPolicy"] = query.text("propagationPolicy")
         if query.text("orphanDependents"):
             given["orphanDependents"] = query.flag("orphanDependents")
-        if asked.dry_run:
-            given["dryRun"] = ["All"]
+        if query.text("dryRun"):
+            given["dryRun"] = [query.text("dryRun")]
     return options_of(given)
 
 
@@ -389,28 +388,35 @@ def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions
     grace = given.get("gracePeriodSeconds")
     if grace is not None and not -(2**63) <= grace < 2**63:
         raise bad_request("gracePeriodSeconds is beyond int64")
-    asked = given.get("propagationPolicy")
-    if asked is not None and given.get("orphanDependents") is not None:
-        why = "orphanDependents and deletionPropagation cannot be both set"
-        raise invalid_options("DeleteOptions", (invalid("propagationPolicy", asked, why),))
-    orphan = given.get("orphanDependents")
+    if faults := _delete_faults(given):
+        raise invalid_options("DeleteOptions", faults)
+    asked, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
     propagation: Propagation = "" if orphan is None else "Orphan" if orphan else "Background"
-    if asked is not None and asked not in _PROPAGATION:
-        supported = '"Foreground", "Background", "Orphan", "nil"'
-        why = f'Unsupported value: "{str(asked)[:100]}": supported values: {supported}'
-        raise invalid_options("DeleteOptions", (FieldError("propagationPolicy", asked, why),))
     if asked is not None:
         propagation = _PROPAGATION[asked]
     preconditions = given.get("preconditions") or {}
-    version = str(preconditions.get("resourceVersion") or "")
+    version = preconditions.get("resourceVersion")
     return DeleteOptions(
         grace,
         propagation,
         orphan,
         str(preconditions.get("uid") or ""),
-        whole_number(version),
+        None if version is None else str(version),
         dry_run or "All" in (given.get("dryRun") or ()),
     )
+
+
+def _delete_faults(given: Mapping[str, Any]) -> list[FieldError]:
+    faults = []
+    asked, tried = given.get("propagationPolicy"), given.get("dryRun") or ()
+    if asked is not None and given.get("orphanDependents") is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        faults.append(invalid("propagationPolicy", asked, why))
+    if asked is not None and asked not in _PROPAGATION:
+        faults.append(unsupported("propagationPolicy", asked[:100], ("Foreground", "Background", "Orphan", "nil")))
+    if any(each != "All" for each in tried):
+        faults.append(unsupported("dryRun", tried, ("All",)))
+    return faults
 
 
 async def delete(face: FaceServices, asked: Asked) -> HttpResponse:

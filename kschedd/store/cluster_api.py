@@ -204,7 +204,7 @@ class ClusterWriter(ClusterReader, Protocol):
         *,
         grace_period_s: int | None = None,
         uid: str = "",
-        resource_version: int | None = None,
+        resource_version: int | str | None = None,
         propagation: Propagation = "Background",
         dry_run: bool = False,
     ) -> Object: ...
@@ -223,7 +223,7 @@ class ClusterWriter(ClusterReader, Protocol):
         name: str,
         *,
         uid: str = "",
-        resource_version: int | None = None,
+        resource_version: int | str | None = None,
         grace_period_s: int | None = None,
         dry_run: bool = False,
     ) -> Pod:

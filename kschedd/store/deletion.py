@@ -24,7 +24,7 @@ _FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPH
 _ORPHANING: Final = frozenset(("Job", "ReplicationController"))  # for compatibility: their dependents stay by default
 
 
-def check_delete_preconditions(obj: Object, uid: str, resource_version: int | None) -> None:
+def check_delete_preconditions(obj: Object, uid: str, resource_version: int | str | None) -> None:
     """Raise PreconditionFailed if a uid or resourceVersion that the request names is not the object's."""
     if uid and uid != obj.uid:
         why = (
@@ -32,7 +32,7 @@ def check_delete_preconditions(obj: Object, uid: str, resource_version: int | No
             "The object might have been deleted and then recreated"
         )
         raise PreconditionFailed(obj.kind, obj.name, why)
-    if resource_version is not None and resource_version != obj.resource_version:
+    if resource_version is not None and str(resource_version) != str(obj.resource_version):
         why = (
             f"the ResourceVersion in the precondition ({resource_version}) does not match the ResourceVersion in "
             f"record ({obj.resource_version}). The object might have been modified"

@@ -402,7 +402,7 @@ class Store(StoreReader):
         *,
         grace_period_s: int | None = None,
         uid: str = "",
-        resource_version: int | None = None,
+        resource_version: int | str | None = None,
         propagation: Propagation = "Background",
         dry_run: bool = False,
     ) -> Object:
@@ -477,7 +477,7 @@ class Store(StoreReader):
         name: str,
         *,
         uid: str = "",
-        resource_version: int | None = None,
+        resource_version: int | str | None = None,
         grace_period_s: int | None = None,
         dry_run: bool = False,
     ) -> Pod:

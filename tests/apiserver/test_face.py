@@ -320,6 +320,38 @@ async def test_a_pod_is_bound_once(api: Asker) -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "faults"),
+    [
+        ({"dryRun": ["x"]}, ['dryRun: Unsupported value: ["x"]: supported values: "All"']),
+        (
+            {"propagationPolicy": "X", "orphanDependents": True, "dryRun": ["All", ""]},
+            [
+                'propagationPolicy: Invalid value: "X": orphanDependents and deletionPropagation cannot be both set',
+                'propagationPolicy: Unsupported value: "X": supported values: '
+                '"Foreground", "Background", "Orphan", "nil"',
+                'dryRun: Unsupported value: ["All",""]: supported values: "All"',
+            ],
+        ),
+    ],
+)
+async def test_options_of_a_deletion_are_refused_all_at_once(
+    api: Asker, options: dict[str, Any], faults: list[str]
+) -> None:
+    answer = await api.ask("DELETE", f"{PODS}/a", {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+    assert answer.status == 422
+    assert [f"{each['field']}: {each['message']}" for each in answer.json["details"]["causes"]] == faults
+
+
+@pytest.mark.parametrize("version", ["1", "", "abc"])
+async def test_a_deletion_of_another_version_is_refused(api: Asker, version: str) -> None:
+    await api.create(PODS, pod("a"))
+    asked = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"resourceVersion": version}}
+    answer = await api.ask("DELETE", f"{PODS}/a", asked)
+    assert answer.status == 409
+    assert f"the ResourceVersion in the precondition ({version}) does not match" in answer.json["message"]
+
+
+@pytest.mark.parametrize(
     ("method", "path", "kind"),
     [
         ("POST", PODS, "CreateOptions"),
