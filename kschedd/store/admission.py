@@ -34,6 +34,7 @@ from kschedd.store.admission_plugins import (
 )
 from kschedd.store.admission_plugins.attributes import Admit, Attributes, Authorize, Classes, Raw, Scope, Validate
 from kschedd.store.admission_plugins.resourcequota import Charge
+from kschedd.store.errors import Forbidden, Unadmitted
 
 _POD: Final = frozenset(("Pod",))
 _CLAIM: Final = frozenset(("PersistentVolumeClaim",))
@@ -185,8 +186,11 @@ class Admission:
 
     def admit(self, asked: Attributes, raw: Raw, classes: Classes) -> dict[str, Any]:
         """The object as the plugins leave it, before it is validated."""
-        for plugin in self._admit.get(asked.kind, ()):
-            raw = plugin(asked, raw, classes)
+        try:
+            for plugin in self._admit.get(asked.kind, ()):
+                raw = plugin(asked, raw, classes)
+        except Forbidden as refused:
+            raise Unadmitted(refused.kind, refused.name, refused.why) from None
         return raw if isinstance(raw, dict) else dict(raw)
 
     def asks_who(self, kind: str) -> bool:

@@ -237,6 +237,10 @@ class Forbidden(ApiError):
         return f'{resource_of(self.kind)} "{self.name}" is forbidden: {self.why}'
 
 
+class Unadmitted(Forbidden):
+    """The request was refused by mutating admission: before an object without a name was given one."""
+
+
 @attrs.define(eq=False)
 class AdmissionError(ApiError):
     """An admission plugin could not decide, or refuses in words of its own: code 500, without a reason."""

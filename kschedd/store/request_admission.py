@@ -15,7 +15,7 @@ from kschedd.api.objects import Raw
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Operation, UserInfo
 from kschedd.store.admission_plugins.resourcequota import QUOTA, Charge
-from kschedd.store.errors import Forbidden, NotFound
+from kschedd.store.errors import NotFound, Unadmitted
 
 
 class RequestAdmission:
@@ -70,7 +70,7 @@ class RequestAdmission:
             raise NotFound("Namespace", namespace)
         if found.deleting:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
-            raise Forbidden(kind, name, why)
+            raise Unadmitted(kind, name, why)
 
     def admit(self, asked: Attributes, raw: Raw) -> dict[str, Any]:
         """The object as the plugins leave it, before it is validated."""

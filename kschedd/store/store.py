@@ -53,7 +53,7 @@ from kschedd.store.deletion import (
     finished,
     marked,
 )
-from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Gone, Invalid, NotFound
+from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Gone, Invalid, NotFound, Unadmitted
 from kschedd.store.generated import Generated
 from kschedd.store.identity import check_version, same_object
 from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog, EventType, WatchEvent
@@ -233,6 +233,16 @@ class Store(StoreReader):
         self, raw: Raw, managing: Managing, dry_run: bool, restore: bool = False, as_client: bool = False
     ) -> Object:
         kind, meta = self._creation.identified(raw, served=as_client)
+        try:
+            return self._create_identified(kind, meta, raw, managing, dry_run, restore)
+        except Unadmitted as refused:
+            if (raw.get("metadata") or {}).get("name"):
+                raise
+            raise Forbidden(refused.kind, meta.get("generateName") or "Unknown", refused.why) from None
+
+    def _create_identified(
+        self, kind: str, meta: dict[str, Any], raw: Raw, managing: Managing, dry_run: bool, restore: bool
+    ) -> Object:
         name, namespace = meta["name"], meta.get("namespace") or ""
         self._admission.check_namespace(kind, namespace, name)
         if self._admission.user is not None and not (kind in BY_NAME and check_schema(dict(raw))):

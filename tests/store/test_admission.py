@@ -218,3 +218,12 @@ def test_an_unknown_plugin_is_named_with_those_there_are() -> None:
 )  # fmt: skip
 def test_merged_tolerations(first: list, second: list, merged: list) -> None:
     assert merge_tolerations(first, second) == merged
+
+
+@pytest.mark.parametrize(
+    ("meta", "called"),
+    [({"name": "a"}, "a"), ({"generateName": "a-"}, "a-"), ({}, "Unknown"), ({"name": ""}, "Unknown")],
+)
+def test_what_has_no_name_yet_is_called_by_its_prefix(meta: dict[str, str], called: str) -> None:
+    with pytest.raises(Forbidden, match=f'^pods "{called}" is forbidden: no PriorityClass'):
+        store_with().create({**pod(priorityClassName="nope"), "metadata": meta})
