@@ -25,7 +25,7 @@ FOUND_BY = {"does-not-flush": 3, "does-what-it-has-refused": 33}
 #: 519: a write that a killed daemon had not flushed was shown by the next one, and lost with the power.
 #: 2634: who dialled a port that the last step of a killed daemon had opened waited for ever: a fault of the simulation.
 #: 2384: a damaged page that compaction met again and again, while the daemon called itself writable in between.
-#: 8587: a salvage of a snapshot alone said that it knew its end at version 0, and of a row without a name that "None" was lost.
+#: 8587: a salvage of a snapshot alone said that it knew nothing after version 0, and of a row without a name "None".
 ONCE_FAILED = (18, 519, 742, 911, 2384, 2634, 8587)
 
 
