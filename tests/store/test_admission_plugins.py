@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.store.admission import NOT_DONE, PLUGINS, Admission, UnknownAdmissionPlugin, configured_plugins
-from kschedd.store.errors import ApiError, Forbidden
+from kschedd.store.errors import ApiError, Forbidden, Invalid
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod
 
@@ -57,6 +57,12 @@ def test_a_limit_range_made_later_counts_for_pods_made_later() -> None:
     assert told == "LimitRanger plugin set: cpu request for container c"
     store.delete("LimitRange", "default", "lim")
     assert "annotations" not in store.create(asked("c")).metadata
+
+
+def test_a_container_without_a_name_is_refused_by_validation_where_it_gets_defaults() -> None:
+    store = store_with(limit_range({"type": "Container", "defaultRequest": {"cpu": "100m"}}))
+    with pytest.raises(Invalid, match=r"spec\.containers\[0\]\.name: Required value"):
+        store.create({**pod("a"), "spec": {"containers": [{"image": "i"}]}})
 
 
 def test_limits_of_one_namespace_are_not_another_s() -> None:

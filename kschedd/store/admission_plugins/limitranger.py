@@ -73,7 +73,7 @@ def _merged(container: Raw, defaults: Mapping[Part, Quantities], called: str) ->
         missing = {name: quantity for name, quantity in defaults[part].items() if name not in own}
         if missing:
             resources[part] = {**own, **missing}
-            told.append(f"{', '.join(sorted(missing))} {word} for {called} {container['name']}")
+            told.append(f"{', '.join(sorted(missing))} {word} for {called} {container.get('name') or ''}")
     return ({**container, "resources": resources} if told else container), told
 
 
