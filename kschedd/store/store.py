@@ -27,6 +27,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.decoding import FieldValidation
+from kschedd.api.fields import required
 from kschedd.api.kinds import BY_NAME, group_of
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
@@ -280,6 +281,8 @@ class Store(StoreReader):
         The status stays as it is, unless `with_status` (for whoever plays the part of a kubelet or a cloud).
         """
         kind, meta = self._creation.identified(raw)
+        if not meta["name"]:
+            raise Invalid(kind, "", (required("metadata.name", "name or generateName is required"),))
         old = self._objects.get(kind, meta.get("namespace") or "", meta["name"])
         check_version(old, raw)
         if as_client and (faults := validate_version(kind, meta)):

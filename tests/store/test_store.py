@@ -176,6 +176,11 @@ def test_an_update_of_an_old_version_conflicts(store: Store) -> None:
     assert store.get("ConfigMap", "default", "c").raw["data"] == {"a": "2"}
 
 
+def test_an_update_of_an_object_without_a_name_is_told_that_it_has_none(store: Store) -> None:
+    with pytest.raises(Invalid, match=r'Namespace "" is invalid: metadata\.name: Required value'):
+        store.update({"apiVersion": "v1", "kind": "Namespace", "metadata": {}})
+
+
 def test_an_update_without_a_version_always_wins(store: Store) -> None:
     store.create(config_map("c", a="1"))
     store.update(config_map("c", a="2"))
