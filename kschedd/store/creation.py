@@ -16,6 +16,7 @@ from kschedd.api.codec import encoded_object
 from kschedd.api.fields import FieldError, invalid, required
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
+from kschedd.api.schema_check import check_meta_schema
 from kschedd.registry.strategy import prepare_create, strategy_of
 from kschedd.store import custom
 from kschedd.store.admission_plugins.attributes import Attributes
@@ -81,7 +82,7 @@ class Creation:
             meta["namespace"] = meta.get("namespace") or "default"
         else:
             meta.pop("namespace", None)
-        if not meta.get("name"):
+        if meta.get("name") in (None, ""):
             base = meta.get("generateName")
             if base and isinstance(base, str):
                 taken = cluster.names(known.name, meta.get("namespace") or "")
@@ -91,7 +92,7 @@ class Creation:
             else:
                 raise Invalid(known.name, "", (required("metadata.name", "name or generateName is required"),))
         if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
-            raise Invalid(known.name, "", (invalid("metadata", meta, "name and namespace must be text"),))
+            raise Undecodable(known.name, "", tuple(check_meta_schema(meta)))
         return known.name, meta
 
     def new(

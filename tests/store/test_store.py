@@ -2,7 +2,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
-from kschedd.store.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound
+from kschedd.store.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Undecodable
 from kschedd.store.store import Store
 from kschedd.store.writes import Bind
 from tests.store.manifests import Clock, config_map, node, pod, workload
@@ -134,6 +134,12 @@ def test_a_kind_of_another_group_is_not_ours_of_the_same_name(store: Store) -> N
             Forbidden,
             "no PriorityClass with name none",
             id="admission-comes-before-the-name",
+        ),
+        pytest.param(
+            {**pod(), "metadata": {"name": 0}},
+            Undecodable,
+            'metadata.name: Invalid value: 0: must be a string: write it in quotes, "0"',
+            id="a-name-that-is-a-number",
         ),
         pytest.param(pod("No_Good"), Invalid, 'Pod "No_Good" is invalid: metadata.name: Invalid value', id="bad-name"),
         pytest.param(pod(cpu="1.5.0"), Invalid, 'Invalid value: "1.5.0"', id="bad-quantity"),
