@@ -31,7 +31,7 @@ _LAST = re.compile(r"whether there were writes after version (\d+) is not known"
 _NAMED = re.compile(r'lost from the snapshot: (\w+) "(?:([^"]*)/)?([^"]*)"')
 _DEFAULTS = ("Namespace", "PriorityClass")
 _VAGUE = re.compile(
-    "how many|whose name cannot be read|more objects|not there at all|to (its|their) end|after the snapshot is not known"
+    "how many|whose name cannot|more objects|not there at all|to (its|their) end|after the snapshot is not known"
 )
 
 
