@@ -67,12 +67,15 @@ class NodeVerdicts:
     def __attrs_post_init__(self) -> None:
         keyed: list[EnabledFilter] = []
         never_reject: list[NeverRejects] = []
+        between: list[NeverRejects] = []  # the last one with a key and the next
         for filter_ in self.profile.filters:
             cached = filter_.style is EvaluationStyle.CACHED and filter_.depends_on == NODE_ONLY
             if filter_.in_tree and cached and hasattr(filter_.plugin, "filter_key"):
                 keyed.append(filter_)
+                never_reject += between
+                between.clear()
             elif filter_.in_tree and not cached and hasattr(filter_.plugin, "never_rejects"):
-                never_reject.append(cast(NeverRejects, filter_.plugin))
+                between.append(cast(NeverRejects, filter_.plugin))
             else:
                 break
         self.filters = tuple(keyed)

@@ -3,6 +3,7 @@
 For reading by people and programs; a function of the driver, which is not changed.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from kschedd.scheduling.pod_group_cycle import TriedMember
 from kschedd.scheduling.stepper import Stepper
 from kschedd.store.times import stamp
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONGEST_VALUE = 200  # characters of one value of the cycle state
 
 
@@ -179,9 +181,9 @@ def _cycle_state(state: CycleState) -> dict[str, Any]:
 
 
 def _text(value: object) -> str:
-    """What a plugin keeps, as text: it may be anything."""
+    """What a plugin keeps, as text, without addresses, which are others in each run: it may be anything."""
     try:
-        text = repr(dict(value)) if isinstance(value, Mapping) else repr(value)
+        text = _ADDRESS.sub("", repr(dict(value)) if isinstance(value, Mapping) else repr(value))
     except Exception as fault:  # a plugin's: its object cannot be shown
         return f"(cannot be shown: {type(fault).__name__})"
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

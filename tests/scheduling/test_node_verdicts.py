@@ -92,3 +92,20 @@ def test_a_key_has_an_entry_from_its_second_pod_on() -> None:
     assert second is third
     assert second is not None
     assert [cluster.table.names[row] for row in second.rows.tolist()] == ["n0", "n2"]
+
+
+def test_a_filter_after_those_with_a_key_may_reject_pods_that_have_entries() -> None:
+    cluster = SchedulerCache()
+    for number in range(2):
+        cluster.put_node(node(number, 4, "a", [], False))
+    verdicts = node_verdicts.NodeVerdicts(scheduler(cluster, True).profile, cluster)
+
+    def on_a_port(name: str) -> Pod:
+        raw = pod(name, 0).raw
+        port = {"containerPort": 80, "hostPort": 80, "protocol": "TCP"}
+        containers = [{**container, "ports": [port]} for container in raw["spec"]["containers"]]
+        return Pod.from_raw({**raw, "spec": {**raw["spec"], "containers": containers}})
+
+    assert verdicts.of(CycleState(), on_a_port("a")) is None
+    assert verdicts.of(CycleState(), on_a_port("b")) is not None
+    assert "NodePorts" in [one.name for one in verdicts.others]

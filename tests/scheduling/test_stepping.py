@@ -146,6 +146,17 @@ def test_what_is_known_at_a_stop() -> None:
     assert ended(engine) == "big"
 
 
+def test_what_plugins_keep_is_shown_without_addresses_that_are_others_in_each_run() -> None:
+    raw = new("web", cpu="500m")
+    spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule"}
+    raw["spec"]["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": {"a": "b"}}}]
+    engine = cluster(node("big", cpu="8"), node("small", cpu="1"), raw)
+    stopped(engine, point="score")
+    kept = where(engine.driver, 10)["attempt"]["cycle_state"]["data"]["PodTopologySpread"]
+    assert "NodeTable object>" in kept
+    ended(engine)
+
+
 @pytest.mark.parametrize("point", ["preFilter", "filter", "preScore", "score"])
 def test_a_forced_node_is_chosen_wherever_it_is_forced(point: str) -> None:
     engine = two_nodes()
