@@ -59,10 +59,10 @@ def follow(
     """Show each item of a stream, until the daemon ends the stream as such, or the user ends it.
 
     `start_over` is called where the stream cannot be resumed after a place: it shows what there is instead, and returns
-    another place to go on from. `missed` tells the user of that. Raises ConnectionLostError, NoDaemonError and RpcError
-    of the first attempt to open the stream, later RpcError only.
+    another place to go on from. `missed` tells the user of that. Raises RpcError; where the place is not known yet,
+    ConnectionLostError and NoDaemonError of the first attempt to open the stream, too.
     """
-    opened = lost = gone = False
+    opened, lost, gone = place.number is not None, False, False
     while True:
         try:
             if gone:

@@ -27,8 +27,8 @@ def change(name: str, version: int, type_: str = "ADDED") -> Raw:
 
 @attrs.define(eq=False)
 class Restarted:
-    """A daemon whose every connection is refused, or has a stream that begins with these items and then fails, ends, or
-    is refused from the start."""
+    """A daemon whose every connection is refused, or is lost when the stream is to be opened, or has a stream that
+    begins with these items and then fails, ends, or is refused from the start."""
 
     connections: list[tuple[list[Any], Exception | None] | Exception]
     daemon: FakeDaemon
@@ -51,6 +51,8 @@ class Restarted:
     @contextmanager
     def subscribe(self, method: str, /, **named: Any) -> Iterator[Any]:
         self.opened.append(named)
+        if isinstance(self._current, Exception):
+            raise self._current
         items, end = self._current
         if isinstance(end, RpcError) and end.code == "gone":
             raise end
@@ -161,6 +163,15 @@ def test_a_stream_that_is_refused_for_another_reason_ends_it() -> None:
     assert daemon.run("get pods -w") == 1
     assert daemon.err.startswith(WENT)
     assert daemon.err.endswith("error: not you\n")
+
+
+def test_a_daemon_that_goes_between_the_list_and_the_watch_is_waited_for() -> None:
+    daemon = Restarted([LOST, ([change("c", 10)], OVER)], FakeDaemon())
+    daemon.daemon.objects.append(pod("z"))
+    assert daemon.run("get pods -w -o name") == 0
+    assert daemon.out == "pod/z\npod/c\n"
+    assert daemon.err == WENT + "The daemon is back; this goes on after resource version 9.\n"
+    assert [params["since"] for params in daemon.opened] == [9, 9]
 
 
 def test_a_watch_without_a_daemon_to_begin_with_is_an_error() -> None:
