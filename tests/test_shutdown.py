@@ -12,6 +12,8 @@ PROGRAM = """
 import os, signal, sys, trio
 from kschedd.shutdown import heeded, lift_deadline
 
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # whoever runs the tests under nohup ignores it
+
 async def main():
     done = trio.Event()
     def told(number, count):
