@@ -99,10 +99,8 @@ class NodeVerdicts:
             if len(self._seen) > _MOST_SEEN:
                 self._seen.popitem(last=False)
             return None
-        table, cache_keys = (
-            self.cluster.table,
-            tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key]),
-        )
+        table = self.cluster.table
+        cache_keys = tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key])
         if known is not None and (len(known.failed) != table.capacity or known.cache_keys != cache_keys):
             known = None
         if known is None:

@@ -6,8 +6,8 @@ packed bytes of the pod's part of these, and the cache is cleared when a Priorit
 pod's name is checked each time. An outcome takes some 10 KB, with all that is worked out of its spec later; where each
 pod has labels or a spec of its own, there are as many as are kept.
 
-Where specs differ in amounts and weights only they are of one shape (`spec_shape`): what is not known by its spec is
-admitted by its shape, which is cached likewise.
+Where specs differ in amounts and weights only they have one spec without amounts (`spec_without_amounts`): what is not
+known by its spec is admitted by that, which is cached likewise.
 
 Two fields of a spec are validated separately and do not influence the rest in defaulting, validation or admission:
 nodeName and node affinity. They are what distinguishes the pods of a DaemonSet, or of a loaded cluster, from each
@@ -64,7 +64,7 @@ from kschedd.store.admission import Admission
 from kschedd.store.admission_cache import AdmissionCache
 from kschedd.store.admission_plugins.attributes import Attributes, Classes
 from kschedd.store.errors import ApiError, Invalid, Undecodable
-from kschedd.store.spec_shape import shape_of
+from kschedd.store.spec_without_amounts import without_amounts
 from kschedd.store.typed_status import typed_status
 from kschedd.values import fast_frozen
 
@@ -140,7 +140,7 @@ class PodStrategy:
         self._features = features  # the rules that hold
         self._classes = classes
         self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
-        self.remembered_shapes: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
+        self.remembered_without_amounts: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
         # By what has no node affinity (the id: it is kept with them), and the node to which they are pinned or their
         # packed node affinity. They are not kept with it, since the two would refer to each other.
         self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
@@ -155,7 +155,7 @@ class PodStrategy:
     def forget(self) -> None:
         """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
         self.remembered.clear()
-        self.remembered_shapes.clear()
+        self.remembered_without_amounts.clear()
         self.remembered_with_node_affinity.clear()
 
     def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
@@ -181,7 +181,7 @@ class PodStrategy:
             found = self.remembered.get(key)
             if found is None:
                 if scope is None and type(spec_without_node_affinity) is dict:
-                    found = self._of_shape(spec_without_node_affinity, meta, own, name)
+                    found = self._by_spec_without_amounts(spec_without_node_affinity, meta, own, name)
                 found = found or self._admit(spec_without_node_affinity, meta, name)
                 self.remembered.add(key, found)
             return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
@@ -192,25 +192,25 @@ class PodStrategy:
                 )  # raises with the faults of the whole spec, not only of `spec_without_node_affinity`
             raise
 
-    def _of_shape(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
-        """What a pod with this spec comes to, by what one of its shape came to; None where it has none.
+    def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
+        """What a pod with this spec comes to, by what its spec without amounts came to; None where that is not known.
 
-        Raises nothing: of what is wrong with a shape its spec is to say so.
+        Raises nothing: what is wrong is to be said of the spec as it is.
         """
-        shape = shape_of(spec)
-        if shape is None:
+        plain = without_amounts(spec)
+        if plain is None:
             return None
-        key = packed("Pod", name, (shape.spec, meta.get("labels"), own))
-        known = self.remembered_shapes.get(key)
+        key = packed("Pod", name, (plain.spec, meta.get("labels"), own))
+        known = self.remembered_without_amounts.get(key)
         if known is None:
             try:
-                known = self._admit(shape.spec, meta, name)
+                known = self._admit(plain.spec, meta, name)
             except ApiError:
                 return None
-            self.remembered_shapes.add(key, known)
+            self.remembered_without_amounts.add(key, known)
         if known.stated_spec is not None:
             return None
-        interned = intern_spec(shape.fill(known.spec.raw))
+        interned = intern_spec(plain.fill(known.spec.raw))
         size = len(interned.key)
         return InternedPod(interned, known.labels, known.meta, known._status, size, warnings=known.warnings)
 

@@ -126,9 +126,9 @@ class Store(StoreReader):
                 self._objects.place(None, obj)
 
     def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
-        """Keep what admission made of at most so many kinds of pods, of as many shapes, and of so many node affinities
-        of theirs."""
-        self._pod_strategy.remembered.most = self._pod_strategy.remembered_shapes.most = most
+        """Keep what admission made of at most so many kinds of pods, of as many without their amounts, and of so many
+        node affinities of theirs."""
+        self._pod_strategy.remembered.most = self._pod_strategy.remembered_without_amounts.most = most
         self._pod_strategy.remembered_with_node_affinity.most = node_affinities
 
     @property

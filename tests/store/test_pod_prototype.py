@@ -190,7 +190,7 @@ def _of_one_template(names: Sequence[str], **meta: Any) -> list[Raw]:
 
 def test_pods_of_several_templates_are_copied_each_from_its_own() -> None:
     store = Store(now=lambda: 0.0)
-    # Of no shape that they share (`spec_shape`), which would have them share their status, too.
+    # They differ in more than amounts (`spec_without_amounts`), or they would share their status, too.
     amounts = ("100m", "200m", "300m")
     templates = [pod(cpu=cpu, terminationGracePeriodSeconds=place) for place, cpu in enumerate(amounts)]
     raws = [{**templates[n % 3], "metadata": {"name": f"p{n}"}} for n in range(9)]

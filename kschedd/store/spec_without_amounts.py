@@ -1,13 +1,13 @@
-"""The shape of a pod's spec: the spec without the numbers that nothing else of it depends on.
+"""A pod's spec without its amounts: without the numbers that nothing else of it depends on.
 
 Where each pod is of a kind of its own, most differ from others in the amounts of cpu and memory that their containers
 state, and in the weights of their preferred pod affinity, in nothing else. Whatever amount and valid weight stands
-there, defaulting, validation and admission do the same with the rest (where no LimitRange has a say): so a shape is
+there, defaulting, validation and admission do the same with the rest (where no LimitRange has a say): so the rest is
 admitted once, with small numbers, and a spec's own are put into it as they are stored.
 
 Amounts count as such where containers state nothing but requests and limits of cpu and memory, positive ones in whole
 millicores and bytes, and the pod as such no resources. The QoS class and what is valid depend on which of them are
-there, and on whether a request is below its limit: a shape says so by 1 and 2.
+there, and on whether a request is below its limit: 1 and 2 stand for that.
 Order: fields stay where they are.
 """
 
@@ -29,7 +29,7 @@ _OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhea
 
 
 @attrs.frozen(eq=False)
-class Shape:
+class SpecWithoutAmounts:
     """`amounts`: of each container, by "requests" and "limits", as stored; None where it states none. `weights`: by the
     kind of affinity."""
 
@@ -38,7 +38,7 @@ class Shape:
     weights: Mapping[str, Sequence[int]]
 
     def fill(self, admitted: Raw) -> dict[str, Any]:
-        """The spec that this shape was taken of, admitted, by what its shape was admitted as."""
+        """The spec that it was taken of, admitted, by what it was admitted as itself."""
         spec = dict(admitted)
         spec["containers"] = [
             container if stated is None else {**container, "resources": _filled(container["resources"], stated)}
@@ -51,7 +51,7 @@ class Shape:
         return spec
 
 
-def shape_of(spec: Raw) -> Shape | None:
+def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
     """None where it has no amounts, or some on which more depends, or looks odd."""
     containers = spec.get("containers")
     if type(containers) is not list or any([spec.get(field) is not None for field in _OTHERS]):
@@ -71,18 +71,18 @@ def shape_of(spec: Raw) -> Shape | None:
         plain.append(container)
     if not any(amounts):
         return None
-    shape, weights = {**spec, "containers": plain}, {}
+    plain_spec, weights = {**spec, "containers": plain}, {}
     affinity = spec.get("affinity")
     if type(affinity) is dict:
         for which in _WITH_WEIGHTS:
             if found := _weights(affinity.get(which)):
                 weights[which] = found
                 part = affinity[which]
-                shape["affinity"] = {
-                    **shape["affinity"],
+                plain_spec["affinity"] = {
+                    **plain_spec["affinity"],
                     which: {**part, _PREFERRED: _weighted(part[_PREFERRED], [1] * len(found))},
                 }
-    return Shape(shape, amounts, weights)
+    return SpecWithoutAmounts(plain_spec, amounts, weights)
 
 
 def _stated(resources: Any) -> Raw | None:
@@ -106,7 +106,7 @@ def _stated(resources: Any) -> Raw | None:
 
 
 def _plain(stated: Raw) -> Raw:
-    """The same of a shape."""
+    """The numbers that stand for these."""
     requests = stated.get("requests") or {}
     return {
         part: {
@@ -121,7 +121,7 @@ def _is_below(request: str | None, limit: str) -> bool:
 
 
 def _filled(admitted: Raw, stated: Raw) -> dict[str, Any]:
-    """Of a shape's admitted resources those with these amounts; a request that was not stated is the limit."""
+    """Admitted resources with these amounts; a request that was not stated is the limit."""
     found = dict(admitted)
     for part in _PARTS:
         if part in admitted:

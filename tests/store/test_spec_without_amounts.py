@@ -1,4 +1,4 @@
-"""A pod of a known shape is admitted as if no shape were known: the same object byte for byte, the same refusal."""
+"""A pod admitted by its spec without amounts is what it is by its spec: the same byte for byte, the same refusal."""
 
 import json
 from copy import deepcopy
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kschedd.store import pod_strategy
 from kschedd.store.errors import ApiError
-from kschedd.store.spec_shape import shape_of
+from kschedd.store.spec_without_amounts import without_amounts
 from kschedd.store.store import Store
 from tests.store.manifests import Clock
 
@@ -75,31 +75,31 @@ def _outcome(store: Store, raw: dict[str, Any]) -> str:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(_containers, _more), min_size=2, max_size=8), st.booleans())
-def test_what_a_pod_comes_to_does_not_depend_on_whether_its_shape_is_known(
+def test_what_a_pod_comes_to_does_not_depend_on_what_is_known_without_its_amounts(
     specs: list[tuple[list[Any], dict[str, Any]]], limited: bool
 ) -> None:
-    by_shape, whole = Store(now=Clock()), Store(now=Clock())
+    by_parts, whole = Store(now=Clock()), Store(now=Clock())
     if limited:
-        by_shape.create(_RANGE)
+        by_parts.create(_RANGE)
         whole.create(_RANGE)
     for number, (containers, more) in enumerate(specs):
         raw = _pod(f"p{number}", containers, more)
-        found = _outcome(by_shape, raw)
+        found = _outcome(by_parts, raw)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(pod_strategy, "shape_of", lambda spec: None)
+            patch.setattr(pod_strategy, "without_amounts", lambda spec: None)
             assert found == _outcome(whole, raw)
 
 
-def _shape(*resources: dict[str, Any], **more: Any) -> Any:
+def _plain(*resources: dict[str, Any], **more: Any) -> Any:
     containers = [{"name": f"c{number}", "resources": one} for number, one in enumerate(resources)]
-    found = shape_of({"containers": containers, **more})
+    found = without_amounts({"containers": containers, **more})
     return None if found is None else found.spec
 
 
-def test_pods_that_differ_in_amounts_and_weights_only_are_of_one_shape() -> None:
+def test_pods_that_differ_in_amounts_and_weights_only_are_the_same_without() -> None:
     def of(cpu: str, weight: int) -> Any:
         affinity = {"podAntiAffinity": {_PREFERRED: [{"weight": weight, "podAffinityTerm": _TERM}]}}
-        return _shape({"requests": {"cpu": cpu, "memory": "1Gi"}, "limits": {"cpu": "2"}}, affinity=affinity)
+        return _plain({"requests": {"cpu": cpu, "memory": "1Gi"}, "limits": {"cpu": "2"}}, affinity=affinity)
 
     assert json.dumps(of("100m", 3)) == json.dumps(of("1500m", 100))
     assert json.dumps(of("100m", 3)) != json.dumps(of("2000m", 3))  # its QoS class may be another
@@ -116,12 +116,12 @@ def test_pods_that_differ_in_amounts_and_weights_only_are_of_one_shape() -> None
         pytest.param({"requests": {"cpu": "1"}}, {"initContainers": [{}]}, id="an-init-container"),
     ],
 )
-def test_other_amounts_have_no_shape(resources: dict[str, Any], more: dict[str, Any]) -> None:
-    assert _shape(resources, **more) is None
-    assert _shape({"requests": {"cpu": "1"}}) is not None
+def test_other_amounts_stay_where_they_are(resources: dict[str, Any], more: dict[str, Any]) -> None:
+    assert _plain(resources, **more) is None
+    assert _plain({"requests": {"cpu": "1"}}) is not None
 
 
-def test_a_shape_is_admitted_anew_once_a_priority_class_has_changed() -> None:
+def test_a_spec_without_amounts_is_admitted_anew_once_a_priority_class_has_changed() -> None:
     store = Store(now=Clock())
     priorities = []
     for number, value in enumerate((5, 7)):
