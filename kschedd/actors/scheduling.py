@@ -479,7 +479,7 @@ class SchedulingActor:
         """The store is ending: complete the decided placements, then stop receiving."""
         self._asked = True  # request no more pods
         await self._send_effects()
-        while self._driver.bindings.under_way:
+        while self._driver.bindings.any_executing:
             await self._advance_one()
             await self._send_effects()
         for over in self._plan_waits.values():

@@ -63,7 +63,7 @@ class BindingCycles:
         self._cancelled: deque[str] = deque()  # uids of bindings in PreBind that are to fail
 
     @property
-    def under_way(self) -> bool:
+    def any_executing(self) -> bool:
         """Whether something is being written or called: cycles that go on by themselves, without time passing."""
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.cycles.values())
 

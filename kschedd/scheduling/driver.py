@@ -628,7 +628,7 @@ class SchedulingDriver:
         """Whether something is under way that ends by itself, without time passing."""
         if self.attempting or self.has_next:
             return self.debugger.stop is None
-        return self.bindings.under_way
+        return self.bindings.any_executing
 
     @property
     def samples(self) -> bool:
