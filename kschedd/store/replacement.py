@@ -56,19 +56,20 @@ class Replacement:
             mistyped = check_schema(dict(raw)) if old.kind in BY_NAME else []
         if mistyped:
             raise Undecodable(old.kind, old.name, tuple(mistyped))
-        self._admission.authorize("UPDATE", old.kind, old.namespace, old.name, raw, old.raw, subresource)
+        asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+        self._admission.authorize(asked, raw, old.raw)
         if old.kind not in BY_NAME:
             raw = custom.as_defined(self._cluster, raw, old, subresource)
         if subresource == "status":
             wanted = self._checked_status(old, raw)
             check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
             return wanted, wanted
-        wanted, requested = self._checked(old, raw, subresource, dry_run)
+        wanted, requested = self._checked(asked, old, raw, subresource, dry_run)
         if with_status and raw.get("status"):
             wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
         check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted)))
         if not subresource:
-            self._admission.validate_whole("UPDATE", old.kind, old.namespace, old.name, wanted, old.raw)
+            self._admission.validate_whole(asked, wanted, old.raw)
         return wanted, requested
 
     def managed(
@@ -105,14 +106,13 @@ class Replacement:
         return wanted
 
     def _checked(
-        self, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
+        self, asked: Attributes, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
         """As `checked`, but for the status; the generation is counted up if something new is asked for."""
         cluster = self._cluster
         wanted = updates.merged_update(old, raw, subresource)
         wrong = updates.meta_faults(old, raw.get("metadata") or _NOTHING)
 
-        asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
         # A pod's update is compared as it is stored, any other as it is decoded.
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
+
 from kschedd.api.objects import Raw
 from kschedd.store.admission import NAMESPACE_LIFECYCLE, Admission
-from kschedd.store.admission_plugins.attributes import Attributes, Classes, Operation, UserInfo
+from kschedd.store.admission_plugins.attributes import Attributes, Classes, UserInfo
 from kschedd.store.admission_plugins.resourcequota import QUOTA, Charge
 from kschedd.store.errors import NotFound, Unadmitted
 
@@ -40,21 +42,10 @@ class RequestAdmission:
         if self.user is not None and text not in self._warnings:
             self._warnings.append(text)
 
-    def authorize(
-        self,
-        operation: Operation,
-        kind: str,
-        namespace: str,
-        name: str,
-        new: Raw | None,
-        old: Raw | None,
-        subresource: str = "",
-    ) -> None:
+    def authorize(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
         """Have the chain refuse what the user may not do."""
-        if self.user is None or not self.chain.asks_who(kind):
-            return
-        asked = Attributes(operation, kind, namespace, name, subresource, self.user)
-        self.chain.authorize(asked, new, old, self._cluster)
+        if self.user is not None and self.chain.asks_who(asked.kind):
+            self.chain.authorize(attrs.evolve(asked, user=self.user), new, old, self._cluster)
 
     def looks_at_each(self, kind: str, namespace: str) -> bool:
         """Whether anybody looks at each object of a kind in a namespace by itself, however alike they are."""
@@ -81,32 +72,12 @@ class RequestAdmission:
         for warning in self.chain.validate(asked, raw, old, self._cluster):
             self.warn(warning)
 
-    def validate_whole(
-        self,
-        operation: Operation,
-        kind: str,
-        namespace: str,
-        name: str,
-        new: Raw | None,
-        old: Raw | None,
-        subresource: str = "",
-    ) -> None:
+    def validate_whole(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
         """Have the plugins from plugin files refuse what is about to be written."""
-        if self.chain.others:
-            self.chain.validate_whole(Attributes(operation, kind, namespace, name, subresource), new, old)
+        self.chain.validate_whole(asked, new, old)
 
-    def charges(
-        self,
-        operation: Operation,
-        kind: str,
-        namespace: str,
-        name: str,
-        new: Raw,
-        old: Raw | None,
-        subresource: str = "",
-    ) -> Sequence[Charge]:
+    def charges(self, asked: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
         """The quotas that count the object, and what is used of them with it. Raises Forbidden."""
-        if not self._cluster.present_in(QUOTA, namespace):
+        if not self._cluster.present_in(QUOTA, asked.namespace):
             return ()
-        asked = Attributes(operation, kind, namespace, name, subresource)
         return self.chain.charges(asked, new, old, self._cluster)

@@ -38,7 +38,7 @@ from kschedd.errors import without_traceback
 from kschedd.registry.validation_update import validate_version
 from kschedd.store import custom, eviction, updates
 from kschedd.store.admission import Admission
-from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.admission_plugins.resourcequota import Charge
 from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
@@ -245,9 +245,10 @@ class Store(StoreReader):
         self, kind: str, meta: dict[str, Any], raw: Raw, managing: Managing, dry_run: bool, restore: bool
     ) -> Object:
         name, namespace = meta["name"], meta.get("namespace") or ""
+        asked = Attributes("CREATE", kind, namespace, name)
         self._admission.check_namespace(kind, namespace, name)
         if self._admission.user is not None and not (kind in BY_NAME and check_schema(dict(raw))):
-            self._admission.authorize("CREATE", kind, namespace, name, raw, None)
+            self._admission.authorize(asked, raw, None)
         created = self._creation.new(kind, raw, meta, managing, restore=restore, dry_run=dry_run)
         if (there := self._objects.find(kind, namespace, name)) is not None:
             other = str(there.raw.get("apiVersion") or "")
@@ -255,8 +256,8 @@ class Store(StoreReader):
             raise AlreadyExists(kind, name, deleting=there.deleting, other="" if alike else other)
         if not restore:
             if not self._seeding:
-                self._admission.validate_whole("CREATE", kind, namespace, name, created.raw, None)
-            charges = self._admission.charges("CREATE", kind, namespace, name, created.raw, None)
+                self._admission.validate_whole(asked, created.raw, None)
+            charges = self._admission.charges(asked, created.raw, None)
             if charges and not dry_run:
                 self._charge(charges)
                 created = created.at_version(self.log.version + 1)
@@ -426,10 +427,11 @@ class Store(StoreReader):
         old = self._objects.get(kind, namespace, name)
         check_grace_period(grace_period_s)
         check_delete_preconditions(old, uid, resource_version)
-        self._admission.authorize("DELETE", kind, namespace, name, None, old.raw)
+        asked = Attributes("DELETE", kind, namespace, name)
+        self._admission.authorize(asked, None, old.raw)
         if kind == "Namespace" and name in UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
-        self._admission.validate_whole("DELETE", kind, namespace, name, None, old.raw)
+        self._admission.validate_whole(asked, None, old.raw)
         left = begin_deletion(old, grace_period_s, propagation, self._now())
         if dry_run:
             if left is None and isinstance(old, Pod):
@@ -478,7 +480,7 @@ class Store(StoreReader):
             raise NotFound("Pod", name)
         assert isinstance(pod, Pod)
         if self._admission.user is not None:
-            self._admission.authorize("CREATE", "Pod", namespace, name, None, pod.raw, "binding")
+            self._admission.authorize(Attributes("CREATE", "Pod", namespace, name, "binding"), None, pod.raw)
         refuse_binding(pod, node_name, uid)
         now_bound = bound(pod, node_name, self.log.version + 1, at)
         self._objects.commit_binding(pod, now_bound)
@@ -500,7 +502,7 @@ class Store(StoreReader):
         """
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
-        self._admission.authorize("CREATE", "Pod", namespace, name, None, pod.raw, "eviction")
+        self._admission.authorize(Attributes("CREATE", "Pod", namespace, name, "eviction"), None, pod.raw)
         budget = eviction.guarding(pod, self.list(eviction.BUDGET, namespace))
         if budget is not None:
             status = eviction.spent(budget, pod, stamp(self._now()))
@@ -645,8 +647,8 @@ class Store(StoreReader):
     ) -> Object:
         wanted, requested = self._replacement.checked(old, raw, subresource, with_status, dry_run)
         if subresource != "status":
-            kind, namespace, name = old.kind, old.namespace, old.name
-            charges = self._admission.charges("UPDATE", kind, namespace, name, wanted, old.raw, subresource)
+            asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+            charges = self._admission.charges(asked, wanted, old.raw)
             if not dry_run:
                 self._charge(charges)
         wanted = self._replacement.managed(old, wanted, requested, subresource, managing)
