@@ -58,7 +58,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
         ),
         Bound(
             "admitted-pods",
-            2048,
+            8192,
             "kinds of pods, by spec and labels, whose admission is remembered, and as many without amounts",
             "those not used lately are dropped, and admitted anew",
             minimum=2,

@@ -12,7 +12,7 @@ Units: CPU in millicores, other resources in whole units; priorities and seconds
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import attrs
@@ -54,6 +54,7 @@ _NOTHING: Mapping[str, Any] = FrozenDict()  # shared stand-in for an absent map
 _numbers = count(1)
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
+_ASKING: Final = ("resources", "restartPolicy")  # of a container, what requests follow from
 
 
 def image_name(name: str) -> str:
@@ -88,10 +89,10 @@ class PodSpec:
 
     @_unaffected_by_node_affinity
     def resource_requests(self) -> "ResourceRequests":
-        """Resource requests: one object for all specs with the same containers, pod-level resources and overhead."""
+        """Resource requests: one object for all specs whose containers, pod level and overhead state the same."""
         raw = self.raw
-        parts = (raw.get("containers"), raw.get("initContainers"), raw.get("resources"), raw.get("overhead"))
-        return _asks(_pack(parts))
+        containers, init_containers = _stating(raw.get("containers")), _stating(raw.get("initContainers"))
+        return _asks(_pack((containers, init_containers, raw.get("resources"), raw.get("overhead"))))
 
     @_unaffected_by_node_affinity
     def requests(self) -> Resources:
@@ -225,10 +226,14 @@ class ResourceRequests:
         return not all(0 <= amount <= PLAIN_AMOUNT for amount in amounts)
 
 
-# Different specs often have the same containers and tolerations: their requests and tolerations are cached here.
+# Different specs often have the same requests and tolerations: these are cached here.
 
 
-@lru_cache(512)  # few: the containers may be kilobytes
+def _stating(containers: Sequence[Raw] | None) -> list[Raw]:
+    return [{name: container[name] for name in _ASKING if name in container} for container in containers or ()]
+
+
+@lru_cache(2048)
 def _asks(packed: bytes) -> ResourceRequests:
     containers, init_containers, resources, overhead = msgpack.unpackb(packed)
     spec = {

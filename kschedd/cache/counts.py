@@ -125,7 +125,10 @@ class PodCounts:
     _matching: OrderedDict[PodMatcher, DomainCounter] = attrs.field(factory=OrderedDict)
     _matching_at: dict[TermKey, dict[PodMatcher, DomainCounter]] = attrs.field(factory=dict)
     _indexed_for: Counter[str] = attrs.field(factory=Counter)  # by label key: how many matchers are looked up by it
-    _terms_matching: dict[int, tuple[int, _TermsMatching]] = attrs.field(factory=dict)  # by signature: stamp, terms
+    # By namespace and labels (`PodSignature.group_key`): stamp, terms.
+    _terms_matching: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, _TermsMatching]] = attrs.field(
+        factory=dict
+    )
     _sets: dict[bytes, RowSet] = attrs.field(factory=dict)
 
     @property
@@ -201,7 +204,7 @@ class PodCounts:
 
     def existing_terms_matching(self, kind: TermKind, signature: PodSignature) -> list[ExistingTerm]:
         """Existing pods' terms of this kind that match a pod of this signature."""
-        known = self._terms_matching.get(signature.id)
+        known = self._terms_matching.get(signature.group_key)
         versions = self.table.versions
         if known is None or versions.at[TERMS] > known[0]:
             found: _TermsMatching = {"required-anti": [], "required": [], "preferred": []}
@@ -212,7 +215,7 @@ class PodCounts:
                         found[existing_terms.kind].append(existing_terms)
             if len(self._terms_matching) >= _TERMS_MATCHING_LIMIT:
                 self._terms_matching.clear()
-            known = self._terms_matching[signature.id] = (versions.now, found)
+            known = self._terms_matching[signature.group_key] = (versions.now, found)
         return known[1][kind]
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
