@@ -247,10 +247,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
         write,
         write_error,
         style_of(sys.stdout, os.environ),
-        time.time,
-        time.sleep,
-        lambda: sys.stdin.buffer.read(),
-        lambda question: True,  # no confirmation on the command line, as with kubectl
+        read_input=lambda: sys.stdin.buffer.read(),
         measure=lambda: style_of(sys.stdout, os.environ),
         cluster_time=lambda: float(opened[-1].call("time.get")["now_s"]) if opened else time.time(),
         outlived=True,

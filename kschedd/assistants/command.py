@@ -12,7 +12,6 @@ from typing import Any, Final, Never
 import attrs
 
 from kschedd.assistants.tool import ToolError
-from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.errors import ConnectionLostError, RpcError
 from kschedd.verbs.grammar import UsageError, suggest
 from kschedd.verbs.session import DaemonClient, VerbSession
@@ -120,11 +119,9 @@ def session_on(target: ServedCluster, printed: list[str], complaints: list[str],
         lambda: target.daemon,
         printed.append,
         complaints.append,
-        TerminalStyle(),
-        target.now,
-        _patient(target),
-        given.encode,
-        lambda question: True,
+        now=target.now,
+        sleep=_patient(target),
+        read_input=given.encode,
         streams=False,
     )
 

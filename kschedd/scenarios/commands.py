@@ -32,7 +32,6 @@ from kschedd.config.model import Config
 from kschedd.controllers.options import OPTIONS, controller_options, read_option
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 from kschedd.simulate.engine import LoggedAttempt
@@ -164,11 +163,9 @@ class ScenarioCluster:
             self.connect,
             printed.append,
             printed.append,
-            TerminalStyle(),
-            lambda: self.cluster.engine.now,
-            self._sleeper(limit_s),
-            given.encode,
-            lambda question: True,
+            now=lambda: self.cluster.engine.now,
+            sleep=self._sleeper(limit_s),
+            read_input=given.encode,
             streams=False,
             program="kschedd ",
             folder=self._folder,

@@ -4,6 +4,7 @@ The command line makes one session for its one verb; the REPL makes one for all 
 functions that block in `DaemonClient.call`; the caller chooses how that call waits (a blocking socket, or a Trio task).
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -39,11 +40,11 @@ class VerbSession:
     connect: Callable[[], DaemonClient]
     _write: Callable[[str], None]
     _write_error: Callable[[str], None]
-    style: TerminalStyle
-    now: Callable[[], float]  # seconds since the epoch
-    sleep: Callable[[float], None]
-    read_input: Callable[[], bytes]  # the input of `-f -`
-    confirm: Callable[[str], bool]
+    style: TerminalStyle = attrs.field(factory=TerminalStyle)
+    now: Callable[[], float] = time.time  # seconds since the epoch
+    sleep: Callable[[float], None] = time.sleep
+    read_input: Callable[[], bytes] = bytes  # the input of `-f -`: none
+    confirm: Callable[[str], bool] = lambda question: True  # nobody is asked, as with kubectl
     namespace: str = "default"
     folder: Path = Path()  # the base of relative file paths
     measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
@@ -52,9 +53,8 @@ class VerbSession:
     outlived: bool = False  # what a command tells the debugger is to hold when its connection has ended
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
-    open_editor: Callable[[Path], int] | None = (
-        None  # the user's editor on a file, and its exit status; None: no terminal
-    )
+    # The user's editor on a file, and its exit status; None: no terminal.
+    open_editor: Callable[[Path], int] | None = None
     loss_is_told: bool = False  # whether somebody else tells the user that the daemon has gone
     asks_first: Callable[[], bool] = lambda: False  # whether to ask before what cannot be undone
     _daemon: DaemonClient | None = None

@@ -10,7 +10,6 @@ import errno
 import os
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -97,11 +96,10 @@ class Shell:
             lambda text: self._runner.write(text),
             self._write_error,
             self._look,
-            time.time,
-            lambda seconds: trio.from_thread.run(trio.sleep, seconds),
-            self._read_input,
-            self._confirm,
-            namespace,
+            sleep=lambda seconds: trio.from_thread.run(trio.sleep, seconds),
+            read_input=self._read_input,
+            confirm=self._confirm,
+            namespace=namespace,
             measure=lambda: self._runner.measure(),
             open_editor=None if scripts else open_editor,
             cluster_time=lambda: float(self._session.daemon.call("time.get")["now_s"]),

@@ -19,7 +19,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
 
-from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
@@ -110,9 +109,7 @@ def timed(name: str, pipe: "Connection[Any, Any]", work: Callable[[], Any], runs
 
 def verb(client: BlockingClient, *words: str) -> str:
     out, err = io.StringIO(), io.StringIO()
-    session = VerbSession(
-        lambda: client, out.write, err.write, TerminalStyle(), time.time, time.sleep, lambda: b"", lambda question: True
-    )
+    session = VerbSession(lambda: client, out.write, err.write)
     status = run_words(session, words)
     assert status != 2, err.getvalue()
     return out.getvalue()

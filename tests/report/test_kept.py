@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.queue.entry import Move
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
@@ -82,17 +81,7 @@ def test_the_verb_writes_over_a_file_only_if_told_so(tmp_path: Path) -> None:
     daemon = VirtualDaemon(VirtualCluster(seed=1), cluster_methods)
     told: list[str] = []
     errors: list[str] = []
-    session = VerbSession(
-        lambda: daemon,
-        told.append,
-        errors.append,
-        TerminalStyle(),
-        lambda: 0.0,
-        lambda seconds: None,
-        lambda: b"",
-        lambda question: True,
-        folder=tmp_path,
-    )
+    session = VerbSession(lambda: daemon, told.append, errors.append, folder=tmp_path)
     assert run_words(session, ["report"]) == 0
     assert "kschedd-report.html: " in told[-1]
     assert (tmp_path / "kschedd-report.html").read_text().startswith("<!DOCTYPE html>")

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.errors import RpcError
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.verbs.drain_blockers import blockers
@@ -50,11 +49,8 @@ def typed(scenario: ScenarioCluster, sleep: Callable[[float], None], line: str) 
         scenario.connect,
         out.append,
         err.append,
-        TerminalStyle(),
-        lambda: scenario.cluster.engine.now,
-        sleep,
-        lambda: b"",
-        lambda question: True,
+        now=lambda: scenario.cluster.engine.now,
+        sleep=sleep,
         program="kschedd ",
     )
     return run_words(session, line.split()), "".join(out), "".join(err)
@@ -71,11 +67,8 @@ def test_ctrl_c_leaves_the_node_cordoned_and_says_what_is_left(scenario: Scenari
             scenario.connect,
             heard.append,
             heard.append,
-            TerminalStyle(),
-            lambda: scenario.cluster.engine.now,
-            interrupted,
-            lambda: b"",
-            lambda question: True,
+            now=lambda: scenario.cluster.engine.now,
+            sleep=interrupted,
             program="kschedd ",
         )
         run_words(session, "drain node-a --force".split())

@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
@@ -68,11 +67,8 @@ class Restarted:
             self.connect,
             self._write,
             self._complain,
-            TerminalStyle(),
-            lambda: NOW,
-            self._sleep,
-            lambda: b"",
-            lambda question: True,
+            now=lambda: NOW,
+            sleep=self._sleep,
             cluster_time=self.time,
         )
         return run_words(session, shlex.split(line))

@@ -21,7 +21,6 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
-from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -146,11 +145,9 @@ class Typed:
                 lambda: Noting(client, self.table, self.called, self.watching),
                 out.write,
                 err.write,
-                TerminalStyle(),
-                lambda: now,
-                lambda seconds: None,
-                lambda: self.input,
-                lambda question: True,
+                now=lambda: now,
+                sleep=lambda seconds: None,
+                read_input=lambda: self.input,
                 open_editor=edit_labels,
                 outlived=True,
             )

@@ -57,16 +57,7 @@ class Connections:
 def test_a_watch_goes_on_where_the_daemon_was_away(refused: int) -> None:
     connections = Connections(refused)
     shown: list[str] = []
-    session = VerbSession(
-        connections.connect,
-        shown.append,
-        shown.append,
-        TerminalStyle(),
-        lambda: NOW,
-        lambda seconds: None,
-        lambda: b"",
-        lambda question: True,
-    )
+    session = VerbSession(connections.connect, shown.append, shown.append, now=lambda: NOW, sleep=lambda seconds: None)
     assert run_words(session, ["watch", "--times", f"{3 + refused}", "get", "nodes", "-o", "name"]) == 0
     assert shown == [
         "node/n1\n",
@@ -80,15 +71,6 @@ def test_a_watch_goes_on_where_the_daemon_was_away(refused: int) -> None:
 def test_a_watch_without_a_daemon_to_begin_with_is_an_error() -> None:
     connections = Connections(refused=1)
     connections.made = 1
-    session = VerbSession(
-        connections.connect,
-        str,
-        str,
-        TerminalStyle(),
-        lambda: NOW,
-        lambda seconds: None,
-        lambda: b"",
-        lambda question: True,
-    )
+    session = VerbSession(connections.connect, str, str)
     with pytest.raises(NoDaemonError):
         run_words(session, ["watch", "get", "nodes"])
