@@ -128,7 +128,10 @@ class KillingDatabase:
             self._compacting = True
         elif sql.startswith("PRAGMA synchronous=FULL"):
             self._compacting = False
-        commit, deletes = sql == "COMMIT", sql.startswith("DELETE FROM events WHERE version <=")
+        inserts, deletes = sql.startswith("INSERT INTO events"), sql.startswith("DELETE FROM events WHERE version <=")
+        commit = sql == "COMMIT" or (inserts and not self._db.in_transaction)
+        if inserts:
+            self._at("before-insert")
         if commit:
             self._at("before-compaction" if self._compacting else "before-commit")
         if deletes:
@@ -139,8 +142,6 @@ class KillingDatabase:
         return done
 
     def executemany(self, sql: str, rows: Any) -> Any:
-        if sql.startswith("INSERT INTO events"):
-            self._at("before-insert")
         return self._db.executemany(sql, rows)
 
     def executescript(self, sql: str) -> Any:

@@ -53,7 +53,7 @@ __all__ = ("Journal", "JournalDamaged", "JournalError")
 
 log = structlog.get_logger("kschedd.journal")
 
-_ROWS: Final = 256  # events in one statement, a power of two
+_FEW_ROWS: Final = 100  # events in one statement: of each number SQLite keeps one prepared
 _LOG: Final = 1000  # WAL pages after which SQLite checkpoints; its default
 _SHORT_LOG: Final = 200  # the same while compacting
 Row = tuple[int, int, str, str, str, bytes, int, int]
@@ -175,8 +175,7 @@ class Journal:
             raise self._failure
         try:
             with self._checked():
-                with self._transaction():
-                    self._insert(rows)
+                self._insert(rows)
                 self._head.write(Head(version, linked, self._state.epoch))
         except JournalError as failure:
             self._failure = failure
@@ -312,15 +311,20 @@ class Journal:
         return None if row is None else row[0]
 
     def _insert(self, rows: Sequence[Row]) -> None:
-        """Insert events, many by one statement: each statement lets go of the interpreter lock, and a thread that has
-        to get it back waits for the event loop, up to the switch interval each time."""
-        first, many = 0, _ROWS
-        while first < len(rows):
-            while first + many > len(rows):
-                many //= 2  # few sizes, so that SQLite keeps their statements prepared
-            values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * many)
-            self._db.executemany(f"INSERT INTO events VALUES {values}", [[*chain(*rows[first : first + many])]])
-            first += many
+        """Insert events in one transaction, which is one statement where they are few: each statement lets go of the
+        interpreter lock, and a thread that has to get it back waits for the event loop, up to the switch interval each
+        time."""
+        if len(rows) <= _FEW_ROWS:
+            with ours(self._file, "cannot be written"):
+                self._insert_at_once(rows)
+            return
+        with self._transaction():
+            for first in range(0, len(rows), _FEW_ROWS):
+                self._insert_at_once(rows[first : first + _FEW_ROWS])
+
+    def _insert_at_once(self, rows: Sequence[Row]) -> None:
+        values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
+        self._db.execute(f"INSERT INTO events VALUES {values}", [*chain(*rows)])
 
     def _meta(self, name: str) -> object:
         with ours(self._file, "cannot be read"):
@@ -336,9 +340,10 @@ class Journal:
         self._files.check()
         try:
             yield
-        finally:
+        except BaseException:
             self._files.note_sizes()
-        self._files.check()
+            raise
+        self._files.check(and_note_sizes=True)
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:

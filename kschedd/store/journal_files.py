@@ -76,17 +76,22 @@ class OpenFiles:
         self._sizes: dict[Path, int] = {}
         self.note_sizes()
 
-    def check(self) -> None:
-        """Raises JournalError if a file is no longer the one that was opened, or lacks its end: writes are lost."""
+    def check(self, *, and_note_sizes: bool = False) -> None:
+        """Raises JournalError if a file is no longer the one that was opened, or lacks its end: writes are lost.
+
+        With `and_note_sizes` the present sizes are taken as right instead, as by `note_sizes`.
+        """
         for path, inode in self._inodes.items():
             found = self._disk.status(path)
             if found is None or found.inode != inode:
                 raise self._refused(path, "deleted or replaced")
-            if found.size < self._sizes[path]:
+            if and_note_sizes:
+                self._sizes[path] = found.size
+            elif found.size < self._sizes[path]:
                 raise self._refused(path, "cut short")
 
     def note_sizes(self) -> None:
-        """Take the present sizes as right; called after each operation of ours, since a checkpoint may shrink files."""
+        """Take the present sizes as right; for after an operation of ours, since a checkpoint may shrink files."""
         for path in self._inodes:
             found = self._disk.status(path)
             if found is not None:
