@@ -6,7 +6,6 @@ Source: Kubernetes v1.34, WarningsOnCreate and WarningsOnUpdate of pkg/registry/
 apimachinery/pkg/util/validation/ip.go.
 """
 
-import ipaddress
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.validation_names import dns_label
+from kschedd.registry.warnings_addresses import address_warnings, range_warnings
 from kschedd.registry.warnings_pod import (
     REMOVED_VOLUMES,
     claim_spec_warnings,
@@ -140,7 +140,7 @@ def _node(raw: Raw) -> Iterator[str]:
     if spec.get("externalID"):
         yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
     for index, text in enumerate(spec.get("podCIDRs") or ()):
-        yield from _range(text, f"spec.podCIDRs[{index}]")
+        yield from range_warnings(text, f"spec.podCIDRs[{index}]")
 
 
 def _volume(raw: Raw) -> Iterator[str]:
@@ -193,7 +193,7 @@ def _service(raw: Raw) -> Iterator[str]:
     headless = kind == "ClusterIP" and spec.get("clusterIP") == "None"
     if spec.get("clusterIP") not in (None, "", "None"):
         for index, text in enumerate(spec.get("clusterIPs") or ()):
-            yield from _address(text, f"spec.clusterIPs[{index}]")
+            yield from address_warnings(text, f"spec.clusterIPs[{index}]")
     if headless:
         if spec.get("loadBalancerIP"):
             yield "spec.loadBalancerIP is ignored for headless services"
@@ -202,41 +202,15 @@ def _service(raw: Raw) -> Iterator[str]:
         if spec.get("sessionAffinity") != "None":
             yield "spec.SessionAffinity is ignored for headless services"
     for index, text in enumerate(external):
-        yield from _address(text, f"spec.externalIPs[{index}]")
+        yield from address_warnings(text, f"spec.externalIPs[{index}]")
     if spec.get("loadBalancerIP"):
-        yield from _address(spec["loadBalancerIP"], "spec.loadBalancerIP")
+        yield from address_warnings(spec["loadBalancerIP"], "spec.loadBalancerIP")
     for index, text in enumerate(spec.get("loadBalancerSourceRanges") or ()):
-        yield from _range(text.strip(), f"spec.loadBalancerSourceRanges[{index}]")
+        yield from range_warnings(text.strip(), f"spec.loadBalancerSourceRanges[{index}]")
     if kind == "ExternalName" and external:
         yield 'spec.externalIPs is ignored when spec.type is "ExternalName"'
     if kind != "ExternalName" and spec.get("externalName"):
         yield 'spec.externalName is ignored when spec.type is not "ExternalName"'
-
-
-def _address(text: str, path: str) -> Iterator[str]:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return
-    mapped = getattr(address, "ipv4_mapped", None)
-    if mapped is not None:
-        why = "will be considered invalid in a future Kubernetes release"
-        yield f'{path}: non-standard IP address "{text}" {why}: use "{mapped}"'
-    elif str(address) != text:
-        yield f'{path}: IPv6 address "{text}" should be in RFC 5952 canonical format ("{address}")'
-
-
-def _range(text: str, path: str) -> Iterator[str]:
-    try:
-        network = ipaddress.ip_interface(text)
-    except ValueError:
-        return
-    if isinstance(network, ipaddress.IPv6Interface) and str(network) != text:
-        yield f'{path}: IPv6 CIDR value "{text}" should be in RFC 5952 canonical format ("{network}")'
-    if network.ip != network.network.network_address:
-        alone = f"{network.ip}/{network.max_prefixlen}"
-        shown = f'(should be "{network.network}" or "{alone}"?)'
-        yield f'{path}: CIDR value "{text}" is ambiguous in this context {shown}'
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw], Iterator[str]]]] = {

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kschedd.api.quantity import canonical, milli_value
+from kschedd.registry.warnings_addresses import address_warnings
 
 Raw = Mapping[str, Any]
 
@@ -85,6 +86,10 @@ def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[st
         why = "must be >= 0; negative values are invalid and will be treated as 1"
         yield f"{at}.terminationGracePeriodSeconds: {why}"
     yield from _affinity(spec.get("affinity") or {}, f"{at}.affinity")
+    for index, address in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
+        yield from address_warnings(address, f"{at}.dnsConfig.nameservers[{index}]")
+    for index, alias in enumerate(spec.get("hostAliases") or ()):
+        yield from address_warnings(alias.get("ip") or "", f"{at}.hostAliases[{index}].ip")
 
 
 def node_label_warning(key: Any) -> str:
