@@ -2,7 +2,7 @@
 
 Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
 requested), and `OwnerQuery` over this actor.  Sends: `Popped`: one for each request for pods, as soon as a pod is
-active; and, unrequested, pods that sort before some that were popped and may not have been tried yet.
+active; and, unrequested, pods that sort before some that were popped and may not have been tried yet, and nominations.
 Owns: the SchedulingQueue, and the record of its latest moves.  Ends: when its last sender closes.
 Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the queue and logged.
 
@@ -211,10 +211,19 @@ class QueueActor:
                 self._wanted = message.max_pods
 
     def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
-        """Pop the requested pods, or pods that sort before some already popped. Without room, pods stay in the queue
-        until the next turn."""
+        """The pods that are popped, and nominations that no message with pods tells of: they count from now on, for
+        attempts of pods popped earlier as well."""
         if self.held:
             return
+        for popped in self._pops(room, now):
+            room -= 1
+            yield popped
+        if room and self.operations.nominated:
+            yield Popped((), self.operations.take_nominated(), asked=False)
+
+    def _pops(self, room: int, now: int) -> Iterator[Popped]:
+        """Pop the requested pods, or pods that sort before some already popped. Without room, pods stay in the queue
+        until the next turn."""
         if self._wanted is not None:
             if self.queue.ready and room:
                 # Pods from the backoff queue are popped one at a time.

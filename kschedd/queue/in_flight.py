@@ -12,7 +12,7 @@ Source: Kubernetes v1.34, scheduler/backend/queue/active_queue.go (inFlightPods,
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -75,6 +75,15 @@ class InFlight:
     def begin(self, entry: QueuedPod) -> None:
         assert entry.uid not in self._pods, f"{entry.key} is in flight already"
         self._pods[entry.uid] = (self._first + len(self._events), entry)
+
+    def begins_now(self, uids: Iterable[str]) -> None:
+        """The attempts of these pods begin after all events so far, as if they were popped only now."""
+        number = self._first + len(self._events)
+        for uid in uids:
+            found = self._pods.get(uid)
+            if found is not None and found[0] != number:
+                self._pods[uid] = (number, found[1])
+                self._pods.move_to_end(uid)
 
     def happened(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Keep the event if any pod is in flight."""

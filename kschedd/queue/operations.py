@@ -30,6 +30,7 @@ class EventsObserved:
     events: Sequence[WatchEvent]
     assumed: frozenset[str]  # uids
     rejected: frozenset[str]  # uids of pods that were waiting at Permit and got rejected because of the event
+    popped: Sequence[str] = ()  # uids of pods that were popped and not attempted yet: their attempts see the events
 
 
 @attrs.frozen(eq=False)
@@ -115,10 +116,11 @@ class QueueOperations:
     def apply(self, operation: QueueOperation, now: int) -> None:
         queue = self.queue
         match operation:
-            case EventsObserved(events, assumed, rejected):
+            case EventsObserved(events, assumed, rejected, popped):
                 handlers = self.handlers
                 handlers.assumed, handlers.rejected = assumed, rejected
                 handlers.observed(events, now)
+                queue.attempts_begin_now(popped)
             case AttemptFailed(entry, pod, unschedulable, pending, evicting):
                 entry.pod = pod
                 entry.unschedulable_plugins = unschedulable

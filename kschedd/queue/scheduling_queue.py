@@ -262,6 +262,10 @@ class SchedulingQueue:
             entry.place = SubQueue.OUTSIDE
             self._record(now, entry, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE, "")
 
+    def attempts_begin_now(self, uids: Iterable[str]) -> None:
+        """No attempt of these pods in flight had begun before now: the events so far need not wake them."""
+        self._in_flight.begins_now(uids)
+
     # Events and time.
 
     def move_all_to_active_or_backoff(

@@ -195,7 +195,8 @@ class SchedulingDriver:
                 if faults.by_object:
                     faults.strike_off(ObjectRef("Pod", pod.namespace, pod.name), _PENDING)
         self.machine.cluster.table.trim()
-        self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected)))
+        popped = [entry.uid for entry in self._popped]
+        self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected), popped))
 
     def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:
         if event.type == DELETED or pod.node_name or pod.finished:
@@ -226,12 +227,12 @@ class SchedulingDriver:
     def pods_wanted(self) -> int:
         """How many pods the queue may hand out at most; 0 until all popped pods have been attempted.
 
-        One at a time while pods are nominated: the next pods must be in the queue, not in flight, when the victims'
-        deletion frees resources.
+        As many while pods are nominated: an attempt sees the nominations of those before it, whenever it was popped,
+        and events observed before it begins do not count as seen in flight (`EventsObserved.popped`).
         """
         if self._popped or self.debugger.stop is not None:
             return 0
-        most = 1 if self.nominator or self.debugger.engaged else MOST_POPPED
+        most = 1 if self.debugger.engaged else MOST_POPPED
         return most if self.attempts_allowed is None else min(most, self.attempts_allowed)
 
     def popped(self, entries: Sequence[QueuedPod]) -> None:

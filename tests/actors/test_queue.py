@@ -146,6 +146,27 @@ async def test_a_pod_with_a_nomination_of_its_own_is_told_of_with_the_answer(aut
         assert queue.popped.receive_nowait().nominated == ()
 
 
+async def test_a_nomination_is_told_of_at_once_though_the_pod_is_not_wanted(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a", 5), made("b", 5)), wants=32)
+        assert queue.names() == ["a", "b"]
+        await queue.tell(come(made("c", nominated="n1")))
+        told = queue.popped.receive_nowait()
+        assert ([one.name for one in told.nominated], told.entries, told.asked) == (["c"], (), False)
+
+
+async def test_a_popped_pod_has_not_missed_what_was_observed_before_its_attempt_began(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await queue.tell(come(made("a"), made("b")), wants=32)
+        first, second = queue.handed_out()
+        running = attrs.evolve(made("gone", 0), node_name="n1")
+        gone = WatchEvent("DELETED", running, running, 9)
+        await queue.tell(EventsObserved([gone], frozenset(), frozenset(), [second.uid]))
+        await queue.tell(*(AttemptFailed(entry, entry.pod, BOTH, frozenset()) for entry in (first, second)))
+        assert await queue.counts() == {SubQueue.BACKOFF: 1, SubQueue.UNSCHEDULABLE: 1}
+        assert first.place is SubQueue.BACKOFF
+
+
 async def test_a_failed_pod_sleeps_and_a_released_one_is_gone(autojump_clock: Any) -> None:
     async with bench() as queue:
         await queue.tell(come(made("a"), made("b")), wants=32)

@@ -406,6 +406,17 @@ def test_events_are_kept_only_for_pods_in_flight(make: Any) -> None:
     assert q.events_kept == 0
 
 
+def test_events_before_an_attempt_began_do_not_wake_its_pod(make: Any) -> None:
+    q = queue()
+    first, second = popped(q, make.pod("1"), 0), popped(q, make.pod("2"), 0)
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
+    q.attempts_begin_now([first.uid, "of another queue"])
+    assert q.events_kept == 1
+    q.done(second.uid, 2)
+    assert q.events_kept == 0
+    assert reject(q, first, 3, "Fit") is SubQueue.UNSCHEDULABLE
+
+
 def test_events_nobody_registered_are_not_kept(make: Any) -> None:
     q = queue()
     popped(q, make.pod(), 0)

@@ -206,10 +206,10 @@ def test_a_nomination_of_a_pod_that_went_meanwhile_does_not_count() -> None:
     assert not run.driver.nominator
 
 
-def test_pods_are_wanted_one_by_one_while_some_are_nominated_and_none_when_no_attempt_is_allowed() -> None:
+def test_as_many_pods_are_wanted_while_some_are_nominated_and_none_when_no_attempt_is_allowed() -> None:
     run = Driven()
     assert run.driver.pods_wanted == MOST_POPPED
-    assert preempting().driver.pods_wanted == 1
+    assert preempting().driver.pods_wanted == MOST_POPPED
     run.driver.attempts_allowed = 3
     assert run.driver.pods_wanted == 3
     run.see(node(), pod("p"))
@@ -227,6 +227,20 @@ def test_no_pod_is_tried_while_no_attempt_is_allowed() -> None:
     assert run.driver.pods_wanted == 0  # one waits here to be tried
     assert run.driver.next_popped() is not None
     assert run.driver.pods_wanted == 2
+
+
+def test_the_queue_hears_which_popped_pods_are_attempted_after_events() -> None:
+    run = preempting()
+    run.see(pod("q"), pod("r"))
+    run.driver.popped([run.entry("q"), run.entry("r")])
+    entry = run.driver.next_popped()
+    assert entry is not None
+    assert run.driver.begin(entry) is not None
+    run.driver.take_effects()
+    run.goes("victim")
+    [observed] = run.driver.take_effects().queue
+    assert isinstance(observed, EventsObserved)
+    assert observed.popped == ["uid-r"]
 
 
 def test_pods_handed_out_later_overtake_less_important_ones_that_wait() -> None:
