@@ -8,7 +8,7 @@ Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the 
 
 A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply.
 An event reaches the queue only after the scheduler cache, so a pod it requeues is tried against the updated cache.
-Several pods are popped in one message while many are active, since a message costs more than a pop.
+Several pods are popped in one message while many are active, or back off, since a message costs more than a pop.
 """
 
 import math
@@ -40,6 +40,7 @@ from kschedd.queue.times import QueueTimes
 
 log = structlog.get_logger("kschedd.queue")
 
+_MOST_EARLY = 32  # pods popped from the backoff queue at a time
 _FLUSHED = 500  # pods whose backoff has expired that are moved at a time: 1 to 2 ms
 MOVES_KEPT = 100_000
 ANSWERS = 4  # capacity of the channel to the scheduling actor
@@ -85,7 +86,7 @@ class QueueActor:
     _times: QueueTimes = attrs.field(factory=lambda: QueueTimes(time.perf_counter), init=False)
     _out_of_tree: bool = attrs.field(init=False)
     _wanted: int | None = attrs.field(default=None, init=False)
-    _last_order: Any = attrs.field(default=None, init=False)  # the sort key of the last popped pod
+    _last_order: tuple[int, Any] | None = attrs.field(default=None, init=False)  # of the last popped pod
     _next_flush: float = attrs.field(init=False)
     _next_leftover: float = attrs.field(init=False)
 
@@ -226,25 +227,20 @@ class QueueActor:
         until the next turn."""
         if self._wanted is not None:
             if self.queue.ready and room:
-                # Pods from the backoff queue are popped one at a time.
-                most = min(max(self.queue.counts()[SubQueue.ACTIVE], 1), self._wanted)
+                # Not beside active ones: they come after any that becomes active meanwhile.
+                most = min(self.queue.counts()[SubQueue.ACTIVE] or _MOST_EARLY, self._wanted)
                 popped = self._pop(most, now, asked=True)
                 if popped is not None:
                     self._wanted = None
                     self._last_order = self.queue.order_of(popped.entries[-1]) if most > 1 else None
                     yield popped
             return
-        while room and self._last_order is not None and self._comes_before():
+        while room and self._last_order is not None and self.queue.next_comes_before(self._last_order, now):
             popped = self._pop(1, now, asked=False)
             if popped is None:
                 return  # the entry was a duplicate of a pod in flight
             yield popped
             room -= 1
-
-    def _comes_before(self) -> bool:
-        """Whether the next active pod sorts before the last popped pod."""
-        head = self.queue.head_order()
-        return head is not None and bool(head < self._last_order)
 
     def _pop(self, most: int, now: int, *, asked: bool) -> Popped | None:
         entries: list[QueuedPod] = []

@@ -44,7 +44,7 @@ class BackoffQueue:
         return entry.backoff_expiration
 
     def backing_off(self, entry: QueuedPod, now: int) -> bool:
-        return self.expiration(entry) >= self._align(now)
+        return self.expires_later(self.expiration(entry), now)
 
     def place_for(self, entry: QueuedPod) -> SubQueue:
         if entry.unschedulable_plugins or entry.pending_plugins:
@@ -64,6 +64,14 @@ class BackoffQueue:
     def remove(self, key: str) -> None:
         if self.rejected.remove(key) is None:
             self.failed.remove(key)
+
+    def expires_later(self, expiration: int, now: int) -> bool:
+        """Whether a pod with this expiration is still backing off."""
+        return expiration >= self._align(now)
+
+    def first_early(self) -> tuple[Any, QueuedPod] | None:
+        """What `pop_early` would return, with its order: by expiration first."""
+        return self.rejected.peek() if self.aligned else None
 
     def pop_early(self) -> QueuedPod | None:
         """Remove and return the first rejected pod although it is still backing off; None if disabled or empty."""

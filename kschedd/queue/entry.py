@@ -49,6 +49,7 @@ class QueuedPod:
     gating_plugin: str = ""  # the PreEnqueue plugin that rejected it
     gating_status: Status | None = None  # the status that plugin returned
     since: int = 0  # when it got to its place
+    popped_early: int = 0  # when its backoff would have expired, if it was popped from the backoff queue; else 0
 
     @property
     def uid(self) -> str:

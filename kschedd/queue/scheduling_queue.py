@@ -177,25 +177,33 @@ class SchedulingQueue:
             return False
         return len(self._active) > 0 or (self.settings.pop_from_backoff_q and len(self._backoff.rejected) > 0)
 
-    def order_of(self, entry: QueuedPod) -> Any:
-        """The entry's sort key in the active queue: the smallest leaves first."""
-        return self._sort_key(entry)
+    def order_of(self, popped: QueuedPod) -> tuple[int, Any]:
+        """The order of pops: when a pod's backoff expires, if it was popped before that, then its sort key."""
+        return popped.popped_early, self._sort_key(popped)
 
-    def head_order(self) -> Any:
-        """The sort key of the next active pod; None if there is none."""
+    def next_comes_before(self, popped: tuple[int, Any], now: int) -> bool:
+        """Whether the next pod comes before one that was popped in that order; as an active one, if its backoff has
+        expired since."""
+        early, sort_key = popped
+        if not self._backoff.expires_later(early, now):
+            early = 0
         head = self._active.peek()
-        return None if head is None else head[0]
+        if head is not None:
+            return bool((0, head[0]) < (early, sort_key))
+        head = self._backoff.first_early()
+        return head is not None and bool(head[0] < (early, sort_key))
 
     def pop(self, now: int) -> QueuedPod | None:
         """The next pod to schedule; in flight until `done` or `add_unschedulable_if_not_present` is called."""
         while not self.closed:
-            label = ""
+            label, early = "", 0
             entry = self._active.take()
             if entry is None:
                 entry = self._backoff.pop_early()
                 if entry is None:
                     return None
-                label = events.POP_FROM_BACKOFF_Q
+                label, early = events.POP_FROM_BACKOFF_Q, self._backoff.expiration(entry)
+            entry.popped_early = early
             if self._begin(entry, label, now):
                 return entry
         return None
@@ -211,7 +219,7 @@ class SchedulingQueue:
             if not entry.gated:
                 place = entry.place
                 self._take_out(entry)
-                entry.place = place
+                entry.place, entry.popped_early = place, popped.popped_early
                 if self._begin(entry, events.POP_WITH_POD_GROUP, now):
                     taken.append(entry)
         return taken

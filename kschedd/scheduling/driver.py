@@ -242,7 +242,7 @@ class SchedulingDriver:
             return
         sort_key = self.machine.sort_key()
         for entry in entries:
-            insort(self._popped, entry, key=sort_key)
+            insort(self._popped, entry, key=lambda popped: (popped.popped_early, sort_key(popped)))
 
     def nominated(self, pods: Sequence[Pod]) -> None:
         """These pods entered the active queue with a nomination in their own status."""

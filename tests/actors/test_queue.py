@@ -192,6 +192,39 @@ async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_
         assert places == {"a": SubQueue.GATED, "b": SubQueue.BACKOFF}
 
 
+async def backing_off(queue: Bench, *pods: Pod) -> None:
+    """These pods are rejected, and woken by what happened meanwhile."""
+    await queue.tell(come(*pods), wants=32)
+    entries = queue.handed_out()
+    running = attrs.evolve(made("gone", 0), node_name="n1")
+    gone = WatchEvent("DELETED", running, running, 9)
+    await queue.tell(EventsObserved([gone], frozenset(), frozenset()))
+    await queue.tell(*(AttemptFailed(entry, entry.pod, BOTH, frozenset()) for entry in entries))
+
+
+async def test_a_pod_that_becomes_active_is_handed_out_after_those_popped_early(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await backing_off(queue, made("a", 5), made("b", 5))
+        await queue.tell(wants=32)
+        early = queue.handed_out()
+        assert [(entry.pod.name, entry.popped_early > 0) for entry in early] == [("a", True), ("b", True)]
+        await queue.tell(come(made("less", 4)))
+        [active] = queue.handed_out()
+        assert (active.pod.name, active.popped_early) == ("less", 0)
+
+
+async def test_pods_popped_early_count_as_active_once_their_backoff_has_expired(autojump_clock: Any) -> None:
+    async with bench() as queue:
+        await backing_off(queue, made("a", 5), made("b", 5))
+        await queue.tell(wants=32)
+        assert queue.names() == ["a", "b"]
+        await trio.sleep(2.5)
+        await queue.tell(come(made("less", 4)))
+        assert queue.names() == []
+        await queue.tell(come(made("more", 6)))
+        assert queue.names() == ["more"]
+
+
 async def test_backoffs_end_with_a_second(autojump_clock: Any) -> None:
     async with bench() as queue:
         await queue.tell(come(made("a")), wants=32)

@@ -255,6 +255,20 @@ def test_pods_handed_out_later_overtake_less_important_ones_that_wait() -> None:
     assert order == ["c", "a", "d", "b"]
 
 
+def test_active_pods_overtake_those_popped_before_their_backoff_expired() -> None:
+    run = Driven()
+    run.see(node(), *(pod(name, priority=value) for name, value in (("a", 5), ("b", 4), ("c", 9), ("d", 3))))
+    early = [run.entry(name) for name in ("a", "b", "c")]
+    for entry, expires in zip(early, (7, 7, 8), strict=True):
+        entry.popped_early = expires
+    run.driver.popped(early)
+    run.driver.popped([run.entry("d")])
+    order = []
+    while (entry := run.driver.next_popped()) is not None:
+        order.append(entry.pod.name)
+    assert order == ["d", "a", "b", "c"]
+
+
 @pytest.mark.parametrize("attempted", [0, 1, MOST_POPPED - 1])
 def test_the_queues_head_waits_for_no_attempt_of_the_batch_that_was_popped_before_it(attempted: int) -> None:
     run = Driven()
