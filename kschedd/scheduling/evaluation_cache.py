@@ -12,6 +12,8 @@ Invariant: a cached value equals what the plugins would return now. It rests on 
 * Before use, the rows whose Node object or pods changed after the entry's stamp are invalidated: for a Node
   everything, for pods what depends on them. Where the change log no longer reaches back, every row is.
 * If the set of skipped PreScores differs, the scores are dropped and the verdicts stay.
+* `CachedEvaluation.verdicts` is another number whenever the verdict on a row, or that there is one, may be another than
+  before, and whenever scores are dropped.
 * Nominated pods are never part of an entry (`nominated_pods`), nor are answers of plugins that read beyond the row.
 
 There are two kinds of columns, because pods come and go all the time and nodes hardly ever change: plugins that read
@@ -81,6 +83,7 @@ class CachedEvaluation:
         # Rows invalidated since: evaluated in one batch with the next requested row.
         self.unjudged: set[int] = set()
         self.unscored: set[int] = set()
+        self.verdicts = 0  # their number: see the module
         self.failed_search: object = None  # the last search, if it found no node (node_search.FailedSearch)
 
     def invalidate(self, versions: Versions) -> list[int]:
@@ -88,6 +91,7 @@ class CachedEvaluation:
         returned: the caller invalidates that (`invalidate_pods`), or evaluates it now."""
         stamp, self.stamp = self.stamp, versions.now
         if versions.nodes.at > stamp:
+            self.verdicts += 1
             rows = versions.nodes.since(stamp)
             chosen = slice(None) if rows is None else rows
             self.failed[chosen] = self.node_failed[chosen] = UNKNOWN
@@ -97,6 +101,7 @@ class CachedEvaluation:
             if log.at > stamp:
                 rows = log.since(stamp)
                 if rows is None:
+                    self.verdicts += 1
                     self.failed[:] = UNKNOWN
                     self.scored[:] = False
                     return []
@@ -105,6 +110,7 @@ class CachedEvaluation:
 
     def invalidate_pods(self, rows: list[int]) -> None:
         """Invalidate what depends on the pods of these rows."""
+        self.verdicts += len(rows)
         if len(rows) < 8:
             for row in rows:
                 self.failed[row] = UNKNOWN
@@ -118,6 +124,7 @@ class CachedEvaluation:
 
     def forget_scores(self, skip_score: frozenset[str]) -> None:
         self.skip_score = skip_score
+        self.verdicts += 1
         self.scored[:] = False
         self.node_scored[:] = False
 
@@ -252,6 +259,7 @@ class EvaluationCache:
         if count_nonzero(earlier):
             failed[earlier] = node_failed[earlier]
             codes[earlier] = found.node_codes[fresh[earlier]]
+        found.verdicts += int(count_nonzero((failed != found.failed[fresh]) | (codes != found.codes[fresh])))
         found.codes[fresh] = codes
         found.failed[fresh] = failed
 

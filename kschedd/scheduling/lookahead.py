@@ -5,10 +5,15 @@ template take one window of nodes after the other, and in a large cluster nothin
 to the pods after it until a search has come round to that node. The nodes ahead are therefore judged and scored
 together, and each attempt takes its window of them: columns are read once, not once for each pod.
 
+Once a search has come round, the rows that have changed are few. A lookahead that knows all nodes is renewed then:
+these rows are judged and scored anew, and where the verdicts on them are what they were, it goes on for another round.
+
 Invariant: a window that is taken is what a search and the scores would come to now. Of the rows that have changed,
 those that were passed do not matter, nobody goes back, and nothing is taken that reaches as far as another. Nothing at
 all is taken once something else has changed that it depends on: the pattern, the order of visiting, the cache keys of
-plugins; where a plugin reads pods that are merely updated, such an update.
+plugins, the entry's verdicts; where a plugin reads pods that are merely updated, such an update.
+
+Scores are read from the entry when a window is taken: on rows that have not changed they are valid.
 
 Looking ahead pays where pods of the signature come often enough. How far it goes grows with the windows that were
 taken: `Pace` says how far.
@@ -27,6 +32,7 @@ from kschedd.framework.fast_path import NormalizesEach
 from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.expected_rows import ExpectedRows
+from kschedd.scheduling.patterns import Pattern
 from kschedd.scheduling.profile import EnabledScore
 from kschedd.scheduling.verdicts import Places
 from kschedd.values import fast_frozen
@@ -94,9 +100,13 @@ class VisitingOrder:
 
 @attrs.define(eq=False)
 class Lookahead:
-    """The nodes from `start` on, judged and scored for one signature. Places are counted from `start`."""
+    """The nodes from `start` on, judged and scored for one signature.
 
-    pattern: object
+    Places are counted from `start`. Where all nodes are known each has two of them, so that no window ends at the end
+    of the order. How far something is ahead is counted from where it was made, or renewed last.
+    """
+
+    pattern: Pattern
     entry: CachedEvaluation
     visiting: VisitingOrder
     start: int  # in the order
@@ -105,40 +115,50 @@ class Lookahead:
     codes: Ints
     passing: Ints  # the places of the feasible rows, ascending
     feasible: Rows
-    totals: Ints  # of these, without what is normalized
-    normalized: Sequence[tuple[EnabledScore, Ints]]  # with raw scores
     stamp: int  # of the cluster's versions
     judge_s: float  # each window's share of the time that all this took
     score_s: float
     taken: int = attrs.field(default=0, init=False)
     held: bool = attrs.field(default=True, init=False)  # False once something has changed
+    _verdicts: int = attrs.field(init=False)  # those of the entry that this knows
+    _from: int = attrs.field(init=False)  # where in the order it was made, or renewed
     _at: int = attrs.field(default=0, init=False)  # where the latest window ends
-    _next_passing: int = attrs.field(default=0, init=False)  # how many feasible rows lie before that
-    _passed: int = attrs.field(default=0, init=False)  # what changes before this place is not known any more
+    _passed: int = attrs.field(default=0, init=False)  # what changes before that is not known any more
     _until: int = attrs.field(init=False)  # nothing has changed between these two
     _known_at: int = attrs.field(init=False)  # up to this stamp, changes of rows are known
 
     def __attrs_post_init__(self) -> None:
-        self._until = len(self.rows)
-        self._known_at = self.stamp
+        self._verdicts, self._from = self.entry.verdicts, self.start
+        self._until, self._known_at = len(self.rows), self.stamp
+        nodes = len(self.visiting.order)
+        if len(self.rows) == nodes:
+            self.rows, self.feasible = np.concatenate((self.rows,) * 2), np.concatenate((self.feasible,) * 2)
+            self.failed, self.codes = np.concatenate((self.failed,) * 2), np.concatenate((self.codes,) * 2)
+            self.passing = np.concatenate((self.passing, self.passing + nodes))
 
-    def take(
-        self, state: CycleState, pod: Pod, start: int, wanted: int, table: NodeTable, reads_pods: bool
-    ) -> Window | None:
-        """What a search from `start` for so many nodes would find now; None if that is not known."""
-        if not self.reaches(start, table, reads_pods):
-            return None
+    def renewed(self, pattern: Pattern, entry: CachedEvaluation, table: NodeTable, start: int) -> bool:
+        """Whether it holds for one more round from `start` on, by an entry that was brought up to date just now."""
+        nodes = len(table.order)
+        if self.pattern is not pattern or self.entry is not entry or self._verdicts != entry.verdicts:
+            return False
+        if table.order is not self.visiting.order or len(self.rows) < 2 * nodes:
+            return False
+        self._from, self._at, self._passed, self._until = start, 0, 0, nodes
+        self._known_at, self.held = table.versions.now, True
+        return True
+
+    def take(self, state: CycleState, pod: Pod, start: int, wanted: int) -> Window | None:
+        """What a search from `start` for so many nodes would find now, of a lookahead that reaches there; None if that
+        is not known."""
         window = self.window_at(start, wanted)
         if window is None:
             return None
         first, many = window
-        self.passed(start, first, many, wanted)
-        visited = slice(self._at - many, self._at)
-        feasible, totals = self.feasible[first : first + wanted], self.totals[first : first + wanted]
-        if self.normalized:
-            totals = totals.copy()
-            for score, raw in self.normalized:
-                totals += score.extensions.normalize(state, pod, raw[first : first + wanted]) * score.weight
+        self.passed(start, many)
+        place = self._place_of(start)
+        visited = slice(place, place + many)
+        feasible = self.feasible[first : first + wanted]
+        totals = self._totals(state, pod, feasible)
         highest = int(np.maximum.reduce(totals))
         best = feasible[totals == highest]
         return Window(self.rows[visited], self.failed[visited], self.codes[visited], feasible, totals, highest, best)
@@ -149,9 +169,10 @@ class Lookahead:
         """What a search from `start` on would find, of a lookahead that reaches there, where these plugins reject some
         of what is feasible for all others; None if that is not known. `expected`: as many rows are tried first."""
         place = self._place_of(start)
-        first = self._first_passing(place)
-        most, many = len(self.passing) - first, expected
-        if place < self._at or most < wanted:
+        first = int(self.passing.searchsorted(place))
+        most = int(self.passing.searchsorted(place + len(self.visiting.order))) - first
+        many = expected
+        if most < wanted:
             return None
         while True:
             done = counting.passed(state, pod, self.feasible[first : first + many])
@@ -163,71 +184,81 @@ class Lookahead:
                 return None
             many *= 2
         end = self.passing.item(first + len(done.rows) - 1) + 1
-        if end > self._until:
+        if self._ahead(start) + end - place > self._until:
             self.held = False
             return None
-        self.passed(start, first, end - place, len(done.rows))
+        self.passed(start, end - place)
         tried = slice(first, first + len(done.rows))
-        totals = self.totals[tried]
-        totals = totals.copy() if found is None else totals[found]
-        feasible = done.passing
-        for score, raw in self.normalized:
-            values = raw[tried] if found is None else raw[tried][found]
-            totals += score.extensions.normalize(state, pod, values) * score.weight
+        totals = self._totals(state, pod, done.passing)
 
         def columns() -> tuple[Places, Ints]:
             failed, codes = self.failed[place:end].copy(), self.codes[place:end].copy()
             failed[self.passing[tried] - place], codes[self.passing[tried] - place] = done.columns()
             return failed, codes
 
-        return PassingWindow(self.rows[place:end], columns, len(done.rows), feasible, totals)
+        return PassingWindow(self.rows[place:end], columns, len(done.rows), done.passing, totals)
+
+    def _totals(self, state: CycleState, pod: Pod, rows: Rows) -> Ints:
+        """The totals of these rows, without the scores of plugins that count pods; of several windows, one in a row of
+        the matrix, where `rows` is one."""
+        entry, pattern = self.entry, self.pattern
+        totals: Ints = entry.base[rows]
+        if pattern.constant:
+            totals += pattern.constant
+        for score in pattern.normalized:
+            totals += _normalized(score, state, pod, entry.raw[score.name][rows]) * score.weight
+        return totals
 
     def reaches(self, start: int, table: NodeTable, reads_pods: bool) -> bool:
         """Whether what lies from there on may be known; what has changed meanwhile is looked through."""
-        versions, place = table.versions, self._place_of(start)
-        if table.order is not self.visiting.order or (reads_pods and versions.pod_updates.at > self.stamp):
+        versions, ahead = table.versions, self._ahead(start)
+        if (
+            table.order is not self.visiting.order
+            or self._verdicts != self.entry.verdicts
+            or (reads_pods and versions.pod_updates.at > self._known_at)
+        ):
             self.held = False
             return False
-        if place < self._at or place < self._passed:
+        if ahead < self._at or ahead < self._passed:
             return False
-        self._passed = place
+        self._passed = ahead
         pods, now = versions.pods, versions.now
         if now > self._known_at:
             if now == pods.at == self._known_at + 1:  # most often: the pod that has taken the latest window
-                self._changed(pods.rows[-1:], place)
+                self._changed(pods.rows[-1:], ahead)
             else:
                 for log in (pods, versions.nodes):
                     if log.at > self._known_at:
-                        self._changed(log.since(self._known_at), place)
+                        self._changed(log.since(self._known_at), ahead)
             self._known_at = now
         return True
 
     def window_at(self, start: int, wanted: int) -> tuple[int, int] | None:
         """The number of the first feasible row of the window from `start` on, of a lookahead that reaches there, and
         how many rows it has; None if it is not known."""
-        place = self._place_of(start)
-        first = self._first_passing(place)
+        place, ahead = self._place_of(start), self._ahead(start)
+        first = int(self.passing.searchsorted(place))
         last = first + wanted
-        if place < self._at or last > len(self.passing):
+        if ahead < self._at or last > len(self.passing):
             return None
-        end = self.passing.item(last - 1) + 1
-        if end > self._until:
+        visited = self.passing.item(last - 1) + 1 - place
+        if ahead + visited > self._until:
             self.held = False
             return None
-        return first, end - place
+        return first, visited
 
-    def passed(self, start: int, first: int, visited: int, wanted: int) -> None:
+    def passed(self, start: int, visited: int) -> None:
         """The window of so many rows from `start` on is taken."""
-        self._at, self._next_passing = self._place_of(start) + visited, first + wanted
+        self._at = self._ahead(start) + visited
         self.taken += 1
 
-    def _first_passing(self, place: int) -> int:
-        """The number of the first feasible row from that place on."""
-        return self._next_passing if place == self._at else int(self.passing.searchsorted(place))
-
     def _place_of(self, at: int) -> int:
-        """The place of what is there in the order."""
+        """The place of what is there in the order; of two the first."""
         return (at - self.start) % len(self.visiting.order)
+
+    def _ahead(self, at: int) -> int:
+        """How far ahead this lies."""
+        return (at - self._from) % len(self.visiting.order)
 
     @property
     def rows_left(self) -> int:
@@ -240,23 +271,20 @@ class Lookahead:
         """Windows that were taken, by the numbers of their first feasible rows, each with the best of it; `visited` is
         how many rows each has."""
         many = len(firsts)
-        at: slice | Ints = slice(firsts[0], firsts[-1] + wanted)
-        if firsts[-1] - firsts[0] != (many - 1) * wanted:  # others' windows lie in between
-            at = (np.array(firsts)[:, np.newaxis] + np.arange(wanted)).ravel()
-        feasible, totals = self.feasible[at], self.totals[at].reshape(many, wanted)
-        if self.normalized:
-            totals = totals.copy()
-            for score, raw in self.normalized:
-                totals += _normalized(score, state, pod, raw[at].reshape(many, wanted)) * score.weight
+        if firsts[-1] - firsts[0] == (many - 1) * wanted:
+            feasible = self.feasible[firsts[0] : firsts[-1] + wanted].reshape(many, wanted)
+        else:  # others' windows lie in between, or the end of the order
+            feasible = np.array([self.feasible[first : first + wanted] for first in firsts])
+        totals = self._totals(state, pod, feasible)
         scores = totals.max(axis=1)
         are_best = (totals == scores[:, np.newaxis]).ravel().nonzero()[0]
-        best = feasible[are_best]
+        best = feasible.ravel()[are_best]
         ends = are_best.searchsorted(np.arange(0, (many + 1) * wanted, wanted)).tolist()
         return [
             ChosenWindow(
                 state,
                 visited[number],
-                feasible[number * wanted : (number + 1) * wanted],
+                feasible[number],
                 totals[number],
                 score,
                 best[ends[number] : ends[number + 1]],
@@ -265,20 +293,22 @@ class Lookahead:
         ]
 
     def _changed(self, rows: list[int] | None, passed: int) -> None:
-        """These rows (None: any) have changed; those before that place are not looked at any more."""
+        """These rows (None: any) have changed; those before that are not looked at any more."""
         if rows is None:
             self._until = 0
             return
         places = self.visiting.places
         for row in rows:
             if row < len(places):
-                place = self._place_of(places.item(row))
-                if passed <= place < self._until:
-                    self._until = place
+                ahead = self._ahead(places.item(row))
+                if passed <= ahead < self._until:
+                    self._until = ahead
 
 
 def _normalized(score: EnabledScore, state: CycleState, pod: Pod, raw: Ints) -> Ints:
-    """The plugin's normalized scores of several windows, one a row, of one size."""
+    """The plugin's normalized scores of one window; or of several, one a row."""
+    if raw.ndim == 1:
+        return score.extensions.normalize(state, pod, raw)
     if hasattr(score.plugin, "normalize_each"):
         return cast(NormalizesEach, score.plugin).normalize_each(state, pod, raw)
     return np.array([score.extensions.normalize(state, pod, one) for one in raw])
@@ -324,6 +354,7 @@ class Pace:
         """How many feasible rows to look for among so many nodes; 0 where it would be for one pod only."""
         if self.latest < self.resumes:
             return 0
-        each = wanted * self.apart  # attempts for others take their windows in between
-        windows = min(self.windows, min(nodes, _MOST_ROWS) // each)
-        return windows * each if windows >= _FEWEST_WINDOWS else 0
+        each, most = wanted * self.apart, min(nodes, _MOST_ROWS)  # attempts for others take their windows in between
+        if most < _FEWEST_WINDOWS * each:
+            return 0
+        return most if self.windows >= most // each else self.windows * each

@@ -80,7 +80,7 @@ class _TemplateRun:
         if window is None or window[1] > most:
             return 0
         first, visited = window
-        self.ahead.passed(start, first, visited, wanted)
+        self.ahead.passed(start, visited)
         self.numbers.append(number)
         self.firsts.append(first)
         self.visited.append(visited)
@@ -192,9 +192,8 @@ class Repetition:
             return None
         ahead = pace.ahead
         if ahead is None or pace.short(left) or not self._holds(ahead, pattern, start, wanted):
-            pace.over()
             try:
-                ahead = self._look_ahead(pod, pattern.state, pattern, pace, start, wanted, times)
+                ahead = self._look_ahead(pod, pattern, pace, start, wanted, times)
             except PluginFault:
                 return None
         return None if ahead is None else _TemplateRun(pod, pattern, pace, ahead)
@@ -243,18 +242,12 @@ class Repetition:
         self, pod: Pod, state: CycleState, pattern: Pattern, start: int, wanted: int, times: PointTimes | NoTimes
     ) -> Repeated | None:
         pace, table = self._pace(pod), self._cluster.table
-        if pace.ahead is not None:
-            repeated = self._taken(pod, state, pattern, pace.ahead, start, wanted, times)
-            if repeated is not None:
-                return repeated
-            pace.over()
         try:
-            ahead = self._look_ahead(pod, state, pattern, pace, start, wanted, times) if wanted > 1 else None
-            if ahead is not None:
-                repeated = self._taken(pod, state, pattern, ahead, start, wanted, times)
+            for ahead in self._aheads(pod, pattern, pace, start, wanted, times):
+                repeated = self._taken(pod, state, ahead, start, wanted, times)
                 if repeated is not None:
                     return repeated
-                pace.over()
+            pace.over()
             began = times.start()
             cached = self._cache.of(pod, state, many=True)
             if cached is None:
@@ -330,28 +323,29 @@ class Repetition:
         self, pod: Pod, pattern: Pattern, pace: Pace, start: int, wanted: int, times: PointTimes | NoTimes
     ) -> Iterator[Lookahead]:
         """What is known ahead of `start`, if anything; then, where that is too little, what is found out now."""
+        if wanted < 2:
+            return
         if pace.ahead is not None and self._holds(pace.ahead, pattern, start, wanted):
             yield pace.ahead
-        pace.over()
-        ahead = self._look_ahead(pod, pattern.state, pattern, pace, start, wanted, times)
+        ahead = self._look_ahead(pod, pattern, pace, start, wanted, times)
         if ahead is not None:
             yield ahead
 
     def _look_ahead(
-        self,
-        pod: Pod,
-        state: CycleState,
-        pattern: Pattern,
-        pace: Pace,
-        start: int,
-        wanted: int,
-        times: PointTimes | NoTimes,
+        self, pod: Pod, pattern: Pattern, pace: Pace, start: int, wanted: int, times: PointTimes | NoTimes
     ) -> Lookahead | None:
         """Find out what lies ahead of `start`, as far as it may pay; None if it may not. Raises PluginFault."""
-        table, cache, began = self._cluster.table, self._cache, times.start()
+        table, cache, began, state = self._cluster.table, self._cache, times.start(), pattern.state
+        cached = None if pace.ahead is None else cache.of(pod, state, many=True)
+        if pace.ahead is not None and cached is not None and pace.ahead.renewed(pattern, cached, table, start):
+            windows = max(1, len(table.order) // wanted)
+            pace.ahead.judge_s, pace.ahead.score_s = (times.start() - began) / windows, 0.0
+            return pace.ahead
+        pace.over()
         many = pace.rows_wanted(wanted, len(table.order))
-        cached = cache.of(pod, state, many=True) if many else None
-        if cached is None:
+        if many and cached is None:
+            cached = cache.of(pod, state, many=True)
+        if not many or cached is None:
             return None
         if self._visiting is None or self._visiting.order is not table.order:
             self._visiting = VisitingOrder(table.order)
@@ -362,9 +356,7 @@ class Repetition:
         if len(passing):
             self._search.expected.learn(len(rows), len(passing))
         judged = times.start()
-        totals = cache.score(cached, state, pod, feasible)
-        totals += pattern.constant
-        normalized = [(score, cached.raw[score.name][feasible]) for score in pattern.normalized]
+        cache.score(cached, state, pod, feasible)
         windows = max(1, len(feasible) // wanted)
         pace.ahead = Lookahead(
             pattern,
@@ -376,8 +368,6 @@ class Repetition:
             codes,
             passing,
             feasible,
-            totals,
-            normalized,
             table.versions.now,
             (judged - began) / windows,
             (times.start() - judged) / windows,
@@ -385,25 +375,15 @@ class Repetition:
         return pace.ahead
 
     def _taken(
-        self,
-        pod: Pod,
-        state: CycleState,
-        pattern: Pattern,
-        ahead: Lookahead,
-        start: int,
-        wanted: int,
-        times: PointTimes | NoTimes,
+        self, pod: Pod, state: CycleState, ahead: Lookahead, start: int, wanted: int, times: PointTimes | NoTimes
     ) -> Repeated | None:
         """The outcome of an attempt whose window lies ahead and is known."""
-        table = self._cluster.table
-        if ahead.pattern is not pattern:
-            return None
-        window = ahead.take(state, pod, start, wanted, table, self._profile.reads_pods)
-        if window is None or (ahead.taken > 1 and ahead.entry.cache_keys != self._cache.cache_keys()):
+        window = ahead.take(state, pod, start, wanted)
+        if window is None:
             return None
         ahead.entry.failed_search = None
         times.repeated(ahead.judge_s, ahead.score_s)
         filters = self._profile.filters
-        verdicts = Verdicts(table, filters, state, pod, window.rows, window.failed, window.codes)
+        verdicts = Verdicts(self._cluster.table, filters, state, pod, window.rows, window.failed, window.codes)
         found = Found(window.feasible, len(window.rows), verdicts)
         return Repeated(state, found, window.totals, window.score, window.best)
