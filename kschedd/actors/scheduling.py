@@ -237,13 +237,13 @@ class SchedulingActor:
             return 0
         driver, started = self._driver, time.perf_counter()
         try:
-            results = driver.begin_run()
+            run = driver.begin_run(self._clock.now())
         except Exception as fault:  # of one of the pods: it comes up again in that pod's own attempt
             log.warning("run_broken", why=fault_text(fault))
             return 0
-        if results:
-            driver.complete_run(results, self._clock.now(), (time.perf_counter() - started) / len(results))
-        return len(results)
+        if run:
+            driver.complete_run(run, self._clock.now(), (time.perf_counter() - started) / len(run))
+        return len(run)
 
     async def _attempt(self, entry: QueuedPod) -> float:
         """Make an attempt for the pod and act on its result; returns when that was."""

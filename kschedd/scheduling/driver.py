@@ -23,7 +23,7 @@ Inputs, one call at a time, in this order of priority:
                                      (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
     popped(entries), nominated(pods) pods the queue handed out
     begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
-    begin_run() → results            what several attempts come to that need not be made one by one; for `complete_run`
+    begin_run(now) → run             several attempts that need not be made one by one, in one call; for `complete_run`
     complete_attempt(entry, result)  where `begin` or the attempt raised: with `broken(entry, fault)` as its result
                                      (`completing`: the same as a generator, for attempts that may be stopped)
     resume_stopped(now)              continue the bindings that the debugger had stopped
@@ -103,6 +103,7 @@ from kschedd.scheduling.pod_group_cycle import (
     try_group,
 )
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
+from kschedd.scheduling.run import Run
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
 from kschedd.scheduling.stepper import Intervention, Stepper
 from kschedd.scheduling.verdicts import Diagnosis
@@ -418,19 +419,20 @@ class SchedulingDriver:
 
     # -- runs of attempts ---------------------------------------------------------------------------------------
 
-    def begin_run(self) -> list[ScheduleResult]:
-        """What the attempts of the next popped pods come to, one after the other, as far as the pods are alike and it
-        is known already. They are acted on at once (`complete_run`), or not at all. Empty: the next pod is attempted
-        by itself (`next_popped`), as any may be.
+    def begin_run(self, now: float) -> Run:
+        """Attempt the next popped pods, one after the other, as far as they are like pods attempted before them, and
+        assume them on their nodes. The rest follows at once (`complete_run`). Empty: the next pod is attempted by
+        itself (`next_popped`), as any may be.
         """
         popped = self._popped
         if len(popped) < 2 or self.nominator or self._failed or self.attempts_allowed is not None:
-            return []
+            return Run()
         if self.debugger.engaged or self.in_group(popped[0]):
-            return []
+            return Run()
+        self.machine.handle.now_s = now
         most = self.machine.longest_run(popped[0].pod)
         entries = self._together(most) if most > 1 else ()
-        return self.machine.run(entries) if len(entries) > 1 else []
+        return self.machine.run(entries, now) if len(entries) > 1 else Run()
 
     def _together(self, most: int) -> Sequence[QueuedPod]:
         """Popped pods, at most so many, that are next and may be in one run, with their current versions."""
@@ -449,23 +451,21 @@ class SchedulingDriver:
             entries.append(entry)
         return entries
 
-    def complete_run(self, results: Sequence[ScheduleResult], now: float, took_s: float) -> None:
+    def complete_run(self, run: Run, now: float, took_s: float) -> None:
         """Act on what `begin_run` came to, each of which took so long."""
         self.stepper = self._result = None
-        entries = [self._popped.popleft() for _ in results]
-        run = self.machine.complete_run(entries, results)
         plans = self.machine.direct_plans(run)
-        began_s = results[0].framework.times.start()
-        for entry, result, assumed, plan in zip(entries, results, run, plans, strict=True):
+        began_s = run.results[0].framework.times.start()
+        for result, outcome, plan in zip(run.results, run.outcomes, plans, strict=True):
+            entry = self._popped.popleft()
             self.machine.batches.cycle += 1
-            if assumed is None or plan is None:
+            if plan is None or not isinstance(outcome, AssumedPod):
                 self.pending.begin(entry.uid)
-                self._completed(
-                    entry, result, assumed or self.machine.complete_attempt(entry, result, now), now, took_s
-                )
+                outcome = outcome or self.machine.complete_attempt(entry, result, now)
+                self._completed(entry, result, outcome, now, took_s)
                 continue
             self._records.note(entry, result, now, took_s, None, self.observed_version)
-            self.bindings.begin_of_run(assumed, plan, began_s, now, took_s)
+            self.bindings.begin_of_run(outcome, plan, began_s, now, took_s)
         if self.machine.metrics is not None:
             self.machine.metrics.found_nodes(took_s, sum([plan is not None for plan in plans]))
 

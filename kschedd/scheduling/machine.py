@@ -75,6 +75,7 @@ from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, Scheduling
 from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.pre_bind import has_pre_bind_work, nomination
 from kschedd.scheduling.profile import Framework, build_profile
+from kschedd.scheduling.run import Run
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
 from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
@@ -278,7 +279,7 @@ class SchedulingMachine:
         return drive(self.completing(entry, result, now, None))
 
     def longest_run(self, pod: Pod) -> int:
-        """About how many outcomes `run` may know, beginning with that for a pod like this."""
+        """About how many attempts `run` may make, beginning with that for a pod like this."""
         scheduler = self.schedulers.get(pod.scheduler_name)
         return 0 if scheduler is None or self._extender_binds else scheduler.longest_run(pod)
 
@@ -286,14 +287,32 @@ class SchedulingMachine:
         """Whether pods like this one may be in a run: those that have nothing before them but to be bound."""
         return self.schedulers[pod.scheduler_name].profile.bound_by(pod.signature) is not None
 
-    def run(self, entries: Sequence[QueuedPod]) -> list[ScheduleResult]:
-        """The outcomes of the attempts for the first of these pods of one profile, as far as they are known: see
-        `Scheduler.run`."""
+    def run(self, entries: Sequence[QueuedPod], now: float) -> Run:
+        """The attempts for the first of these pods of one profile, as far as they need not be made one by one."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
-        return self.schedulers[entries[0].pod.scheduler_name].run([entry.pod for entry in entries])
+        scheduler = self.schedulers[entries[0].pod.scheduler_name]
+        results = scheduler.run([entry.pod for entry in entries])
+        if results:
+            return Run(results, self._assumed_together(entries[: len(results)], results))
+        run = Run()
+        for entry in entries:
+            try:
+                result = scheduler.repeated(entry.pod)
+            except Exception:  # a plugin's, or the pod's: it comes up again where that pod is attempted by itself
+                break
+            if result is None:
+                break
+            outcome = self.complete_attempt(entry, result, now)
+            run.results.append(result)
+            run.outcomes.append(outcome)
+            if isinstance(outcome, FailedAttempt):
+                break
+        return run
 
-    def complete_run(self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]) -> list[AssumedPod | None]:
+    def _assumed_together(
+        self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]
+    ) -> list[AssumedPod | FailedAttempt | None]:
         """As `complete_attempt` of each of them; None where nothing is done yet, since it has to be done by itself."""
         framework = results[0].framework
         by_template: dict[int, list[int]] = {}
@@ -303,7 +322,7 @@ class SchedulingMachine:
                 signature = entry.pod.signature
                 template = signature.signature_ignoring_node
             by_template.setdefault(template, []).append(number)
-        run: list[AssumedPod | None] = [None] * len(entries)
+        run: list[AssumedPod | FailedAttempt | None] = [None] * len(entries)
         for numbers in by_template.values():
             pods = [entries[number].pod for number in numbers]
             try:
@@ -518,13 +537,13 @@ class SchedulingMachine:
         )
         return said if isinstance(said, Plan) and said.writes and said.ready is None else None
 
-    def direct_plans(self, run: Sequence[AssumedPod | None]) -> list[Plan | None]:
-        """As `direct_plan` of each of these pods of one profile."""
+    def direct_plans(self, run: Run) -> list[Plan | None]:
+        """As `direct_plan` of each of its pods that are assumed."""
         plans: list[Plan | None] = []
         calls = None
-        for assumed in run:
-            binder = None if assumed is None else assumed.binder
-            if assumed is None or binder is None:
+        for assumed in run.outcomes:
+            binder = assumed.binder if isinstance(assumed, AssumedPod) else None
+            if not isinstance(assumed, AssumedPod) or binder is None:
                 plans.append(None)
                 continue
             if calls is None:

@@ -36,6 +36,7 @@ from kschedd.values import fast_frozen
 
 _MOST_PACES = 16
 _MOST_NAMED = 64  # attempts for pods that name their nodes, in a run
+_MOST_COUNTED = 16  # and for pods whose plugins count pods: some 100 microseconds each
 _LONG_AGO = 1 << 32
 
 
@@ -138,17 +139,17 @@ class Repetition:
     # -- several at once ----------------------------------------------------------------------------------------
 
     def known(self, pod: Pod, wanted: int) -> int:
-        """About how many attempts `run` may know, beginning with one for a pod like this."""
+        """About how many attempts may be made in one run, beginning with one for a pod like this."""
         pattern = self._patterns.learnt(pod)
         if pattern is None:
             return 0
         if pattern.state.already_filtered_by:
             return _MOST_NAMED
-        if pattern.counting is not None:
-            return 0
         pace = self._paces.get(pod.signature.id)
         if pace is None:
             return 0
+        if pattern.counting is not None:
+            return _MOST_COUNTED if pace.ahead is not None else 0
         nodes = len(self._cluster.table.order)
         if pace.ahead is not None and pace.ahead.rows_left >= wanted and not pace.short(nodes):
             return pace.ahead.rows_left // wanted

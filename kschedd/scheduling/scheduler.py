@@ -191,10 +191,9 @@ class Scheduler:
             if stepper is None:
                 sampled = self.profile.plugin_metrics.sampling.scores
                 whole = every_node or sampled or batching is not None
-                if self.repetition is not None and not nominated and not whole:
-                    repeated = self._repeated(pod, self.repetition)
-                    if repeated is not None:
-                        return repeated
+                repeated = None if nominated or whole else self.repeated(pod)
+                if repeated is not None:
+                    return repeated
                 return (yield from self._attempt(pod, nominated, every_node, None, batching))
             return (yield from self._stepped(pod, nominated, stepper, batching))
         except AttemptDropped:
@@ -204,10 +203,13 @@ class Scheduler:
         except ExtenderFailure as failure:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
-    def _repeated(self, pod: Pod, repetition: Repetition) -> ScheduleResult | None:
-        """The outcome for a pod like an earlier one; None where a whole attempt has to be made."""
+    def repeated(self, pod: Pod) -> ScheduleResult | None:
+        """The outcome for a pod like an earlier one, where no pod is nominated; None where a whole attempt has to be
+        made."""
         table, start = self.cluster.table, self.start
-        made = repetition.attempt(pod, start.index, self._wanted(len(table.order)), self.profile.times)
+        if self.repetition is None:
+            return None
+        made = self.repetition.attempt(pod, start.index, self._wanted(len(table.order)), self.profile.times)
         if made is None:
             return None
         found = made.found
@@ -217,7 +219,7 @@ class Scheduler:
         return self._one_of(made.best, made.state, pod, found, made.totals, made.score)
 
     def longest_run(self, pod: Pod) -> int:
-        """About how many outcomes `run` may know, beginning with that for a pod like this."""
+        """About how many attempts may be made in one run, beginning with that for a pod like this."""
         sampling = self.profile.plugin_metrics.sampling
         if self.repetition is None or self._sign is not None or sampling.due:
             return 0

@@ -117,7 +117,7 @@ class Path:
             began, completed = time.perf_counter_ns(), 0
             while driver.has_next:
                 middle = time.perf_counter_ns()
-                if run := driver.begin_run():
+                if run := driver.begin_run(time.time()):
                     middle = time.perf_counter_ns()
                     driver.complete_run(run, time.time(), 0.0)
                     completed += time.perf_counter_ns() - middle

@@ -10,11 +10,12 @@ import attrs
 import pytest
 
 from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.metrics import catalogue
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.breakpoints import BreakpointSpec
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.run import Run
 from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
@@ -43,8 +44,8 @@ class Both:
             one.driver.take_effects()
             one.driver.popped([one.entry(name) for name in names])
             while one.driver.has_next:
-                run: list[ScheduleResult] = one.driver.begin_run() if one is self.together else []
-                if run:
+                run = one.driver.begin_run(NOW) if one is self.together else ()
+                if isinstance(run, Run) and run:
                     self.in_runs += len(run)
                     one.driver.complete_run(run, NOW, 0.0)
                     continue
@@ -242,10 +243,10 @@ def test_where_attempts_are_counted_or_stopped_there_are_no_runs() -> None:
     driver.popped([both.together.entry(name) for name in names[30:]])
     assert driver.machine.longest_run(driver.popped_entries[0].pod) > 1
     driver.attempts_allowed = 5
-    assert driver.begin_run() == []
+    assert not driver.begin_run(NOW)
     driver.attempts_allowed = None
     driver.debugger.add(BreakpointSpec(pod="default/d40"))
-    assert driver.begin_run() == []
+    assert not driver.begin_run(NOW)
 
 
 def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() -> None:
@@ -257,10 +258,10 @@ def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() ->
     names, later = names[30:50], names[50:]
     driver.popped([both.together.entry(name) for name in names])
     sampling.shares = (0.0, 1.0)
-    driver.complete_run(driver.begin_run(), NOW, 0.0)
+    driver.complete_run(driver.begin_run(NOW), NOW, 0.0)
     assert sampling.due
     driver.popped([both.together.entry(name) for name in later])
-    assert driver.begin_run() == []
+    assert not driver.begin_run(NOW)
     sampling.next()
     assert sampling.scores
     assert not sampling.due
@@ -356,4 +357,110 @@ def test_a_run_ends_where_the_controller_of_the_pods_is_another_one() -> None:
     both.attempt(*names[:30])
     driver = both.together.driver
     driver.popped([both.together.entry(name) for name in names[30:]])
-    assert [result.pod.name for result in driver.begin_run()] == names[30:40]
+    assert [result.pod.name for result in driver.begin_run(NOW).results] == names[30:40]
+
+
+def _counting(raw: Raw, number: int) -> Raw:
+    """The pod as one whose plugins count pods: those that are spread over zones, that prefer each other's zone, and
+    that keep off each other's node."""
+    like = {"labelSelector": {"matchLabels": {"app": f"a{number}"}}}
+    raw["metadata"]["labels"] = {"app": f"a{number}"}
+    if number < 2:
+        when = ("DoNotSchedule", "ScheduleAnyway")[number]
+        raw["spec"]["topologySpreadConstraints"] = [
+            {"maxSkew": 2, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": when, **like}
+        ]
+    elif number == 2:
+        term = {"topologyKey": "topology.kubernetes.io/zone", **like}
+        preferred = [{"weight": 10, "podAffinityTerm": term}]
+        raw["spec"]["affinity"] = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    else:
+        required = [{"topologyKey": "kubernetes.io/hostname", **like}]
+        raw["spec"]["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    return raw
+
+
+def _in_zones(both: Both) -> None:
+    for number in range(_NODES):
+        raw = _tainted(number)
+        labels = {"topology.kubernetes.io/zone": f"z{number % 3}", "kubernetes.io/hostname": raw["metadata"]["name"]}
+        raw["metadata"]["labels"] = labels
+        both.see(raw)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "fewest"),
+    [
+        pytest.param((0,), 120, id="spread"),
+        pytest.param((1,), 120, id="softly-spread"),
+        pytest.param((2,), 120, id="preferring-pods"),
+        pytest.param((3,), 120, id="away-from-their-like"),
+        pytest.param((0, 4), 60, id="spread-and-plain"),
+        pytest.param((4, 3, 1), 30, id="plain-and-two-that-count-pods"),
+    ],
+)
+def test_pods_whose_plugins_count_pods_are_attempted_in_runs_with_the_same_outcome(
+    kinds: tuple[int, ...], fewest: int
+) -> None:
+    both = Both()
+    _in_zones(both)
+    for first in range(0, 210, 30):
+        names = [f"p{number}" for number in range(first, first + 30)]
+        raws = [pod(name, cpu="100m") for name in names]
+        for number, raw in enumerate(raws):
+            kind = kinds[number % len(kinds)]
+            if kind < 4:
+                _counting(raw, kind)
+        both.see(*raws)
+        both.attempt(*names)
+        both.answer()
+    assert both.in_runs > fewest
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_happens_between_runs_of_such_pods_changes_nothing_of_that(seed: int) -> None:
+    random = Random(seed)
+    both = Both()
+    _in_zones(both)
+    made = 0
+    for turn in range(25):
+        names: list[str] = []
+        for _ in range(random.randrange(1, 4)):
+            kind, many = random.randrange(5), random.randrange(1, 20)
+            fresh = [f"p{made + number}" for number in range(many)]
+            raws = [pod(name, cpu=random.choice(("100m", "1")) if kind < 2 else "100m") for name in fresh]
+            both.see(*(_counting(raw, kind) if kind < 4 else raw for raw in raws))
+            names += fresh
+            made += many
+        if random.random() < 0.3:
+            random.shuffle(names)
+        both.attempt(*names)
+        both.answer()
+        if random.random() < 0.8:
+            _changes(random, both, turn)
+        if random.random() < 0.3:  # one is gone from its node
+            there = [row[0].name for row in both.apart.driver.machine.cluster.table.pods if row]
+            gone = random.choice(there)
+            for one in (both.together, both.apart):
+                one.goes(gone)
+    assert both.in_runs > 60
+
+
+def test_a_run_ends_with_a_pod_that_cannot_be_assumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = Both()
+    _in_zones(both)
+    assume = SchedulerCache.assume
+
+    def fails(self: SchedulerCache, pod: Pod, node_name: str) -> Pod:
+        if pod.name in ("p17", "p18", "p40"):
+            raise ValueError("of a pod")
+        return assume(self, pod, node_name)
+
+    monkeypatch.setattr(SchedulerCache, "assume", fails)
+    for first in range(0, 60, 30):
+        names = [f"p{number}" for number in range(first, first + 30)]
+        both.see(*(_counting(pod(name, cpu="100m"), 0) for name in names))
+        both.attempt(*names)
+        both.answer()
+    assert ["of a pod" in one.message for one in both.last[0].records if not one.node] == [True]
+    assert both.in_runs > 30
