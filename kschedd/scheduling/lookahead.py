@@ -167,12 +167,13 @@ class Lookahead:
         self, state: CycleState, pod: Pod, start: int, wanted: int, counting: CountingPlugins, expected: int
     ) -> PassingWindow | None:
         """What a search from `start` on would find, of a lookahead that reaches there, where these plugins reject some
-        of what is feasible for all others; None if that is not known. `expected`: as many rows are tried first."""
+        of what is feasible for all others; None if that is not known. `expected`: as many rows are tried first.
+        """
         place = self._place_of(start)
         first = int(self.passing.searchsorted(place))
         most = int(self.passing.searchsorted(place + len(self.visiting.order))) - first
         many = expected
-        if most < wanted:
+        if most < wanted or self._ahead(start) < self._at:
             return None
         while True:
             done = counting.passed(state, pod, self.feasible[first : first + many])
@@ -189,14 +190,15 @@ class Lookahead:
             return None
         self.passed(start, end - place)
         tried = slice(first, first + len(done.rows))
-        totals = self._totals(state, pod, done.passing)
+        feasible = done.passing
+        totals = self._totals(state, pod, feasible)
 
         def columns() -> tuple[Places, Ints]:
             failed, codes = self.failed[place:end].copy(), self.codes[place:end].copy()
             failed[self.passing[tried] - place], codes[self.passing[tried] - place] = done.columns()
             return failed, codes
 
-        return PassingWindow(self.rows[place:end], columns, len(done.rows), done.passing, totals)
+        return PassingWindow(self.rows[place:end], columns, len(done.rows), feasible, totals)
 
     def _totals(self, state: CycleState, pod: Pod, rows: Rows) -> Ints:
         """The totals of these rows, without the scores of plugins that count pods; of several windows, one in a row of

@@ -296,9 +296,10 @@ class SchedulingMachine:
         if results:
             return Run(results, self._assumed_together(entries[: len(results)], results))
         run = Run()
+        attempts = scheduler.repeated_each([entry.pod for entry in entries])
         for entry in entries:
             try:
-                result = scheduler.repeated(entry.pod)
+                result = next(attempts, None)
             except Exception:  # a plugin's, or the pod's: it comes up again where that pod is attempted by itself
                 break
             if result is None:

@@ -123,18 +123,40 @@ class Repetition:
         pattern = self._patterns.of(pod)
         if pattern is None:
             return None
-        common = pattern.state
-        skips = common.skip_filter, common.skip_score
+        start %= len(self._cluster.table.order)
         if pattern.counting is not None:
-            skips = skips[0].copy(), skips[1].copy()
-        state = CycleState(common.data.copy(), skips[0], common.already_filtered_by, skips[1])
+            return self._counted(pod, _state_to_change(pattern), pattern, pattern.counting, start, wanted, times)
+        common = pattern.state
+        state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
         if common.already_filtered_by:
             return self._on_named_node(pod, state, times)
-        if pattern.counting is not None:
-            return self._counted(
-                pod, state, pattern, pattern.counting, start % len(self._cluster.table.order), wanted, times
-            )
-        return self._search_for(pod, state, pattern, start % len(self._cluster.table.order), wanted, times)
+        return self._search_for(pod, state, pattern, start, wanted, times)
+
+    def attempt_each(
+        self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes
+    ) -> Iterator[Repeated]:
+        """As `attempt` of the first of these pods, as long as there is an outcome. Each search begins where the one
+        before it ended; the pod is on its node, and nothing else has changed, when the next one is asked for.
+
+        The attempts for pods of one template share a state.
+        """
+        nodes = len(self._cluster.table.order)
+        states: dict[Pattern, tuple[CycleState, int]] = {}  # and where the template's latest search began
+        for pod in pods:
+            pattern = self._patterns.of(pod)
+            if pattern is None or pattern.counting is None:
+                made = self.attempt(pod, start, wanted, times)
+            else:
+                state, before = states.get(pattern) or (_state_to_change(pattern), start - nodes)
+                states[pattern] = state, start
+                within_a_round = start - before < nodes
+                made = self._counted(
+                    pod, state, pattern, pattern.counting, start % nodes, wanted, times, unchanged=within_a_round
+                )
+            if made is None:
+                return
+            start += made.found.visited
+            yield made
 
     # -- several at once ----------------------------------------------------------------------------------------
 
@@ -276,14 +298,15 @@ class Repetition:
         start: int,
         wanted: int,
         times: PointTimes | NoTimes,
+        *,
+        unchanged: bool = False,
     ) -> Repeated | None:
-        """An attempt in which these plugins are asked anew."""
+        """An attempt in which these plugins are asked anew. `unchanged`: since the latest one for such a pod, searches
+        have not come round, and nothing has changed but nodes that they have passed."""
         pace, began = self._pace(pod), times.start()
-        if wanted < 2:
-            return None
         prepared, window = False, None
         try:
-            for ahead in self._aheads(pod, pattern, pace, start, wanted, times):
+            for ahead in self._aheads(pod, pattern, pace, start, wanted, times, unchanged=unchanged):
                 prepared = prepared or counting.pre_filter(state, pod)
                 if not prepared:
                     return None
@@ -321,12 +344,20 @@ class Repetition:
         return pace
 
     def _aheads(
-        self, pod: Pod, pattern: Pattern, pace: Pace, start: int, wanted: int, times: PointTimes | NoTimes
+        self,
+        pod: Pod,
+        pattern: Pattern,
+        pace: Pace,
+        start: int,
+        wanted: int,
+        times: PointTimes | NoTimes,
+        *,
+        unchanged: bool = False,
     ) -> Iterator[Lookahead]:
         """What is known ahead of `start`, if anything; then, where that is too little, what is found out now."""
         if wanted < 2:
             return
-        if pace.ahead is not None and self._holds(pace.ahead, pattern, start, wanted):
+        if pace.ahead is not None and (unchanged or self._holds(pace.ahead, pattern, start, wanted)):
             yield pace.ahead
         ahead = self._look_ahead(pod, pattern, pace, start, wanted, times)
         if ahead is not None:
@@ -388,3 +419,11 @@ class Repetition:
         verdicts = Verdicts(self._cluster.table, filters, state, pod, window.rows, window.failed, window.codes)
         found = Found(window.feasible, len(window.rows), verdicts)
         return Repeated(state, found, window.totals, window.score, window.best)
+
+
+def _state_to_change(pattern: Pattern) -> CycleState:
+    """The pattern's state, for attempts in which the plugins that count pods write to it."""
+    common = pattern.state
+    return CycleState(
+        common.data.copy(), common.skip_filter.copy(), common.already_filtered_by, common.skip_score.copy()
+    )

@@ -10,7 +10,7 @@ Nothing here waits, reads a clock or has its own randomness: `choose` breaks tie
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import cast
 
@@ -51,7 +51,7 @@ from kschedd.scheduling.nominations import NO_NOMINATED, Nominated, NominatedByR
 from kschedd.scheduling.plugin_metrics import CallCounter
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
-from kschedd.scheduling.repetition import Repetition
+from kschedd.scheduling.repetition import Repeated, Repetition
 from kschedd.scheduling.signing import signer_of
 from kschedd.scheduling.stepped_search import stepped_search
 from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
@@ -206,14 +206,24 @@ class Scheduler:
     def repeated(self, pod: Pod) -> ScheduleResult | None:
         """The outcome for a pod like an earlier one, where no pod is nominated; None where a whole attempt has to be
         made."""
-        table, start = self.cluster.table, self.start
         if self.repetition is None:
             return None
-        made = self.repetition.attempt(pod, start.index, self._wanted(len(table.order)), self.profile.times)
-        if made is None:
-            return None
-        found = made.found
-        start.index = (start.index + found.visited) % table.node_count
+        wanted = self._wanted(len(self.cluster.table.order))
+        made = self.repetition.attempt(pod, self.start.index, wanted, self.profile.times)
+        return None if made is None else self._of_repeated(pod, made)
+
+    def repeated_each(self, pods: Sequence[Pod]) -> Iterator[ScheduleResult]:
+        """As `repeated` of the first of these pods, as long as there is an outcome; the pod is on its node, and nothing
+        else has changed, when the next one is asked for."""
+        assert self.repetition is not None, "else there is no run"
+        wanted = self._wanted(len(self.cluster.table.order))
+        attempts = self.repetition.attempt_each(pods, self.start.index, wanted, self.profile.times)
+        for pod, made in zip(pods, attempts, strict=False):
+            yield self._of_repeated(pod, made)
+
+    def _of_repeated(self, pod: Pod, made: Repeated) -> ScheduleResult:
+        found, start = made.found, self.start
+        start.index = (start.index + found.visited) % self.cluster.table.node_count
         if made.best is None:
             return self._only_node(made.state, pod, found)
         return self._one_of(made.best, made.state, pod, found, made.totals, made.score)

@@ -396,6 +396,8 @@ def _in_zones(both: Both) -> None:
         pytest.param((2,), 120, id="preferring-pods"),
         pytest.param((3,), 120, id="away-from-their-like"),
         pytest.param((0, 4), 60, id="spread-and-plain"),
+        pytest.param((0, 2, 3), 60, id="three-in-turn"),
+        pytest.param((0,) * 11 + (2,), 60, id="spread-and-now-and-then-another"),
         pytest.param((4, 3, 1), 30, id="plain-and-two-that-count-pods"),
     ],
 )
