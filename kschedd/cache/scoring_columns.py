@@ -5,6 +5,8 @@ Units: CPU in millicores, other resources in whole units. Shapes: one int64 a ro
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 import attrs
 import numpy as np
@@ -13,17 +15,36 @@ from kschedd.api.resource_names import is_scalar
 from kschedd.api.resources import PLAIN_AMOUNT, Resources
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
 
+_ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # count whether or not the pod requests them
+_CPU_AND_MEMORY: Final = [CPU, MEMORY]
+
 
 @attrs.frozen(eq=False)
 class Fractions:
-    """`columns`: (index of the resource in the requested list, requested with the pod, allocatable).
+    """Of each resource that counts: requested with the pod, and allocatable.
 
     `wraps`: amounts may be negative, and results may overflow int64: they must wrap around as upstream's do.
     """
 
-    rows: int
-    columns: list[tuple[int, Ints, Ints]]
+    places: Sequence[int]  # of these resources, in the list that was asked for
+    used: Ints  # resources by rows
+    capacity: Ints  # likewise
     wraps: bool
+
+    @property
+    def rows(self) -> int:
+        rows: int = self.used.shape[1]
+        return rows
+
+    @property
+    def columns(self) -> list[tuple[int, Ints, Ints]]:
+        """Place, requested and allocatable of each resource."""
+        return list(zip(self.places, self.used, self.capacity, strict=True))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every node has some of each resource."""
+        return bool(np.count_nonzero(self.capacity) == self.capacity.size)
 
 
 def scoring_resources(
@@ -34,21 +55,31 @@ def scoring_resources(
 
     Extended resources that the pod does not request are left out, and so are names of no resource.
     """
-    columns = []
+    places, numbers, amounts = [], [], []
     wraps = table.wraps
     for place, name in enumerate(names):
         asked = requests.get(name, 0)
         wraps = wraps or not 0 <= asked <= PLAIN_AMOUNT
-        if name == "cpu":
-            used = table.nonzero[0] if nonzero else table.requested[CPU]
-            columns.append((place, used[rows] + asked, table.allocatable[CPU][rows]))
-        elif name == "memory":
-            used = table.nonzero[1] if nonzero else table.requested[MEMORY]
-            columns.append((place, used[rows] + asked, table.allocatable[MEMORY][rows]))
-        elif name == "ephemeral-storage" or (asked and is_scalar(name)):
-            number = table.resource(name)
-            columns.append((place, table.requested[number][rows] + asked, table.allocatable[number][rows]))
-    return Fractions(len(rows), columns, wraps)
+        if name in _ALWAYS or (asked and is_scalar(name)):
+            places.append(place)
+            numbers.append(table.resource(name))
+            amounts.append(asked)
+    if numbers == _CPU_AND_MEMORY:  # what is scored unless the profile says otherwise
+        used = (table.nonzero if nonzero else table.requested[:2]).take(rows, axis=1)
+        capacity = table.allocatable[:2].take(rows, axis=1)
+    else:
+        used = np.zeros((len(numbers), len(rows)), dtype=np.int64)
+        capacity = np.zeros_like(used)
+        for line, number in enumerate(numbers):
+            sums = table.nonzero if nonzero and number in _CPU_AND_MEMORY else table.requested
+            used[line], capacity[line] = sums[number][rows], table.allocatable[number][rows]
+    return Fractions(places, used + _column(tuple(amounts)), capacity, wraps)
+
+
+@lru_cache(4096)
+def _column(amounts: tuple[int, ...]) -> Ints:
+    """One amount a line, to be read only."""
+    return np.array(amounts, dtype=np.int64)[:, np.newaxis]
 
 
 def truncated(dividend: Ints, divisor: Ints) -> Ints:

@@ -33,21 +33,19 @@ def with_devices(
     classes = manager.resolver.classes()
     if not classes or not any(name in classes for name in names):
         return fractions
-    columns = []
     totals: _Totals | None = None
+    fractions = attrs.evolve(fractions, used=fractions.used.copy(), capacity=fractions.capacity.copy())
     for place, used, capacity in fractions.columns:
         device_class = classes.get(names[place]) if may_be_devices(names[place]) else None
         without = [] if device_class is None else np.flatnonzero(capacity == 0).tolist()
         if device_class is not None and without:
             totals = totals or _Totals(manager.inventory(), manager.allocated())
-            used, capacity = used.copy(), capacity.copy()
             for at in without:
                 node = table.nodes[int(rows[at])]
                 devices, allocated = (0, 0) if node is None else totals.of(device_class, node)
                 if devices:
                     used[at], capacity[at] = allocated + asked[place], devices
-        columns.append((place, used, capacity))
-    return attrs.evolve(fractions, columns=columns)
+    return fractions
 
 
 @attrs.frozen(eq=False)

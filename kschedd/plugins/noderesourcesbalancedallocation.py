@@ -75,13 +75,11 @@ class NodeResourcesBalancedAllocation:
 
 def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
     """How even each node is with the pod."""
-    columns, rows = fractions.columns, fractions.rows
-    if len(columns) == 2 and all(np.count_nonzero(capacity) == rows for _, _, capacity in columns):
-        (_, used, capacity), (_, used_too, capacity_too) = columns
-        one, other = np.minimum(used / capacity, 1.0), np.minimum(used_too / capacity_too, 1.0)
-        deviation = np.abs((one - other) / 2)
+    if len(fractions.places) == 2 and fractions.complete:
+        shares: Floats = np.minimum(fractions.used / fractions.capacity, 1.0)
+        deviation: Floats = np.abs((shares[0] - shares[1]) / 2)
     else:
-        deviation = _deviation(columns, rows)
+        deviation = _deviation(fractions.columns, fractions.rows)
     scores = (1 - deviation) * MAX_NODE_SCORE
     if fractions.wraps:
         with np.errstate(invalid="ignore"):  # values outside int64 become its minimum
@@ -92,11 +90,9 @@ def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
 def before_and_after(fractions: Fractions, asked: Sequence[int]) -> Ints:
     """How much more even each node is with the pod than without: 50 to 100, and 75 if it is as even as before."""
     rows = fractions.rows
-    both = [
-        (place, np.concatenate((used, used - asked[place])), np.concatenate((capacity, capacity)))
-        for place, used, capacity in fractions.columns
-    ]
-    even = after(Fractions(2 * rows, both, fractions.wraps), asked)
+    without = fractions.used - np.array([[asked[place]] for place in fractions.places], dtype=np.int64).reshape(-1, 1)
+    both = np.concatenate((fractions.used, without), axis=1), np.concatenate((fractions.capacity,) * 2, axis=1)
+    even = after(Fractions(fractions.places, *both, fractions.wraps), asked)
     more = _HALF + even[:rows] - even[rows:]
     return _HALF + ((more + (more < 0)) >> 1)  # half of it, rounded towards zero
 

@@ -82,6 +82,7 @@ class NodeResourcesFit:
     _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _numbering: int = 0  # the table's, which these columns belong to
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
+    _scored: list[str] = attrs.field(init=False)  # resources
     # The sets of too scarce resources that have a number, and the numbers; 0 is the empty set.
     _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
     _scarce_numbers: dict[tuple[str, ...], int] = attrs.field(factory=lambda: {(): 0})
@@ -108,6 +109,9 @@ class NodeResourcesFit:
         if classes and any(resource.name in classes for resource in self.strategy.resources):
             return self._devices.stamp
         return cluster.versions.latest("DeviceClass")
+
+    def __attrs_post_init__(self) -> None:
+        self._scored = [resource.name for resource in self.strategy.resources]
 
     # -- filter -----------------------------------------------------------------------------------------------
 
@@ -196,8 +200,7 @@ class NodeResourcesFit:
     # -- score ------------------------------------------------------------------------------------------------
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        names = [resource.name for resource in self.strategy.resources]
-        requests = pod.pod_spec.fit_score_requests
+        names, requests = self._scored, pod.pod_spec.fit_score_requests
         fractions = scoring_resources(requests, table, rows, names, nonzero=True)
         if self._devices is not None:
             asked = [requests.get(name, 0) for name in names]
@@ -291,17 +294,18 @@ class NodeResourcesFit:
 
 def _average(fractions: Fractions, weights: list[int], score: Callable[[Ints, Ints], Ints]) -> Ints:
     """The weighted mean of the resources' scores, truncated; resources a node lacks do not count for that node."""
-    total = np.zeros(fractions.rows, dtype=np.int64)
-    weight_sum: Any = 0
-    for place, requested, capacity in fractions.columns:
-        if np.count_nonzero(capacity) == fractions.rows:
-            total += score(requested, capacity) * weights[place]
-            weight_sum += weights[place]
-        else:
-            counts = capacity != 0
-            total += np.where(counts, score(requested, np.where(counts, capacity, 1)) * weights[place], 0)
-            weight_sum = weight_sum + counts * weights[place]
-    weight_sum = np.maximum(weight_sum, 1) if isinstance(weight_sum, np.ndarray) else max(weight_sum, 1)
+    counted = [weights[place] for place in fractions.places]
+    by_resource = np.array(counted, dtype=np.int64)
+    capacity = fractions.capacity
+    total: Ints
+    weight_sum: Any
+    if fractions.complete:
+        total = by_resource @ score(fractions.used, capacity)
+        weight_sum = max(sum(counted), 1)
+    else:
+        counts = capacity != 0
+        total = by_resource @ np.where(counts, score(fractions.used, np.where(counts, capacity, 1)), 0)
+        weight_sum = np.maximum(by_resource @ counts, 1)
     mean: Ints = truncated(total, weight_sum) if fractions.wraps else total // weight_sum
     return mean
 

@@ -201,7 +201,7 @@ class EvaluationCache:
                 self._entries.popitem(last=False)
         else:
             changed = found.invalidate(table.versions)
-            if many and found.skip_score is not None and found.skip_score == frozenset(state.skip_score):
+            if many and found.skip_score is not None and found.skip_score == state.skip_score:
                 self._refresh(found, state, pod, changed)
             else:
                 found.invalidate_pods(changed)

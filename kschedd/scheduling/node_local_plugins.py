@@ -112,8 +112,9 @@ def judge(
 
     `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
     """
-    failed = np.full(len(rows), PASSED, dtype=np.int16)
     codes = np.zeros(len(rows), dtype=np.int64)
+    failed = codes.astype(np.int16)
+    failed.fill(PASSED)  # for few rows a fraction of what `np.full` takes
     skipped = state.skip_filter
     for filter_ in filters:
         if filter_.name in skipped or filter_.name == already_filtered_by:
