@@ -251,7 +251,7 @@ class NodeTable:
         if len(self._labels) > self.most_labels:
             self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
             self.versions.touch(LABELS)  # ids of the columns to come are others
-        if len(self.resources) > max(self.most_resources, 2 * self._full_at):
+        if len(self.resources) > self.most_resources and len(self.resources) > 2 * self._full_at:
             self._trim_resources()
 
     def _trim_resources(self) -> None:

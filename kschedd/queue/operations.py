@@ -21,9 +21,10 @@ from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
 from kschedd.store.log import WatchEvent
+from kschedd.values import fast_frozen
 
 
-@attrs.frozen(eq=False)
+@fast_frozen(eq=False)
 class EventsObserved:
     """Events already applied to the caches, and facts about their pods that only the owner of the caches knows."""
 

@@ -276,6 +276,11 @@ class SchedulingQueue:
 
     # Events and time.
 
+    @property
+    def heeds_events(self) -> bool:
+        """Whether events may be of consequence: to pods that are unschedulable, or to those in flight if they fail."""
+        return len(self._unschedulable) > 0 or len(self._in_flight) > 0
+
     def move_all_to_active_or_backoff(
         self,
         event: ClusterEvent,
@@ -287,7 +292,7 @@ class SchedulingQueue:
         """Requeue the pods that the event may make schedulable. Returns those that left unschedulablePods."""
         if self.event_listener is not None:
             self.event_listener(event, old, new, now)
-        if not self._hints.of_interest(event):
+        if not self.heeds_events or not self._hints.of_interest(event):
             return []
         moved = []
         if len(self._unschedulable):
@@ -301,7 +306,9 @@ class SchedulingQueue:
 
     def assigned_pod_updated(self, old: Pod, new: Pod, now: int) -> list[QueuedPod]:
         """An assigned pod was updated."""
-        moved = []
+        moved: list[QueuedPod] = []
+        if self.event_listener is None and not self.heeds_events:
+            return moved
         for event in events.pod_events(old, new):
             moved += self.move_all_to_active_or_backoff(event, old, new, now)
         return moved

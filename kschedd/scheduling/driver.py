@@ -54,7 +54,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Final
 
 import attrs
@@ -182,8 +182,10 @@ class SchedulingDriver:
         rejected: set[str] = set()
         if faults.by_object:
             faults.retry(now)
-        for event in events:
-            observe(event, now)
+        for event, after in zip_longest(events, events[1:]):
+            # What is deleted right away need not be put in: pods are marked as being deleted before they go.
+            if after is None or after.type != DELETED or after.old is not event.new:
+                observe(event, now)
             pod = event.new
             if not isinstance(pod, Pod):
                 continue

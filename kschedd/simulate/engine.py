@@ -42,7 +42,7 @@ from kschedd.simulate.observing import RunObserver, both
 from kschedd.store.admission import Admission
 from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
-from kschedd.store.log import ADDED, WatchEvent
+from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.values import run_steps
 
@@ -52,9 +52,6 @@ EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of simulated time
 # Limit on attempts at one point in virtual time; beyond it the run is taken to be a livelock.
 _FEWEST_AT_ONCE = 5_000
 _TIMES_EACH = 20
-
-
-_FEWEST_TOGETHER = 64  # events
 
 
 @attrs.define(eq=False)
@@ -98,10 +95,10 @@ class LoggedAttempt:
 _LOGGED: Final = tuple(field.name for field in attrs.fields(LoggedAttempt))
 
 
-def _is_there(event: WatchEvent) -> bool:
-    """Whether something was added that waits for no node."""
-    obj = event.new
-    return event.type == ADDED and not (isinstance(obj, Pod) and not obj.node_name)
+def _waits_for_no_node(event: WatchEvent) -> bool:
+    """Whether it is about no pod that has no node, or had none before."""
+    new, old = event.new, event.old
+    return not isinstance(new, Pod) or (new.node_name != "" and (not isinstance(old, Pod) or old.node_name != ""))
 
 
 def _admission(registry: Registry | None) -> Admission | None:
@@ -332,9 +329,9 @@ class Engine:
         events = self._cursor.take()
         if self._on_events is not None:
             self._on_events(events)
-        if len(events) >= _FEWEST_TOGETHER and self._on_effects is None and not any(self.queue.counts().values()):
-            # A cluster that is there from the start: nobody waits for anything, so nothing follows from any of these.
-            together = tuple(takewhile(_is_there, events))
+        if len(events) > 1 and self._on_effects is None and not self.queue.heeds_events:
+            # As of a cluster that is there from the start: nobody waits for any of these, so nothing follows from one.
+            together = tuple(takewhile(_waits_for_no_node, events))
             if together:
                 self.loop.observe_all(together)
             events = events[len(together) :]
