@@ -159,7 +159,7 @@ class Lookahead:
         visited = slice(place, place + many)
         feasible = self.feasible[first : first + wanted]
         totals = self._totals(state, pod, feasible)
-        highest = int(np.maximum.reduce(totals))
+        highest = totals.item(totals.argmax())
         best = feasible[totals == highest]
         return Window(self.rows[visited], self.failed[visited], self.codes[visited], feasible, totals, highest, best)
 

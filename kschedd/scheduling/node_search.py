@@ -257,12 +257,12 @@ class NodeSearch:
             passing = passed.nonzero()[0]
             if len(passing) >= wanted:
                 end, passing = passing.item(wanted - 1) + 1, passing[:wanted]
-            elif size < len(order) and np.minimum.reduce(failed) != UNKNOWN:
+            elif size < len(order) and failed.item(failed.argmin()) != UNKNOWN:
                 size = min(2 * size, len(order))
                 continue
             else:
                 end = size
-            if np.minimum.reduce(failed[:end]) == UNKNOWN:
+            if failed.item(failed[:end].argmin()) == UNKNOWN:  # the least there is; several times faster than `min`
                 return None
             found, rows = rows[passing], rows[:end]
             # What the entry holds changes, what a search has found does not.

@@ -286,8 +286,8 @@ class Repetition:
         for score in pattern.normalized:
             totals += score.extensions.normalize(state, pod, cached.raw[score.name][found.rows]) * score.weight
         times.repeated(searched - began, times.start() - searched)
-        highest = np.maximum.reduce(totals)
-        return Repeated(state, found, totals, int(highest), found.rows[totals == highest])
+        highest = totals.item(totals.argmax())
+        return Repeated(state, found, totals, highest, found.rows[totals == highest])
 
     def _counted(
         self,
@@ -323,9 +323,9 @@ class Repetition:
         verdicts = Verdicts(table, self._profile.filters, state, pod, window.rows, None, None, compute=window.columns)
         counting.add_scores(totals, state, pod, window.feasible)
         times.repeated(searched - began, times.start() - searched)
-        highest = np.maximum.reduce(totals)
+        highest = totals.item(totals.argmax())
         found = Found(window.feasible, len(window.rows), verdicts)
-        return Repeated(state, found, totals, int(highest), window.feasible[totals == highest])
+        return Repeated(state, found, totals, highest, window.feasible[totals == highest])
 
     # -- looking ahead ------------------------------------------------------------------------------------------
 

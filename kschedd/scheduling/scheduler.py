@@ -597,8 +597,8 @@ class Scheduler:
 
     def _choice(self, state: CycleState, pod: Pod, found: Found, totals: Ints) -> ScheduleResult:
         """One of the best by these totals."""
-        score = np.maximum.reduce(totals)
-        return self._one_of(found.rows[totals == score], state, pod, found, totals, int(score))
+        score = totals.item(totals.argmax())
+        return self._one_of(found.rows[totals == score], state, pod, found, totals, score)
 
     def _one_of(
         self, best: Rows, state: CycleState, pod: Pod, found: Found, totals: Ints | None, score: int

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import attrs
 
-from kschedd.api.validation_names import dns_subdomain, label_value
+from kschedd.api.validation_names import dns_subdomain, is_dns_subdomain, label_value
 from kschedd.simulate.tracefile import TraceError, TraceFault, TraceRecord, records
 from kschedd.values import fast_frozen
 
@@ -185,8 +185,9 @@ def _pod(record: TraceRecord, seen: dict[str, int]) -> TracePod:
 
 def _name(record: TraceRecord, column: str, seen: dict[str, int]) -> str:
     name = record.cells[column]
-    for fault in dns_subdomain(name):
-        record.refuse(column, fault)
+    if not is_dns_subdomain(name):
+        for fault in dns_subdomain(name):
+            record.refuse(column, fault)
     if name in seen:
         record.refuse(column, f"must be unique, line {seen[name]} has it too")
     seen.setdefault(name, record.line)

@@ -38,7 +38,7 @@ from kschedd.api.schema_check import (
     without_nulls,
 )
 from kschedd.api.selectors import NODE_NAME
-from kschedd.api.validation_names import dns_subdomain
+from kschedd.api.validation_names import dns_subdomain, is_dns_subdomain
 from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
 from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled
 from kschedd.registry.pod_defaults import with_positive_grace
@@ -164,7 +164,7 @@ class PodStrategy:
         Raises Invalid and Forbidden.
         """
         spec = raw.get("spec")
-        if dns_subdomain(name) or has_claims_by_name(spec):
+        if not is_dns_subdomain(name) or has_claims_by_name(spec):
             return self._admit(spec, meta, name)  # raises with the faults of the spec, too
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
