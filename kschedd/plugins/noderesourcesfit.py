@@ -130,7 +130,10 @@ class NodeResourcesFit:
             if name in by_devices:
                 lacks &= allocatable > 0
             if np.count_nonzero(lacks):
-                codes |= lacks * bit | (lacks & (amount > allocatable)) * _UNRESOLVABLE
+                codes |= lacks * bit
+                lacks &= amount > allocatable
+                if np.count_nonzero(lacks):
+                    codes |= lacks * _UNRESOLVABLE
             bit <<= 1
         return codes
 

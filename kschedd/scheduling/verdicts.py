@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import attrs
 import numpy as np
 import numpy.typing as npt
+from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -94,30 +95,37 @@ class Verdicts:
         """Each distinct rejecting status and its number of nodes."""
         if self._kinds is None:
             self._kinds = [(status, count) for status, count, _ in self._coded()]
-            self._kinds += Counter(self.explicit_status.values()).items()
-            self._kinds += Counter(self.elsewhere).items()
+            if self.explicit_status:
+                self._kinds += Counter(self.explicit_status.values()).items()
+            if self.elsewhere:
+                self._kinds += Counter(self.elsewhere).items()
         return self._kinds
 
     def _coded(self) -> list[tuple[Status, int, int]]:
         """(status, number of nodes, key) of each distinct rejection given as a code."""
         if self._of_codes is None:
-            keys = self._row_keys()
             width = len(self.filters)
-            few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
-            if not few:  # some passed, whose keys are large, or have explicit statuses, whose keys are negative
-                keys = keys[(self.failed != PASSED) & (self.codes != EXPLICIT)]
-                few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
-            if few:
-                counts = np.bincount(keys)
-                distinct = np.flatnonzero(counts)
-                counts = counts[distinct]
-            else:
-                distinct, counts = np.unique(keys, return_counts=True)
-            self._of_codes = [
-                (self._say(key % width, key // width), count, key)
-                for key, count in zip(distinct.tolist(), counts.tolist(), strict=True)
-            ]
+            self._of_codes = [(self._say(key % width, key // width), count, key) for key, count in self._key_counts()]
         return self._of_codes
+
+    def _key_counts(self) -> list[tuple[int, int]]:
+        """Each key of a rejection given as a code, in order, and the number of rows that have it."""
+        failed, codes = self.failed, self.codes
+        if len(failed) and failed[0] != PASSED and codes[0] != EXPLICIT:
+            if count_nonzero(failed == failed[0]) == count_nonzero(codes == codes[0]) == len(failed):
+                return [(int(codes[0]) * len(self.filters) + int(failed[0]), len(failed))]  # as most often
+        keys = self._row_keys()
+        few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
+        if not few:  # some passed, whose keys are large, or have explicit statuses, whose keys are negative
+            keys = keys[(failed != PASSED) & (codes != EXPLICIT)]
+            few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
+        if few:
+            counts = np.bincount(keys)
+            distinct = counts.nonzero()[0]
+            counts = counts[distinct]
+        else:
+            distinct, counts = np.unique(keys, return_counts=True)
+        return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
     def _row_keys(self) -> Ints:
         """For each row one number that encodes the plugin and its code."""
