@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go
 """
 
 import re
-from datetime import date
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Final
 
@@ -15,7 +15,7 @@ SECOND: Final = 1_000_000
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
-_AS_PRINTED: Final = re.compile(r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII)  # by `stamp`
+_AS_PRINTED: Final = re.compile(r"(?!0000)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII)  # by `stamp`
 _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
@@ -27,7 +27,7 @@ LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 def micros(text: str) -> int:
     """Microseconds since the epoch; finer digits are truncated. Raises ValueError if it is not RFC 3339."""
     if _AS_PRINTED.fullmatch(text):
-        return (_days(text[:10]) * 86_400 + int(text[11:13]) * 3600 + int(text[14:16]) * 60 + int(text[17:19])) * SECOND
+        return int(datetime.fromisoformat(text).timestamp()) * SECOND
     found = _RFC3339.fullmatch(text)
     if found is None:
         raise ValueError(f"{text[:100]!r} is no RFC 3339 time")

@@ -28,7 +28,7 @@ from kschedd.scheduling.budgets import Budget, Budgets
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
-from kschedd.scheduling.preemption import NO_VICTIMS, DryRunResult, earliest_start, select_victims
+from kschedd.scheduling.preemption import NO_VICTIMS, DryRunResult, select_victims
 from kschedd.scheduling.row_pods import PodsByImportance
 from kschedd.scheduling.verdicts import fit_error
 
@@ -42,7 +42,7 @@ _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # whatever its rows are
 _AHEAD: Final = 1  # windows that are tried beside one that is mostly untried: more take over 20 ms at once
 _MANY: Final = 8  # one in so many rows
-_MOST_AT_ONCE = 64  # rows tried where fewer are needed
+_MOST_AT_ONCE = 32  # rows tried where fewer are needed
 _LOOKED_THROUGH = 8192  # rows looked through for them
 _FEWEST = 4  # signatures kept, however large the cluster
 _MOST = 1024  # the same, however small it is
@@ -117,22 +117,22 @@ class _Columns:
             for key in result.covering:
                 self._covered.setdefault(key, set()).add(row)
         found = [
-            (row, result.outcome)
+            (row, result, result.outcome)
             for row, result in zip(rows, tried, strict=True)
             if isinstance(result.outcome, Candidate)
         ]
         if not found:
             return
-        chosen = [row for row, _ in found]
-        victims = [candidate.victims for _, candidate in found]
-        self.violations[chosen] = [candidate.pdb_violations for _, candidate in found]
-        self.highest[chosen] = [pods[0].signature.spec.priority for pods in victims]
+        chosen = [row for row, _, _ in found]
+        victims = [len(candidate.victims) for _, _, candidate in found]
+        self.violations[chosen] = [candidate.pdb_violations for _, _, candidate in found]
+        self.highest[chosen] = [result.highest for _, result, _ in found]
         self.priorities[chosen] = [
-            sum([pod.signature.spec.priority for pod in pods]) + _LIFT * len(pods) for pods in victims
+            result.priorities + _LIFT * many for (_, result, _), many in zip(found, victims, strict=True)
         ]
-        self.victims[chosen] = [len(pods) for pods in victims]
-        self.earliest[chosen] = [earliest_start(pods) for pods in victims]
-        for row, candidate in found:
+        self.victims[chosen] = victims
+        self.earliest[chosen] = [result.earliest for _, result, _ in found]
+        for row, _, candidate in found:
             self.candidates[row] = candidate
 
     def _outcome(self, outcome: Candidate | Status) -> int:

@@ -33,7 +33,7 @@ from kschedd.scheduling.budgets import Budgets, Split
 from kschedd.scheduling.filters import Filters, FiltersOfRows, PodsSince
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.nominations import NominatedByRow
-from kschedd.scheduling.row_pods import RowPods, importance, started
+from kschedd.scheduling.row_pods import NOT_STARTED, RowPods, importance, started
 from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
 from kschedd.values import fast_frozen
 
@@ -52,10 +52,13 @@ def earliest_start(victims: Sequence[Pod]) -> int:
 
 @fast_frozen(eq=False)
 class DryRunResult:
-    """Result of one row's dry run, and the keys of the budgets it depends on."""
+    """Result of one row's dry run, and the keys of the budgets it depends on; by what its victims are ranked."""
 
     outcome: Candidate | Status
     covering: frozenset[str] = frozenset()
+    highest: int = 0  # priority
+    priorities: int = 0  # their sum
+    earliest: int = 0  # start of those with the highest priority
 
 
 _NOBODY_TO_EVICT: Final = DryRunResult(NO_VICTIMS)
@@ -96,6 +99,8 @@ class _LesserPods:
     rows: Rows  # of each pod
     first: Ints  # by row: the place of its first pod
     many: Ints  # by row
+    priorities: Ints  # of each pod
+    starts: Ints  # of each pod
 
     @classmethod
     def of(cls, table: TableCopy, lesser: Sequence[RowPods]) -> Self:
@@ -103,11 +108,26 @@ class _LesserPods:
         rows = np.repeat(np.arange(len(lesser)), many)
         pods = [pod for own in lesser for pod in own.pods]
         batch = PodBatch.made(pods, table, [kind for own in lesser for kind in own.kinds])
-        return cls(batch, rows, np.cumsum(many) - many, many)
+        priorities = np.array([priority for own in lesser for priority in own.priorities], dtype=np.int64)
+        starts = np.array([start for own in lesser for start in own.starts], dtype=np.int64)
+        return cls(batch, rows, np.cumsum(many) - many, many, priorities, starts)
 
     def on(self, row: int) -> Sequence[Pod]:
         first = int(self.first[row])
         return self.batch.pods[first : first + int(self.many[row])]
+
+    def ranked_by(self, places: Ints, rows: Rows) -> list[tuple[int, int, int]]:
+        """Of the pods at these places, on these rows in ascending order, row by row: the highest priority, the sum of
+        priorities, and the earliest start of those with the highest."""
+        if not len(places):
+            return []
+        first = np.concatenate(((0,), np.diff(rows).nonzero()[0] + 1))
+        priorities = self.priorities[places]
+        highest = np.maximum.reduceat(priorities, first)
+        on_row = np.diff(np.append(first, len(places)))
+        starts = np.where(priorities == np.repeat(highest, on_row), self.starts[places], NOT_STARTED)
+        columns = highest, np.add.reduceat(priorities, first), np.minimum.reduceat(starts, first)
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[DryRunResult]:
@@ -121,12 +141,15 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
         rows = open_[lesser.many[open_] > turn]
         places = lesser.first[rows] + turn
         stays[places] = stage.reprieve(rows, order[places])
-    evicted = order[~stays].tolist()
-    ends = lesser.rows[~stays].searchsorted(np.arange(count), side="right").tolist()
+    rejected = verdicts.failed != PASSED
+    gone = ~stays & ~rejected[lesser.rows]
+    ranks = iter(lesser.ranked_by(order[gone], lesser.rows[gone]))
+    evicted = order[gone].tolist()
+    ends = lesser.rows[gone].searchsorted(np.arange(count), side="right").tolist()
     pods, tried = lesser.batch.pods, []
-    rejected = (verdicts.failed != PASSED).tolist()
+    rejecting = rejected.tolist()
     for row, end in enumerate(ends):
-        if rejected[row]:
+        if rejecting[row]:
             status = verdicts.status(row)
             assert status is not None, "what some filter rejected has its status"
             tried.append(DryRunResult(status))
@@ -142,7 +165,7 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
             first = int(lesser.first[row])
             violations = len(split.violating) - int(np.count_nonzero(stays[first : first + len(split.violating)]))
             victims.sort(key=importance)
-        tried.append(DryRunResult(Candidate(name, tuple(victims), violations), split.covering))
+        tried.append(DryRunResult(Candidate(name, tuple(victims), violations), split.covering, *next(ranks)))
     return tried
 
 

@@ -45,15 +45,18 @@ class RowPods:
     pods: Sequence[Pod]
     kinds: Sequence[object]  # of each pod: see `PodBatch`
     priorities: Sequence[int]  # of each pod
+    starts: Sequence[int]  # of each pod: see `started`
 
     @classmethod
     def of(cls, pods: Sequence[Pod]) -> "RowPods":
+        priorities, starts = [pod.signature.spec.priority for pod in pods], list(map(started, pods))
+        keys = [(-priority, start) for priority, start in zip(priorities, starts, strict=True)]
         # Most rows' pods are in that order: they came one after the other, and are as important.
-        keys = list(map(importance, pods))
         if any(map(tuple.__gt__, keys, keys[1:])):
-            pods = [pods[place] for place in sorted(range(len(keys)), key=keys.__getitem__)]
-        spec_priorities = [pod.signature.spec.priority for pod in pods]
-        return cls(tuple(pods), [kind_of_pod(pod) for pod in pods], spec_priorities)
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            pods = [pods[place] for place in order]
+            priorities, starts = [priorities[place] for place in order], [starts[place] for place in order]
+        return cls(tuple(pods), [kind_of_pod(pod) for pod in pods], priorities, starts)
 
     def below(self, priority: int) -> "RowPods":
         """Those of lower priority."""
@@ -61,7 +64,7 @@ class RowPods:
         if not priorities or priorities[0] < priority:
             return self
         first = next((place for place, own in enumerate(priorities) if own < priority), len(priorities))
-        return RowPods(self.pods[first:], self.kinds[first:], priorities[first:])
+        return RowPods(self.pods[first:], self.kinds[first:], priorities[first:], self.starts[first:])
 
 
 class PodsByImportance:
