@@ -52,6 +52,13 @@ class FilterKey(Plugin, Protocol):
         """Rule: pods with equal keys get the same codes from the filter on every node. In-tree plugins only."""
 
 
+class LooksAtAmounts(Plugin, Protocol):
+    @property
+    def looks_at_amounts(self) -> bool:
+        """Rule: where this is true, codes and raw scores follow from the pod's `resource_requests` and from the row's
+        `allocatable`, `requested`, `nonzero`, `allowed_pods` and `pod_count` alone. In-tree plugins only."""
+
+
 class SkipsPreFilter(Plugin, Protocol):
     def skips_pre_filter(self, signature: PodSignature, /) -> bool:
         """Rule: where this is true `pre_filter` returns Skip for every pod of the signature, in any cluster, and

@@ -50,6 +50,10 @@ class NodeResourcesBalancedAllocation:
         devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
         return cls(tuple(resource.name for resource in args.resources), scorer, devices)
 
+    @property
+    def looks_at_amounts(self) -> bool:
+        return self._devices is None
+
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
         """How many devices there are behind the resources that are scored."""
         if self._devices is None or not (classes := self._devices.resolver.classes()):

@@ -101,6 +101,10 @@ class NodeResourcesFit:
             frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups), strategy, scorer, devices
         )
 
+    @property
+    def looks_at_amounts(self) -> bool:
+        return self._devices is None
+
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
         """Which resources are left to devices, and how many of these there are, if they are scored."""
         if self._devices is None:

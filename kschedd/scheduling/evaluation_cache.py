@@ -39,6 +39,7 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import CacheKey
+from kschedd.scheduling.alike_nodes import AlikeNodes
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EvaluationStyle, Framework
@@ -138,6 +139,7 @@ class EvaluationCache:
     use: CacheUse = attrs.field(init=False)
     of_nodes: NodeLocalPlugins = attrs.field(init=False)
     of_pods: NodeLocalPlugins = attrs.field(init=False)
+    _alike: AlikeNodes = attrs.field(init=False)  # for `of_pods`
     _with_cache_key: tuple[CacheKey, ...] = attrs.field(init=False)
     _ignoring_node: bool = attrs.field(init=False)  # whether pods pinned to different nodes may share an entry
     _entries: OrderedDict[int, CachedEvaluation] = attrs.field(factory=OrderedDict, init=False)  # by signature
@@ -147,6 +149,7 @@ class EvaluationCache:
         self.use = self.profile.plugin_metrics.cache
         self.of_nodes = NodeLocalPlugins(self.profile, False)
         self.of_pods = NodeLocalPlugins(self.profile, True)
+        self._alike = AlikeNodes(self.of_pods)
         filters = [p for p in self.profile.filters if p.style is EvaluationStyle.CACHED]
         self._ignoring_node = all(p.in_tree for p in filters)
         local = [p.plugin for p in filters]
@@ -254,7 +257,7 @@ class EvaluationCache:
                 state, pod, table, stale, already_filtered_by
             )
             found.node_failed[stale] = node_failed[unknown]
-        failed, codes = self.of_pods.judge(state, pod, table, fresh, already_filtered_by)
+        failed, codes = self._alike.judge(state, pod, table, fresh, already_filtered_by)
         earlier = node_failed < failed
         if count_nonzero(earlier):
             failed[earlier] = node_failed[earlier]
@@ -287,7 +290,7 @@ class EvaluationCache:
             found.node_base[stale] = base
             self._keep_raw(found, stale, raw)
             found.node_scored[stale] = True
-        base, raw = self.of_pods.score(state, pod, table, fresh)
+        base, raw = self._alike.score(state, pod, table, fresh)
         found.base[fresh] = base + found.node_base[fresh]
         self._keep_raw(found, fresh, raw)
         found.scored[fresh] = True

@@ -1,0 +1,124 @@
+"""AlikeNodes: what plugins that look at amounts alone have said of nodes that have the same amounts.
+
+Where pods come in numbers, nodes become alike: one to which a pod of a template has come is as others were before it.
+Plugins that look at nothing but amounts (`LooksAtAmounts`) say the same of all of them, and of all pods with the same
+requests, whatever else their templates say. So they are asked once for each kind of node, and not for each node anew.
+
+Invariant: an answer is what the plugins would say now. It is kept by all that it depends on: the pod's requests, the
+plugins that take part, and the amounts of the node, the columns that `LooksAtAmounts` names.
+
+For a few rows at a time: where there are many, the plugins are asked in less time than it takes to see which are alike.
+Owned by an evaluation cache.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Final, cast
+
+import attrs
+import numpy as np
+from numpy import count_nonzero  # of a boolean column, several times faster than its `all`
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import LooksAtAmounts
+from kschedd.framework.interface import Plugin
+from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
+from kschedd.scheduling.profile import EnabledFilter, EnabledScore
+from kschedd.scheduling.verdicts import Places
+
+_MOST_ROWS: Final = 64
+_MOST_KINDS: Final = 1 << 12  # of nodes
+_MOST_ASKED: Final = 64  # combinations of requests and plugins
+
+
+@attrs.define(eq=False)
+class _Answers:
+    """By the number of the kind of node."""
+
+    known: Bools = attrs.field(factory=lambda: np.zeros(_MOST_KINDS, dtype=np.bool_))
+    failed: Places = attrs.field(factory=lambda: np.zeros(_MOST_KINDS, dtype=np.int16))
+    values: Ints = attrs.field(factory=lambda: np.zeros(_MOST_KINDS, dtype=np.int64))  # codes, or scores
+
+
+class AlikeNodes:
+    """See the module; of these plugins."""
+
+    def __init__(self, plugins: NodeLocalPlugins) -> None:
+        self._plugins = plugins
+        enabled: list[EnabledFilter | EnabledScore] = [*plugins.filters, *plugins.scores]
+        self._names = frozenset(one.name for one in enabled if _looks_at_amounts(one.plugin))
+        self._kinds: dict[bytes, int] = {}
+        self._answers: dict[Hashable, _Answers] = {}
+        self._latest: tuple[Rows, int, Ints] | None = None  # rows, stamp, and their kinds
+
+    def judge(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
+    ) -> tuple[Places, Ints]:
+        """As `NodeLocalPlugins.judge`."""
+        names = [one.name for one in self._plugins.filters if one.name not in state.skip_filter]
+        kinds = self._kinds_of(table, rows, names)
+        if kinds is None:
+            return self._plugins.judge(state, pod, table, rows, already_filtered_by)
+        answers = self._known_of(("filter", pod.pod_spec.resource_requests, *names, already_filtered_by))
+        if count_nonzero(answers.known[kinds]) == len(rows):
+            return answers.failed[kinds], answers.values[kinds]
+        resources = len(table.resources)
+        failed, codes = self._plugins.judge(state, pod, table, rows, already_filtered_by)
+        if len(table.resources) == resources:  # else by that resource these nodes may differ
+            answers.known[kinds], answers.failed[kinds], answers.values[kinds] = True, failed, codes
+        return failed, codes
+
+    def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
+        """As `NodeLocalPlugins.score`."""
+        names = [one.name for one in self._plugins.scores if one.name not in state.skip_score]
+        kinds = self._kinds_of(table, rows, names)
+        if kinds is None or any(one.normalizes for one in self._plugins.scores):
+            return self._plugins.score(state, pod, table, rows)
+        answers = self._known_of(("score", pod.pod_spec.resource_requests, *names))
+        if count_nonzero(answers.known[kinds]) == len(rows):
+            return answers.values[kinds], {}
+        resources = len(table.resources)
+        scores, raw = self._plugins.score(state, pod, table, rows)
+        if len(table.resources) == resources:
+            answers.known[kinds], answers.values[kinds] = True, scores
+        return scores, raw
+
+    def _known_of(self, asked: Hashable) -> _Answers:
+        """What is known of what depends on that, beside the node."""
+        answers = self._answers.get(asked)
+        if answers is None:
+            if len(self._answers) >= _MOST_ASKED:
+                self._answers.clear()
+            answers = self._answers[asked] = _Answers()
+        return answers
+
+    def _kinds_of(self, table: NodeTable, rows: Rows, names: Sequence[str]) -> Ints | None:
+        """The number of each row's kind; None where the plugins of these names look at more than amounts."""
+        if len(rows) > _MOST_ROWS or table.wraps or not self._names.issuperset(names):
+            return None
+        latest, now = self._latest, table.versions.now
+        if latest is not None and latest[0] is rows and latest[1] == now:
+            return latest[2]
+        if len(self._kinds) > _MOST_KINDS - _MOST_ROWS:
+            self._kinds.clear()
+            self._answers.clear()
+        amounts = np.concatenate(
+            (
+                table.allocatable[:, rows],
+                table.requested[:, rows],
+                table.nonzero[:, rows],
+                (table.allowed_pods[rows], table.pod_count[rows], np.full(len(rows), table.numbering)),
+            )
+        )
+        size, packed, numbers = amounts.itemsize * len(amounts), amounts.T.tobytes(), self._kinds
+        kinds = np.array(
+            [numbers.setdefault(packed[at : at + size], len(numbers)) for at in range(0, len(packed), size)],
+            dtype=np.int64,
+        )
+        self._latest = rows, now, kinds
+        return kinds
+
+
+def _looks_at_amounts(plugin: Plugin) -> bool:
+    return hasattr(plugin, "looks_at_amounts") and cast(LooksAtAmounts, plugin).looks_at_amounts
