@@ -50,7 +50,7 @@ class AlikeNodes:
         self._names = frozenset(one.name for one in enabled if _looks_at_amounts(one.plugin))
         self._kinds: dict[bytes, int] = {}
         self._answers: dict[Hashable, _Answers] = {}
-        self._latest: tuple[Rows, int, Ints] | None = None  # rows, stamp, and their kinds
+        self._latest: tuple[bytes, int, Ints] = b"", -1, np.zeros(0, dtype=np.int64)  # rows, stamp, and their kinds
 
     def judge(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
@@ -97,9 +97,10 @@ class AlikeNodes:
         """The number of each row's kind; None where the plugins of these names look at more than amounts."""
         if len(rows) > _MOST_ROWS or table.wraps or not self._names.issuperset(names):
             return None
-        latest, now = self._latest, table.versions.now
-        if latest is not None and latest[0] is rows and latest[1] == now:
-            return latest[2]
+        asked, now = rows.tobytes(), table.versions.now
+        before, stamp, kinds = self._latest
+        if stamp == now and before == asked:  # as when several templates look at what has changed
+            return kinds
         if len(self._kinds) > _MOST_KINDS - _MOST_ROWS:
             self._kinds.clear()
             self._answers.clear()
@@ -116,7 +117,7 @@ class AlikeNodes:
             [numbers.setdefault(packed[at : at + size], len(numbers)) for at in range(0, len(packed), size)],
             dtype=np.int64,
         )
-        self._latest = rows, now, kinds
+        self._latest = asked, now, kinds
         return kinds
 
 

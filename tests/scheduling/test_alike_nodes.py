@@ -97,4 +97,3 @@ def test_pods_of_several_templates_with_the_same_requests_share_what_is_known(mo
     monkeypatch.setattr(NodeLocalPlugins, "score", None)  # nobody is asked any more
     others = alike.score(state, _pod("q", label="y", cpu="1"), cluster.table, rows + 5)
     assert first[0].tolist() == others[0].tolist()
-    assert plugins.scores
