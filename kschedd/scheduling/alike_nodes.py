@@ -47,7 +47,7 @@ class AlikeNodes:
     def __init__(self, plugins: NodeLocalPlugins) -> None:
         self._plugins = plugins
         enabled: list[EnabledFilter | EnabledScore] = [*plugins.filters, *plugins.scores]
-        self._names = frozenset(one.name for one in enabled if _looks_at_amounts(one.plugin))
+        self._names = frozenset(one.name for one in enabled if one.in_tree and _looks_at_amounts(one.plugin))
         self._kinds: dict[bytes, int] = {}
         self._answers: dict[Hashable, _Answers] = {}
         self._latest: tuple[bytes, int, Ints] = b"", -1, np.zeros(0, dtype=np.int64)  # rows, stamp, and their kinds

@@ -102,8 +102,8 @@ class VisitingOrder:
 class Lookahead:
     """The nodes from `start` on, judged and scored for one signature.
 
-    Places are counted from `start`. Where all nodes are known each has two of them, so that no window ends at the end
-    of the order. How far something is ahead is counted from where it was made, or renewed last.
+    Places are counted from `start`. Once it was renewed each node has two of them, so that no window ends with a round.
+    How far something is ahead is counted from where it was made, or renewed last.
     """
 
     pattern: Pattern
@@ -130,19 +130,18 @@ class Lookahead:
     def __attrs_post_init__(self) -> None:
         self._verdicts, self._from = self.entry.verdicts, self.start
         self._until, self._known_at = len(self.rows), self.stamp
-        nodes = len(self.visiting.order)
-        if len(self.rows) == nodes:
-            self.rows, self.feasible = np.concatenate((self.rows,) * 2), np.concatenate((self.feasible,) * 2)
-            self.failed, self.codes = np.concatenate((self.failed,) * 2), np.concatenate((self.codes,) * 2)
-            self.passing = np.concatenate((self.passing, self.passing + nodes))
 
     def renewed(self, pattern: Pattern, entry: CachedEvaluation, table: NodeTable, start: int) -> bool:
         """Whether it holds for one more round from `start` on, by an entry that was brought up to date just now."""
         nodes = len(table.order)
         if self.pattern is not pattern or self.entry is not entry or self._verdicts != entry.verdicts:
             return False
-        if table.order is not self.visiting.order or len(self.rows) < 2 * nodes:
+        if table.order is not self.visiting.order or len(self.rows) < nodes:
             return False
+        if len(self.rows) == nodes:
+            self.rows, self.feasible = np.concatenate((self.rows,) * 2), np.concatenate((self.feasible,) * 2)
+            self.failed, self.codes = np.concatenate((self.failed,) * 2), np.concatenate((self.codes,) * 2)
+            self.passing = np.concatenate((self.passing, self.passing + nodes))
         self._from, self._at, self._passed, self._until = start, 0, 0, nodes
         self._known_at, self.held = table.versions.now, True
         return True
