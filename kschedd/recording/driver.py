@@ -32,7 +32,7 @@ from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.pod_group_cycle import MemberDone
-from kschedd.scheduling.run import Run
+from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.stepper import Intervention
 from kschedd.scheduling.work import Work
@@ -140,8 +140,8 @@ class RecordedDriver(SchedulingDriver):
                 leave(before)
             answers = yield asked
 
-    def begin_run(self, now: float) -> Run:
-        return Run()  # each attempt is noted by itself
+    def begin_run(self, now: float) -> AttemptRun:
+        return AttemptRun()  # each attempt is noted by itself
 
     def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         result = super().broken(entry, fault)

@@ -103,7 +103,7 @@ from kschedd.scheduling.pod_group_cycle import (
     try_group,
 )
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
-from kschedd.scheduling.run import Run
+from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
 from kschedd.scheduling.stepper import Intervention, Stepper
 from kschedd.scheduling.verdicts import Diagnosis
@@ -421,20 +421,20 @@ class SchedulingDriver:
 
     # -- runs of attempts ---------------------------------------------------------------------------------------
 
-    def begin_run(self, now: float) -> Run:
+    def begin_run(self, now: float) -> AttemptRun:
         """Attempt the next popped pods, one after the other, as far as they are like pods attempted before them, and
         assume them on their nodes. The rest follows at once (`complete_run`). Empty: the next pod is attempted by
         itself (`next_popped`), as any may be.
         """
         popped = self._popped
         if len(popped) < 2 or self.nominator or self._failed or self.attempts_allowed is not None:
-            return Run()
+            return AttemptRun()
         if self.debugger.engaged or self.in_group(popped[0]):
-            return Run()
+            return AttemptRun()
         self.machine.handle.now_s = now
         most = self.machine.longest_run(popped[0].pod)
         entries = self._together(most) if most > 1 else ()
-        return self.machine.run(entries, now) if len(entries) > 1 else Run()
+        return self.machine.run(entries, now) if len(entries) > 1 else AttemptRun()
 
     def _together(self, most: int) -> Sequence[QueuedPod]:
         """Popped pods, at most so many, that are next and may be in one run, with their current versions."""
@@ -453,7 +453,7 @@ class SchedulingDriver:
             entries.append(entry)
         return entries
 
-    def complete_run(self, run: Run, now: float, took_s: float) -> None:
+    def complete_run(self, run: AttemptRun, now: float, took_s: float) -> None:
         """Act on what `begin_run` came to, each of which took so long."""
         self.stepper = self._result = None
         plans = self.machine.direct_plans(run)

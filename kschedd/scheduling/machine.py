@@ -75,7 +75,7 @@ from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, Scheduling
 from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.pre_bind import has_pre_bind_work, nomination
 from kschedd.scheduling.profile import Framework, build_profile
-from kschedd.scheduling.run import Run
+from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
 from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
@@ -287,15 +287,15 @@ class SchedulingMachine:
         """Whether pods like this one may be in a run: those that have nothing before them but to be bound."""
         return self.schedulers[pod.scheduler_name].profile.bound_by(pod.signature) is not None
 
-    def run(self, entries: Sequence[QueuedPod], now: float) -> Run:
+    def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
         """The attempts for the first of these pods of one profile, as far as they need not be made one by one."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
         scheduler = self.schedulers[entries[0].pod.scheduler_name]
         results = scheduler.run([entry.pod for entry in entries])
         if results:
-            return Run(results, self._assumed_together(entries[: len(results)], results))
-        run = Run()
+            return AttemptRun(results, self._assumed_together(entries[: len(results)], results))
+        run = AttemptRun()
         attempts = scheduler.repeated_each([entry.pod for entry in entries])
         for entry in entries:
             try:
@@ -538,7 +538,7 @@ class SchedulingMachine:
         )
         return said if isinstance(said, Plan) and said.writes and said.ready is None else None
 
-    def direct_plans(self, run: Run) -> list[Plan | None]:
+    def direct_plans(self, run: AttemptRun) -> list[Plan | None]:
         """As `direct_plan` of each of its pods that are assumed."""
         plans: list[Plan | None] = []
         calls = None

@@ -17,7 +17,7 @@ from kschedd.scheduling.scheduler import ScheduleResult
 
 
 @attrs.frozen(eq=False)
-class Run:
+class AttemptRun:
     """`outcomes`: of each attempt the pod that is assumed on its node, or how it failed; None where that is still to be
     done, pod by pod."""
 

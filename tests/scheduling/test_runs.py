@@ -15,7 +15,7 @@ from kschedd.metrics import catalogue
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.breakpoints import BreakpointSpec
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.run import Run
+from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
@@ -45,7 +45,7 @@ class Both:
             one.driver.popped([one.entry(name) for name in names])
             while one.driver.has_next:
                 run = one.driver.begin_run(NOW) if one is self.together else ()
-                if isinstance(run, Run) and run:
+                if isinstance(run, AttemptRun) and run:
                     self.in_runs += len(run)
                     one.driver.complete_run(run, NOW, 0.0)
                     continue
