@@ -129,6 +129,10 @@ class Simulation(Engine):
             except ApiError as refusal:
                 self._refused(refusal)
         self.run_until_idle()
+        with self.store.one_request():  # whose pods are mostly alike
+            self._play(arrivals, until_s, progress)
+
+    def _play(self, arrivals: Arrivals, until_s: float | None, progress: Progress | None) -> None:
         count = arrivals.event_count
         for number, event in enumerate(arrivals.events()):
             time_s = event.time_s

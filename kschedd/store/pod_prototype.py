@@ -4,9 +4,10 @@ A client creates many pods of one template in one request, as does a controller 
 make of a pod depends on its name in three ways: the name must be valid, it must not be taken, and the claims of its
 ephemeral volumes are named after it. So a manifest that differs from that pod's in nothing but `metadata.name` (and in
 a uid, which a new pod does not keep), or that leaves the name to be made from the same `generateName`, becomes the same
-pod with a name, uid and resourceVersion of its own. It is copied from that pod: defaulting, validation and admission
-are written down once, in `pod_strategy`, and the first pod has been through them. The pods of a DaemonSet differ in the
-node to which they are pinned as well, which `pod_strategy` judges apart.
+pod with a name, uid, creation time and resourceVersion of its own. It is copied from that pod: defaulting, validation
+and admission are written down once, in `pod_strategy`, and the first pod has been through them. The pods of a DaemonSet
+differ in the node to which they are pinned as well, which `pod_strategy` judges apart. A simulation that plays a trace
+is one request: thousands of pods of some hundred templates.
 
 Owns nothing but these two; ends with the request, and with what it creates that is no pod: both may change the rules,
 and manifests are known by identity, which says nothing where a caller may change them meanwhile.
@@ -26,7 +27,7 @@ _OWN: Final = frozenset(("name", "uid"))
 _KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
 _LONGER: Final = 1024  # bytes by which a copy is larger at most: its name and its node's have at most 253 each
 _ABSENT: Final = object()
-_MOST: Final = 16  # of a request
+_MOST: Final = 1024  # of a request
 _pack = msgpack.Packer(autoreset=True).pack
 
 
@@ -36,7 +37,7 @@ class PodPrototype:
     _raw: Raw  # the manifest that it was made of
     _strategy: PodStrategy
     _max_bytes: int  # that an object may have
-    born: str = attrs.field(init=False)  # its creationTimestamp
+    _born: str = attrs.field(init=False)  # its creationTimestamp
     _spec: Any = attrs.field(init=False)  # of the manifest
     _copyable: bool | None = attrs.field(default=None, init=False)  # None: not looked at yet; the following are then
     _admitted: InternedPod = attrs.field(init=False)
@@ -49,7 +50,7 @@ class PodPrototype:
     indexed: bool = attrs.field(init=False)  # whether copies are in an index: they have a node, or owners
 
     def __attrs_post_init__(self) -> None:
-        self.born = self.pod.raw["metadata"]["creationTimestamp"]
+        self._born = self.pod.raw["metadata"]["creationTimestamp"]
         self._spec = self._raw.get("spec")
 
     def _look(self) -> bool:
@@ -106,10 +107,16 @@ class PodPrototype:
             return None if name else ""
         return name if type(name) is str and is_dns_subdomain(name) else None
 
-    def copy(self, admitted: InternedPod, name: str, uid: str, version: int) -> Pod:
+    def may_be_born(self, at: str) -> bool:
+        """Whether a copy may be created then: some are born with a condition, which says when."""
+        return at == self._born or "conditions" not in self.pod.raw["status"]
+
+    def copy(self, admitted: InternedPod, name: str, uid: str, version: int, at: str) -> Pod:
+        """`at`: the time of its creation."""
         pod = self.pod
         raw = pod.raw
-        meta = {**raw["metadata"], "name": name, "uid": uid, "resourceVersion": str(version)}
+        own = {"name": name, "uid": uid, "creationTimestamp": at, "resourceVersion": str(version)}
+        meta = {**raw["metadata"], **own}
         if admitted is self._admitted:
             stored, signature = {**raw, "metadata": meta}, pod.signature
         else:

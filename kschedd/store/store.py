@@ -150,6 +150,8 @@ class Store(StoreReader):
     def stand_for(self, rules: Rules) -> None:
         super().stand_for(rules)
         self._pod_strategy.forget()
+        if self._prototypes is not None:
+            self._prototypes.clear()
 
     def seed_defaults(self) -> None:
         """Create what every cluster has, as far as it is not there."""
@@ -222,11 +224,11 @@ class Store(StoreReader):
         admitted, namespace = prototype.admitted(raw), prototype.pod.namespace
         name = None if admitted is None else prototype.name_of_copy(raw)
         taken = self._objects.space("Pod", namespace)
-        if admitted is None or name is None or name in taken or stamp(self._now()) != prototype.born:
+        if admitted is None or name is None or name in taken or not prototype.may_be_born(at := stamp(self._now())):
             return None
         if prototype.generates:
             name = self._generated.name("Pod", raw["metadata"]["generateName"], taken)
-        made = prototype.copy(admitted, name, self._generated.uid("Pod"), self.log.version + 1)
+        made = prototype.copy(admitted, name, self._generated.uid("Pod"), self.log.version + 1, at)
         self._objects.commit_copy(made, prototype.indexed)
         return made
 

@@ -18,6 +18,7 @@ from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, Forbidden
 from kschedd.store.pod_prototype import PodPrototype
 from kschedd.store.store import Store
+from kschedd.store.times import stamp
 from tests.store.manifests import config_map, node, pod
 
 Raw = dict[str, Any]
@@ -174,6 +175,26 @@ def test_most_of_a_batch_of_one_template_is_copied() -> None:
     assert len({copy.uid for copy in (first, *copies) if isinstance(copy, Object)}) == 5
 
 
+@pytest.mark.parametrize(
+    ("spec", "copied"),
+    [
+        pytest.param({}, True, id="a-pod-of-any-time"),
+        pytest.param({"schedulingGates": [{"name": "later"}]}, False, id="one-whose-condition-says-when-it-was-born"),
+    ],
+)
+def test_a_copy_has_the_time_of_its_own_creation(spec: dict[str, Any], copied: bool) -> None:
+    store = Store(now=lambda: _START)
+    like = pod(**spec)
+    with store.one_request():
+        first = store.create(like)
+        store.set_clock(lambda: _START + 60)
+        later = store.create({**like, "metadata": {**like["metadata"], "name": "later"}})
+    assert (later.raw["status"] is first.raw["status"]) is copied
+    assert [obj.metadata["creationTimestamp"] for obj in (first, later)] == [stamp(_START), stamp(_START + 60)]
+    for condition in later.status.get("conditions", ()):
+        assert condition["lastTransitionTime"] == stamp(_START + 60)
+
+
 _QUOTA = {
     "apiVersion": "v1",
     "kind": "ResourceQuota",
@@ -305,9 +326,9 @@ def test_a_controllers_turn_copies_pods(monkeypatch: pytest.MonkeyPatch) -> None
     copied: list[str] = []
     copy = PodPrototype.copy
 
-    def counted(prototype: PodPrototype, admitted: Any, name: str, uid: str, version: int) -> Pod:
+    def counted(prototype: PodPrototype, admitted: Any, name: str, uid: str, version: int, at: str) -> Pod:
         copied.append(name)
-        return copy(prototype, admitted, name, uid, version)
+        return copy(prototype, admitted, name, uid, version, at)
 
     monkeypatch.setattr(PodPrototype, "copy", counted)
     store = Store(now=lambda: _START)
