@@ -54,7 +54,7 @@ def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
     there = sum(Node.from_raw(raw).allocatable.get(fill.resource, 0) for raw in trace.nodes)
     if not there:
         raise FillError(f"--fill: no node of the trace has {fill.resource}")
-    asked = [Pod.from_raw(pod.raw).requests.get(fill.resource, 0) for pod in trace.pods]
+    asked = list(_asked(trace, fill.resource))
     if not any(asked):
         raise FillError(f"--fill: no pod of the trace asks for {fill.resource}")
     random = Random(seed)
@@ -74,6 +74,16 @@ def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
     return Trace(trace.nodes, tuple(pods))
 
 
+def _asked(trace: Trace, resource: str) -> Iterator[int]:
+    """What each pod asks for of the resource; pods that share a spec ask for the same."""
+    by_spec: dict[int, int] = {}
+    for pod in trace.pods:
+        number = id(pod.raw["spec"])
+        if number not in by_spec:
+            by_spec[number] = Pod.from_raw(pod.raw).requests.get(resource, 0)
+        yield by_spec[number]
+
+
 def _drawn(count: int, random: Random) -> Iterator[int]:
     """Each once, then any, without end."""
     once = list(range(count))
@@ -84,9 +94,8 @@ def _drawn(count: int, random: Random) -> Iterator[int]:
 
 
 def _copy(pod: TracePod, time: int, created_s: float) -> TracePod:
-    if time == 1:
-        return attrs.evolve(pod, created_s=created_s, deleted_s=None)
-    meta = {**pod.raw["metadata"], "name": f"{pod.raw['metadata']['name']}-{time}"}
-    return attrs.evolve(
-        pod, key=f"{pod.key}-{time}", raw={**pod.raw, "metadata": meta}, created_s=created_s, deleted_s=None
-    )
+    key, raw = pod.key, pod.raw
+    if time > 1:
+        meta = {**raw["metadata"], "name": f"{raw['metadata']['name']}-{time}"}
+        key, raw = f"{key}-{time}", {**raw, "metadata": meta}
+    return TracePod(key, raw, created_s, None, pod.scheduled_s, pod.phase)
