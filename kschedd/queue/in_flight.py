@@ -3,7 +3,8 @@
 A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead an event is kept as long as a pod
 that was in flight when it was observed still is; when an attempt fails, the pod is checked against all events since
 its pop. So no wake-up is lost, whatever the order. (If every hint returns Queue, this is equivalent to upstream's
-older rule, by which any move request since the pop sent the pod to backoffQ.)
+older rule, by which any move request since the pop sent the pod to backoffQ.) Where several pods are popped together,
+what the caches had observed before a pod's attempt began is nothing new to it.
 
 Events are numbered in order of arrival. A pod stores the number of the first event after its pop; events older than
 the oldest pod's number are dropped.
@@ -12,7 +13,7 @@ Source: Kubernetes v1.34, scheduler/backend/queue/active_queue.go (inFlightPods,
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -27,11 +28,15 @@ _BATCH = 256
 
 @attrs.frozen(eq=False)
 class Happened:
-    """An event observed while some pod was in flight."""
+    """An event observed while some pod was in flight.
+
+    `observation` is the number of the caches' observation that it is part of; 0: of none.
+    """
 
     event: ClusterEvent
     old: Any
     new: Any
+    observation: int = 0
 
 
 @attrs.define(eq=False)
@@ -41,6 +46,7 @@ class InFlight:
     )  # by uid, oldest first
     _events: list[Happened] = attrs.field(factory=list, init=False)
     _first: int = attrs.field(default=0, init=False)  # the number of _events[0]
+    observation: int = attrs.field(default=0, init=False)  # what happens now is part of
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -76,24 +82,16 @@ class InFlight:
         assert entry.uid not in self._pods, f"{entry.key} is in flight already"
         self._pods[entry.uid] = (self._first + len(self._events), entry)
 
-    def begins_now(self, uids: Iterable[str]) -> None:
-        """The attempts of these pods begin after all events so far, as if they were popped only now."""
-        number = self._first + len(self._events)
-        for uid in uids:
-            found = self._pods.get(uid)
-            if found is not None and found[0] != number:
-                self._pods[uid] = (number, found[1])
-                self._pods.move_to_end(uid)
-
     def happened(self, event: ClusterEvent, old: Any, new: Any) -> None:
         """Keep the event if any pod is in flight."""
         if self._pods:
-            self._events.append(Happened(event, old, new))
+            self._events.append(Happened(event, old, new, self.observation))
 
-    def since_pop(self, uid: str) -> Iterator[Happened]:
-        """The events since that pod was popped, oldest first."""
+    def since_pop(self, uid: str, seen: int = 0) -> Iterator[Happened]:
+        """The events since that pod was popped, oldest first, but for those of observations up to number `seen`."""
         start = self._pods[uid][0] - self._first
-        return (self._events[at] for at in range(start, len(self._events)))
+        since = (self._events[at] for at in range(start, len(self._events)))
+        return (happened for happened in since if not 0 < happened.observation <= seen)
 
     def get(self, uid: str) -> QueuedPod | None:
         found = self._pods.get(uid)

@@ -31,7 +31,7 @@ class EventsObserved:
     events: Sequence[WatchEvent]
     assumed: frozenset[str]  # uids
     rejected: frozenset[str]  # uids of pods that were waiting at Permit and got rejected because of the event
-    popped: Sequence[str] = ()  # uids of pods that were popped and not attempted yet: their attempts see the events
+    number: int = 0  # of the observation, counted from 1; 0: attempts may not have seen the events
 
 
 @attrs.frozen(eq=False)
@@ -43,6 +43,7 @@ class AttemptFailed:
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
     evicting: bool = False  # its victims are chosen but not yet evicted: it stays out of the active queue until then
+    seen: int = 0  # the number of the last observation that the attempt saw
 
 
 @attrs.frozen(eq=False)
@@ -117,17 +118,18 @@ class QueueOperations:
     def apply(self, operation: QueueOperation, now: int) -> None:
         queue = self.queue
         match operation:
-            case EventsObserved(events, assumed, rejected, popped):
+            case EventsObserved(events, assumed, rejected, number):
                 handlers = self.handlers
                 handlers.assumed, handlers.rejected = assumed, rejected
+                queue.observation(number)
                 handlers.observed(events, now)
-                queue.attempts_begin_now(popped)
-            case AttemptFailed(entry, pod, unschedulable, pending, evicting):
+                queue.observation(0)
+            case AttemptFailed(entry, pod, unschedulable, pending, evicting, seen):
                 entry.pod = pod
                 entry.unschedulable_plugins = unschedulable
                 entry.pending_plugins = pending
                 self._evicting = pod.uid if evicting else ""
-                queue.add_unschedulable_if_not_present(entry, now)
+                queue.add_unschedulable_if_not_present(entry, now, seen)
                 self._evicting = ""
             case AssumedPodForgotten(pod, for_itself):
                 queue.assigned_pod_deleted(pod, now, None if for_itself else _all_but(pod.uid))

@@ -242,11 +242,12 @@ class SchedulingQueue:
         self._record(now, entry, source, SubQueue.IN_FLIGHT, label)
         return True
 
-    def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int) -> SubQueue | None:
+    def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int, seen: int = 0) -> SubQueue | None:
         """Requeue a popped pod whose attempt failed; None if a pod with that key is queued already.
 
         The caller has set `unschedulable_plugins` and `pending_plugins`; both empty means the attempt ended in an
-        error. Events since the pop decide the sub-queue. The pod is no longer in flight afterwards, in any case.
+        error. Events since the pop decide the sub-queue, but for those of observations up to number `seen`, which the
+        attempt has seen. The pod is no longer in flight afterwards, in any case.
         """
         try:
             if entry.key in self._entries:
@@ -258,8 +259,8 @@ class SchedulingQueue:
                 entry.consecutive_errors += 1
             entry.timestamp = now
             entry.backoff_expiration = 0
-            decision, seen = self._decide_in_flight(entry)
-            return self._requeue(entry, decision, events.SCHEDULE_ATTEMPT_FAILURE, now, seen)
+            decision, cause = self._decide_in_flight(entry, seen)
+            return self._requeue(entry, decision, events.SCHEDULE_ATTEMPT_FAILURE, now, cause)
         finally:
             self._in_flight.done(entry.pod.uid)
 
@@ -270,11 +271,11 @@ class SchedulingQueue:
             entry.place = SubQueue.OUTSIDE
             self._record(now, entry, SubQueue.IN_FLIGHT, SubQueue.OUTSIDE, "")
 
-    def attempts_begin_now(self, uids: Iterable[str]) -> None:
-        """No attempt of these pods in flight had begun before now: the events so far need not wake them."""
-        self._in_flight.begins_now(uids)
-
     # Events and time.
+
+    def observation(self, number: int) -> None:
+        """The events that follow are part of the caches' observation of this number; 0: of none."""
+        self._in_flight.observation = number
 
     @property
     def heeds_events(self) -> bool:
@@ -516,20 +517,20 @@ class SchedulingQueue:
         settings = self.settings
         return BackoffQueue(settings.initial_backoff, settings.max_backoff, settings.pop_from_backoff_q, self._sort_key)
 
-    def _decide_in_flight(self, entry: QueuedPod) -> tuple[RequeueDecision, str]:
-        """The decision from the events since the pod's pop, and the label of the event that decided."""
+    def _decide_in_flight(self, entry: QueuedPod, seen: int) -> tuple[RequeueDecision, str]:
+        """The decision from the events since the pod's pop that are unseen, and the label of that which decided."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return _NO_HINT, ""
         if entry.pod.uid not in self._in_flight:
             return _NO_HINT, ""  # `close` dropped its events; without them it must not get stuck as unschedulable
-        best, seen = SKIP, ""
-        for happened in self._in_flight.since_pop(entry.pod.uid):
+        best, cause = SKIP, ""
+        for happened in self._in_flight.since_pop(entry.pod.uid, seen):
             decision = self._hints.decide(entry, happened.event, happened.old, happened.new)
             if decision.strategy > best.strategy:
-                best, seen = decision, happened.event.label
+                best, cause = decision, happened.event.label
                 if best.strategy is Strategy.IMMEDIATELY or not entry.pending_plugins:
                     break
-        return best, seen
+        return best, cause
 
     def _requeue(self, entry: QueuedPod, decision: RequeueDecision, label: str, now: int, seen: str = "") -> SubQueue:
         """Apply a decision to a pod that is unschedulable or whose attempt has failed."""

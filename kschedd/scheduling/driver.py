@@ -134,6 +134,8 @@ class SchedulingDriver:
         self._to_activate: list[Pod] = []
         self.observed_version = 0  # of the store: all writes up to it are in the cache
         self.attempting = False  # between `begin` and the end of `complete_attempt`
+        self._observations = 0  # how many there were
+        self._seen = 0  # how many of them by the attempt, or the cycle of a PodGroup, that began last
         self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # of the attempt, while it is acted on
         self._choices_before: Choices | None = None  # before the attempt of `stepper`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed meanwhile
@@ -198,8 +200,9 @@ class SchedulingDriver:
                 if faults.by_object:
                     faults.strike_off(ObjectRef("Pod", pod.namespace, pod.name), _PENDING)
         self.machine.cluster.table.trim()
-        popped = [entry.uid for entry in self._popped]
-        self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected), popped))
+        self._observations += 1
+        number = self._observations
+        self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected), number))
 
     def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:
         if event.type == DELETED or pod.node_name or pod.finished:
@@ -231,7 +234,7 @@ class SchedulingDriver:
         """How many pods the queue may hand out at most; 0 until all popped pods have been attempted.
 
         As many while pods are nominated: an attempt sees the nominations of those before it, whenever it was popped,
-        and events observed before it begins do not count as seen in flight (`EventsObserved.popped`).
+        and events observed before it begins do not have it made again (`AttemptFailed.seen`).
         """
         if self._popped or self.debugger.stop is not None:
             return 0
@@ -372,6 +375,7 @@ class SchedulingDriver:
         """Whether an attempt of this pod begins now; else it is skipped, and no longer in flight."""
         pod = self.pending.current(entry)
         self.pending.begin(entry.uid)
+        self._seen = self._observations
         if (
             pod is None
             or self.machine.skips(pod)
@@ -398,7 +402,7 @@ class SchedulingDriver:
             result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
             told(entry, result if isinstance(result, FitError) else not_placed(entry, failed))
             self._records.note(entry, result, now, 0.0, failed, self.observed_version)
-            self._fail(failed, now)
+            self._fail(failed, now, self._seen)
         while self._failed:
             self._undo(*self._failed.pop(0), now)
         group = self.machine.groups.object(key)
@@ -463,6 +467,7 @@ class SchedulingDriver:
             self.machine.batches.cycle += 1
             if plan is None or not isinstance(outcome, AssumedPod):
                 self.pending.begin(entry.uid)
+                self._seen = self._observations
                 outcome = outcome or self.machine.complete_attempt(entry, result, now)
                 self._completed(entry, result, outcome, now, took_s)
                 continue
@@ -518,7 +523,7 @@ class SchedulingDriver:
         self.attempting = False
         if isinstance(outcome, FailedAttempt):
             self._records.note(entry, result, now, took_s, outcome, self.observed_version)
-            self._fail(outcome, now)
+            self._fail(outcome, now, self._seen)
         else:
             self._records.note(entry, result, now, took_s, None, self.observed_version)
             if self.machine.metrics is not None:
@@ -529,8 +534,8 @@ class SchedulingDriver:
             self._undo(*self._failed.pop(0), now)
         return outcome
 
-    def _fail(self, failed: FailedAttempt, now: float) -> None:
-        """Hand the pod back to the queue and write the reason to its status."""
+    def _fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
+        """Hand the pod back to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
         entry, effects = failed.entry, self._effects
         pod = self.pending.current(entry)
         if pod is None:
@@ -539,7 +544,7 @@ class SchedulingDriver:
         else:
             self.pending.failed(pod, failed.nominated_node)
             effects.queue.append(
-                AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts)
+                AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts, seen)
             )
             patch = failure_status(pod, failed, stamp(now))
             if patch is not None:

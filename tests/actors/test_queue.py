@@ -161,8 +161,9 @@ async def test_a_popped_pod_has_not_missed_what_was_observed_before_its_attempt_
         first, second = queue.handed_out()
         running = attrs.evolve(made("gone", 0), node_name="n1")
         gone = WatchEvent("DELETED", running, running, 9)
-        await queue.tell(EventsObserved([gone], frozenset(), frozenset(), [second.uid]))
-        await queue.tell(*(AttemptFailed(entry, entry.pod, BOTH, frozenset()) for entry in (first, second)))
+        await queue.tell(EventsObserved([gone], frozenset(), frozenset(), 1))
+        await queue.tell(AttemptFailed(first, first.pod, BOTH, frozenset(), seen=0))
+        await queue.tell(AttemptFailed(second, second.pod, BOTH, frozenset(), seen=1))
         assert await queue.counts() == {SubQueue.BACKOFF: 1, SubQueue.UNSCHEDULABLE: 1}
         assert first.place is SubQueue.BACKOFF
 

@@ -154,10 +154,6 @@ class QueueMachine(RuleBasedStateMachine):
             entry.unschedulable_plugins, entry.pending_plugins = unschedulable_plugins, pending
             assert queue.add_unschedulable_if_not_present(entry, self.now) is entry.place
 
-    @rule(uid=pods)
-    def attempt_begins(self, uid: str) -> None:
-        self.both(lambda queue: queue.attempts_begin_now([uid]))
-
     @rule(uid=consumes(pods))
     def bind(self, uid: str) -> None:
         entry, _ = self.flying.pop(uid)

@@ -54,11 +54,11 @@ def popped(q: SchedulingQueue, pod: Pod, now: int) -> QueuedPod:
 
 
 def reject(
-    q: SchedulingQueue, entry: QueuedPod, now: int, *plugins: str, pending: tuple[str, ...] = ()
+    q: SchedulingQueue, entry: QueuedPod, now: int, *plugins: str, pending: tuple[str, ...] = (), seen: int = 0
 ) -> SubQueue | None:
     entry.unschedulable_plugins = frozenset(plugins)
     entry.pending_plugins = frozenset(pending)
-    return q.add_unschedulable_if_not_present(entry, now)
+    return q.add_unschedulable_if_not_present(entry, now, seen)
 
 
 # The order of pods.
@@ -408,13 +408,14 @@ def test_events_are_kept_only_for_pods_in_flight(make: Any) -> None:
 
 def test_events_before_an_attempt_began_do_not_wake_its_pod(make: Any) -> None:
     q = queue()
-    first, second = popped(q, make.pod("1"), 0), popped(q, make.pod("2"), 0)
+    first, second, third = (popped(q, make.pod(name), 0) for name in "123")
+    q.observation(7)
     q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
-    q.attempts_begin_now([first.uid, "of another queue"])
-    assert q.events_kept == 1
-    q.done(second.uid, 2)
-    assert q.events_kept == 0
-    assert reject(q, first, 3, "Fit") is SubQueue.UNSCHEDULABLE
+    q.observation(0)
+    assert reject(q, first, 2, "Fit", seen=6) is SubQueue.BACKOFF
+    assert reject(q, second, 3, "Fit", seen=7) is SubQueue.UNSCHEDULABLE
+    q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 4)  # of no observation: nobody has seen it
+    assert reject(q, third, 5, "Fit", seen=7) is SubQueue.BACKOFF
 
 
 def test_events_nobody_registered_are_not_kept(make: Any) -> None:

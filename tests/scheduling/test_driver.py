@@ -229,18 +229,19 @@ def test_no_pod_is_tried_while_no_attempt_is_allowed() -> None:
     assert run.driver.pods_wanted == 2
 
 
-def test_the_queue_hears_which_popped_pods_are_attempted_after_events() -> None:
-    run = preempting()
-    run.see(pod("q"), pod("r"))
-    run.driver.popped([run.entry("q"), run.entry("r")])
-    entry = run.driver.next_popped()
-    assert entry is not None
-    assert run.driver.begin(entry) is not None
-    run.driver.take_effects()
-    run.goes("victim")
-    [observed] = run.driver.take_effects().queue
-    assert isinstance(observed, EventsObserved)
-    assert observed.popped == ["uid-r"]
+def test_the_queue_hears_which_observations_a_failed_attempt_saw() -> None:
+    run = Driven()
+    run.see(node(cpu="1"), pod("p", cpu="2"))
+    entry = run.entry("p")
+    attempt = run.driver.begin(entry)
+    assert attempt is not None
+    run.see(pod("of another"))  # while the attempt waits for a plugin
+    run.driver.complete_attempt(entry, drive(attempt), NOW)
+    *_, seen, unseen, failed = run.driver.take_effects().queue
+    assert isinstance(seen, EventsObserved)
+    assert isinstance(unseen, EventsObserved)
+    assert isinstance(failed, AttemptFailed)
+    assert (seen.number, unseen.number, failed.seen) == (2, 3, 2)
 
 
 def test_pods_handed_out_later_overtake_less_important_ones_that_wait() -> None:
