@@ -82,6 +82,7 @@ class NodeResourcesFit:
     _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _numbering: int = 0  # the table's, which these columns belong to
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
+    _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key, and code
     _scored: list[str] = attrs.field(init=False)  # resources
     # The sets of too scarce resources that have a number, and the numbers; 0 is the empty set.
     _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
@@ -171,9 +172,16 @@ class NodeResourcesFit:
         return number
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
-        reasons = ["Too many pods"] if code & _TOO_MANY_PODS else []
-        reasons += [f"Insufficient {name}" for name in self._lacking(pod, code >> _FIRST_RESOURCE)]
-        return (unresolvable if code & _UNRESOLVABLE else unschedulable)(*reasons)
+        key = pod.pod_spec.resource_requests, code
+        status = self._statuses.get(key)
+        if status is None:
+            reasons = ["Too many pods"] if code & _TOO_MANY_PODS else []
+            reasons += [f"Insufficient {name}" for name in self._lacking(pod, code >> _FIRST_RESOURCE)]
+            if len(self._statuses) >= _MOST_SHAPES:
+                self._statuses.clear()
+            status = (unresolvable if code & _UNRESOLVABLE else unschedulable)(*reasons).by(self.name)
+            self._statuses[key] = status
+        return status
 
     def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
         # Not from `_wants`, which may have been cleared since the code was kept.

@@ -188,9 +188,11 @@ class SchedulingDriver:
             # What is deleted right away need not be put in: pods are marked as being deleted before they go.
             if after is None or after.type != DELETED or after.old is not event.new:
                 observe(event, now)
-            pod = event.new
+            pod, old = event.new, event.old
             if not isinstance(pod, Pod):
                 continue
+            if pod.node_name and isinstance(old, Pod) and old.node_name and not faults.by_object:
+                continue  # it is not pending since it got its node, which was observed before
             try:
                 self._follow_pending(event, pod, assumed, rejected)
             except Exception as fault:  # the pod's
