@@ -12,6 +12,7 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.metrics import catalogue
+from kschedd.queue.operations import AttemptFailed
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.breakpoints import BreakpointSpec
 from kschedd.scheduling.effects import Effects
@@ -61,6 +62,7 @@ class Both:
     def compare(self, together: Effects, apart: Effects) -> None:
         assert [one.outcome for one in together.records] == [one.outcome for one in apart.records]
         assert together.released == apart.released
+        assert _failed(together) == _failed(apart)
         assert [(one.uid, one.plan) for one in together.plans] == [(one.uid, one.plan) for one in apart.plans]
         first, second = self.together.driver, self.apart.driver
         assert list(first.bindings.cycles) == list(second.bindings.cycles)
@@ -90,6 +92,11 @@ class Both:
             (one.reason, one.name, one.about) for one in apart.events
         ]
         assert self.together.driver.bindings.pods_bound == self.apart.driver.bindings.pods_bound
+
+
+def _failed(effects: Effects) -> list[tuple[str, int]]:
+    """The pods whose attempts have failed, with the last observation that these saw."""
+    return [(one.pod.key, one.seen) for one in effects.queue if isinstance(one, AttemptFailed)]
 
 
 def _both(**fields: Any) -> Both:
