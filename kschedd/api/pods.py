@@ -83,9 +83,8 @@ class PodSpec:
 
     raw: Raw
     key: bytes  # `spec_without_node_affinity` packed, or `raw` packed where that is None
-    spec_without_node_affinity: "PodSpec | None" = (
-        None  # this spec with empty node affinity; None if it states no node affinity
-    )
+    # This spec with empty node affinity; None if it states no node affinity.
+    spec_without_node_affinity: "PodSpec | None" = None
 
     @_unaffected_by_node_affinity
     def resource_requests(self) -> "ResourceRequests":

@@ -47,7 +47,9 @@ class AlikeNodes:
     def __init__(self, plugins: NodeLocalPlugins) -> None:
         self._plugins = plugins
         enabled: list[EnabledFilter | EnabledScore] = [*plugins.filters, *plugins.scores]
-        self._names = frozenset(one.name for one in enabled if one.in_tree and _looks_at_amounts(one.plugin))
+        look_at_amounts = frozenset(one.name for one in enabled if one.in_tree and _looks_at_amounts(one.plugin))
+        # Of scores that are normalized the raw ones are kept, too.
+        self._names = look_at_amounts - {score.name for score in plugins.scores if score.normalizes}
         self._kinds: dict[bytes, int] = {}
         self._answers: dict[Hashable, _Answers] = {}
         self._latest: tuple[bytes, int, Ints] = b"", -1, np.zeros(0, dtype=np.int64)  # rows, stamp, and their kinds
@@ -73,7 +75,7 @@ class AlikeNodes:
         """As `NodeLocalPlugins.score`."""
         names = [one.name for one in self._plugins.scores if one.name not in state.skip_score]
         kinds = self._kinds_of(table, rows, names)
-        if kinds is None or any(one.normalizes for one in self._plugins.scores):
+        if kinds is None:
             return self._plugins.score(state, pod, table, rows)
         answers = self._known_of(("score", pod.pod_spec.resource_requests, *names))
         if count_nonzero(answers.known[kinds]) == len(rows):

@@ -49,13 +49,12 @@ class RowPods:
 
     @classmethod
     def of(cls, pods: Sequence[Pod]) -> "RowPods":
-        priorities, starts = [pod.signature.spec.priority for pod in pods], list(map(started, pods))
-        keys = [(-priority, start) for priority, start in zip(priorities, starts, strict=True)]
+        keys = list(map(importance, pods))
         # Most rows' pods are in that order: they came one after the other, and are as important.
         if any(map(tuple.__gt__, keys, keys[1:])):
             order = sorted(range(len(keys)), key=keys.__getitem__)
-            pods = [pods[place] for place in order]
-            priorities, starts = [priorities[place] for place in order], [starts[place] for place in order]
+            pods, keys = [pods[place] for place in order], [keys[place] for place in order]
+        priorities, starts = [-priority for priority, _ in keys], [start for _, start in keys]
         return cls(tuple(pods), [kind_of_pod(pod) for pod in pods], priorities, starts)
 
     def below(self, priority: int) -> "RowPods":

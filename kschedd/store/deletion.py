@@ -91,8 +91,6 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
             meta["deletionTimestamp"] = stamp(max(now, began) if grace == 0 else began + duration_s(grace))
             meta["deletionGracePeriodSeconds"] = grace
     else:
-        if not grace and not meta.get("finalizers") and obj.kind != "Namespace":
-            return None
         meta["deletionTimestamp"] = stamp(now + duration_s(grace))
         meta["deletionGracePeriodSeconds"] = grace
         if meta.get("generation"):

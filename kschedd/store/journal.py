@@ -314,17 +314,12 @@ class Journal:
         """Insert events in one transaction, which is one statement where they are few: each statement lets go of the
         interpreter lock, and a thread that has to get it back waits for the event loop, up to the switch interval each
         time."""
-        if len(rows) <= _FEW_ROWS:
-            with ours(self._file, "cannot be written"):
-                self._insert_at_once(rows)
-            return
-        with self._transaction():
+        whole = ours(self._file, "cannot be written") if len(rows) <= _FEW_ROWS else self._transaction()
+        with whole:
             for first in range(0, len(rows), _FEW_ROWS):
-                self._insert_at_once(rows[first : first + _FEW_ROWS])
-
-    def _insert_at_once(self, rows: Sequence[Row]) -> None:
-        values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
-        self._db.execute(f"INSERT INTO events VALUES {values}", [*chain(*rows)])
+                some = rows[first : first + _FEW_ROWS]
+                values = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(some))
+                self._db.execute(f"INSERT INTO events VALUES {values}", [*chain(*some)])
 
     def _meta(self, name: str) -> object:
         with ours(self._file, "cannot be read"):

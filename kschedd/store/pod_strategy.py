@@ -187,9 +187,8 @@ class PodStrategy:
             return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
         except ApiError:
             if spec_without_node_affinity is not spec:
-                self._admit(
-                    spec, meta, name
-                )  # raises with the faults of the whole spec, not only of `spec_without_node_affinity`
+                # Raises with the faults of the whole spec, not only of `spec_without_node_affinity`.
+                self._admit(spec, meta, name)
             raise
 
     def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
