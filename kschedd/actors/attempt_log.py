@@ -14,7 +14,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.node_local_plugins import PluginFault
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.telemetry.exporter import AttemptTrace, now_ns
 

@@ -51,8 +51,8 @@ from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.work import Work
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch
 from kschedd.telemetry.exporter import TelemetryExporter

@@ -20,7 +20,7 @@ from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
 from kschedd.garbage_collection import freeze_gc
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 
 

@@ -27,10 +27,12 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.plugins.dynamicresources import DynamicResources
 from kschedd.plugins.dynamicresources_state import DeviceAttempt
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.pre_bind import has_pre_bind_work
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.ranking import Scores
-from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.verdicts import Verdicts
 from kschedd.scheduling.work import drive
 
@@ -216,14 +218,14 @@ def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[s
     rejecting = {Code.PENDING: set[str](), Code.UNSCHEDULABLE: set[str]()}
     for status, _ in verdicts.distinct_statuses():
         rejecting[Code.PENDING if status.code == Code.PENDING else Code.UNSCHEDULABLE].add(status.plugin)
-    _, _, narrowed_by = scheduler.pre_filter(CycleState(), pod)
+    narrowed_by = scheduler.pre_filters.at_once(CycleState(), pod).narrowed_by
     return sorted((rejecting[Code.UNSCHEDULABLE] | narrowed_by) - {""}), sorted(rejecting[Code.PENDING] - {""})
 
 
 def _describe_pre_filter_result(outcome: Actual, scheduler: Scheduler, pod: Pod) -> None:
-    pre_filter_result, status, _ = scheduler.pre_filter(CycleState(), pod)
-    if status is None and pre_filter_result is not None:
-        outcome["prefilter_nodes"] = sorted(pre_filter_result.node_names)
+    said = scheduler.pre_filters.at_once(CycleState(), pod)
+    if said.status is None and said.narrowed is not None:
+        outcome["prefilter_nodes"] = sorted(said.narrowed.node_names)
 
 
 def _describe_failed(outcome: Actual, scheduler: Scheduler, failed: FitError) -> None:

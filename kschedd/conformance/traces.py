@@ -30,7 +30,8 @@ from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.ties import by_name
 
 Raw = Mapping[str, Any]
 Actual = dict[str, Any]
@@ -207,7 +208,7 @@ def reconsidered(
             if stored is not None and stored.uid == pod.uid and not stored.node_name:
                 # A nominator entry without a spec, only a name, is kept as it is.
                 nominated.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
-    return driver.machine.schedulers[result.pod.scheduler_name].reconsider(result, nominated)
+    return driver.machine.schedulers[result.pod.scheduler_name].post_filters.reconsider(result, nominated)
 
 
 # -- steps in the record's format -------------------------------------------------------------------------------

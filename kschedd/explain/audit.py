@@ -31,7 +31,9 @@ from kschedd.queue.history import both
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.scheduler import Scheduler, ScheduleResult, StartNode, by_name
+from kschedd.scheduling.outcome import ScheduleResult
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
 _EVENTS_KEPT = 512

@@ -54,7 +54,7 @@ from kschedd.explain.remedies import Proposal, proposals
 from kschedd.explain.suggestions import missing_node, suggestions
 from kschedd.explain.trial import TrialResult
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.interface import PRE_ENQUEUE, PreFilterResult
+from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.postfilter import Preemption
 from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
@@ -62,9 +62,11 @@ from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import nodes_to_find
 from kschedd.scheduling.nominations import Nominated, NominatedPods
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.pre_filtering import PreFiltered
 from kschedd.scheduling.ranking import Ranking, Scores
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult
+from kschedd.scheduling.scheduler import Scheduler
 from kschedd.scheduling.work import drive
 
 Explanation = dict[str, Any]
@@ -223,9 +225,9 @@ class _Explaining:
         state = CycleState()
         gated = self._gate()
         self._begin()
-        pre_filter_result, status, narrowed_by = self._scheduler.pre_filter(state, self._pod)
+        pre_filtered = self._scheduler.pre_filters.at_once(state, self._pod)
         self._tick("PreFilter", "")
-        verdicts = self._verdicts(state, pre_filter_result, status, narrowed_by)
+        verdicts = self._verdicts(state, pre_filtered)
         rejected = asked.rejections(self._table)
         if rejected:
             for verdict in verdicts:
@@ -260,10 +262,10 @@ class _Explaining:
         told = self._told(verdicts)
         # Last: each trial has the fork to itself, and leaves rows in another order.
         preemption = _preemption(outcome)
-        found, untried = self._suggestions(state, gated, status, verdicts, len(feasible), preemption)
+        found, untried = self._suggestions(state, gated, pre_filtered.status, verdicts, len(feasible), preemption)
         return {
             "gated_by": _said(gated),
-            "pre_filter": _said(status),
+            "pre_filter": _said(pre_filtered.status),
             "verdicts": told,
             "filters": [each.name for each in self._profile.filters],
             "skipped": {"filter": sorted(state.skip_filter), "score": sorted(state.skip_score)},
@@ -308,22 +310,21 @@ class _Explaining:
                 return status.by(plugin.name)
         return None
 
-    def _verdicts(
-        self, state: CycleState, pre_filter_result: PreFilterResult | None, status: Status | None, narrowed_by: set[str]
-    ) -> list[NodeVerdict]:
+    def _verdicts(self, state: CycleState, pre_filtered: PreFiltered) -> list[NodeVerdict]:
         order = self._visiting()
-        if status is not None:
-            everywhere = (status.by(_joined(narrowed_by)),)
+        narrowed, narrowed_by = pre_filtered.narrowed, pre_filtered.narrowed_by
+        if pre_filtered.status is not None:
+            everywhere = (pre_filtered.status.by(_joined(narrowed_by)),)
             return [NodeVerdict(row, everywhere) for row in order.tolist()]
         asked = order
-        if pre_filter_result is not None:
+        if narrowed is not None:
             # The nominated node is looked at anyway.
-            wished = {*pre_filter_result.node_names, self._pod.nominated_node_name}
+            wished = {*narrowed.node_names, self._pod.nominated_node_name}
             asked = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
         counted = NominatedPods(self._table, self._pod, self._nominated).everywhere
         self._begin()
         verdicts = judge(self._scheduler.filters, state, self._pod, asked, counted, self._tick)
-        if pre_filter_result is not None:
+        if narrowed is not None:
             by_row = {verdict.row: verdict for verdict in verdicts}
             nominee = by_row.get(self._table.row_of.get(self._pod.nominated_node_name, -1))
             blamed = narrowed_by | {nominee.rejections[0].plugin if nominee and nominee.rejections else ""} - {""}

@@ -24,7 +24,8 @@ from kschedd.framework.registry import Registry
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 
 
 @attrs.frozen(eq=False)

@@ -39,8 +39,9 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations import NominatedPods
 from kschedd.scheduling.nominator import Nominator
+from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.pod_group_cycle import TriedGroup, TriedMember, order_of_members, profile_fault, try_group
-from kschedd.scheduling.scheduler import FitError, by_name
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.scheduling.work import drive
 
@@ -184,7 +185,7 @@ class _Explaining:
         """What would have the pod fit, with those of its group that were tried before it on their nodes."""
         scheduler = self._machine.schedulers[pod.scheduler_name]
         cluster, state = self._machine.cluster, CycleState()
-        _, status, _ = scheduler.pre_filter(state, pod)
+        status = scheduler.pre_filters.at_once(state, pod).status
         verdicts = []
         if status is None:
             counted = NominatedPods(cluster.table, pod, self._nominator.nominated).everywhere

@@ -21,7 +21,8 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.status import Code
 from kschedd.scheduling.nominations import Nominated, NominatedPods
-from kschedd.scheduling.scheduler import FitError, Scheduler
+from kschedd.scheduling.outcome import FitError
+from kschedd.scheduling.scheduler import Scheduler
 from kschedd.scheduling.work import drive
 
 
@@ -55,7 +56,7 @@ def passes(scheduler: Scheduler, pod: Pod, nominated: Nominated, changes: Sequen
     left = {node: [other for other in pods if other.key not in gone] for node, pods in nominated.items()}
     with applied(scheduler.cluster, pod, changes) as changed:
         state = CycleState()
-        _, rejected, _ = scheduler.pre_filter(state, changed)
+        rejected = scheduler.pre_filters.at_once(state, changed).status
         row = scheduler.cluster.table.row_of.get(name)
         if rejected is not None or row is None:
             return False

@@ -31,9 +31,9 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.pod_group_cycle import MemberDone
 from kschedd.scheduling.run import AttemptRun
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.stepper import Intervention
 from kschedd.scheduling.work import Work
 from kschedd.store.log import WatchEvent

@@ -35,7 +35,7 @@ from kschedd.recording.notes import Note, NoteKind
 from kschedd.recording.values import pack, unpack
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.pending import PendingPods
-from kschedd.scheduling.scheduler import AtRandom
+from kschedd.scheduling.ties import AtRandom
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.journal_reading import read_object
 from kschedd.store.log import ADDED, WatchEvent

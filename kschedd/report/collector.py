@@ -27,9 +27,9 @@ from kschedd.report.decisions import Decision, best_of, funnel_of
 from kschedd.report.reasons import reasons_of
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.node_local_plugins import PluginFault
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.ranking import Ranking, Scores
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 

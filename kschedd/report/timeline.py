@@ -17,7 +17,7 @@ from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.report.decisions import funnel_of
 from kschedd.report.timeline_files import TimelineFile
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.simulate.engine import Engine
 
 _PLUGIN_NS: Final = 1_000

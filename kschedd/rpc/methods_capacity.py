@@ -16,7 +16,8 @@ from kschedd.rpc.table import Call, Method
 from kschedd.rpc.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.rpc.workers import GivenUp
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
-from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.ties import by_name
 from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, as_map, fit_count, nodes_needed, pod_of, uids_of
 from kschedd.simulate.comparison import OnResult, Side, SideOutcome, compare
 from kschedd.simulate.engine import Engine

@@ -46,7 +46,7 @@ from kschedd.rpc.workers import AtOnce
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.values import run_steps

@@ -10,8 +10,8 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.metrics import ERROR, UNSCHEDULABLE, AttemptEnded, SchedulingMetrics
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
 
 
 class AttemptRecords:

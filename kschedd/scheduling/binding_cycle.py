@@ -25,8 +25,8 @@ from kschedd.framework.status import Status, error, fault_text
 from kschedd.framework.writes import Bind, Plan
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.profile import Framework
-from kschedd.scheduling.scheduler import ScheduleResult
 from kschedd.scheduling.waiting import WaitingPod
 from kschedd.values import fast_frozen
 

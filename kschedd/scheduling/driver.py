@@ -90,6 +90,7 @@ from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
 from kschedd.scheduling.machine import Choices, SchedulingMachine
+from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.pod_group_cycle import (
     MemberDone,
@@ -104,7 +105,7 @@ from kschedd.scheduling.pod_group_cycle import (
 )
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.run import AttemptRun
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult, broken_off
+from kschedd.scheduling.scheduler import broken_off
 from kschedd.scheduling.stepper import Intervention, Stepper
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.scheduling.work import Work

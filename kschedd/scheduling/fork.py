@@ -34,9 +34,9 @@ from kschedd.queue.snapshot import EntryCopies, EntryStates
 from kschedd.scheduling.binding_cycle import AssumedPod, AwaitPermit, BindingCycle, BindingProgress, PlanWait
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import Choices, SchedulingMachine
+from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.pending import PendingPods
 from kschedd.scheduling.profile import Framework, build_profile
-from kschedd.scheduling.scheduler import ScheduleResult
 from kschedd.scheduling.waiting import WaitingPod
 
 _BEGUN_AGAIN: Final = error("the attempt begins again")

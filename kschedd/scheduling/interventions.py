@@ -101,11 +101,11 @@ def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:
     """What each plugin that rejects the node says; computed anew."""
     pod, state = stepper.pod, CycleState()
     scheduler = driver.machine.schedulers[pod.scheduler_name]
-    narrowed, status, _ = scheduler.pre_filter(state, pod)
+    said = scheduler.pre_filters.at_once(state, pod)
     name = stepper.table.names[row]
-    if status is not None:
-        return [f"{status.plugin}: {status.message}"]
-    if narrowed is not None and name not in narrowed.node_names:
+    if said.status is not None:
+        return [f"{said.status.plugin}: {said.status.message}"]
+    if said.narrowed is not None and name not in said.narrowed.node_names:
         return ["a PreFilter plugin leaves other nodes only"]
     counting = NominatedPods(stepper.table, pod, driver.nominator.nominated)
     rows = np.array([row], dtype=np.int64)

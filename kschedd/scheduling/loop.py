@@ -30,8 +30,8 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.pod_group_cycle import MemberDone
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.work import Work, answered, drive
 from kschedd.store.log import WatchEvent
 

@@ -73,11 +73,13 @@ from kschedd.scheduling.binding_cycle import (
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
 from kschedd.scheduling.nominations import Nominated
+from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.pre_bind import has_pre_bind_work, nomination
 from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.run import AttemptRun
-from kschedd.scheduling.scheduler import AtRandom, Attempt, Choose, FitError, Scheduler, ScheduleResult, StartNode
+from kschedd.scheduling.scheduler import Scheduler, StartNode
 from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
+from kschedd.scheduling.ties import AtRandom, Choose
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.scheduling.work import Work, drive
 from kschedd.store.log import DELETED, WatchEvent
@@ -448,7 +450,7 @@ class SchedulingMachine:
         """As if the attempt had chosen this node, where the pod fits once victims of a preemption are gone."""
         scheduler = self.schedulers[pod.scheduler_name]
         rows = np.array([self.cluster.table.row_of[node_name]], dtype=np.int64)
-        verdicts = failed.diagnosis.verdicts or scheduler.no_verdicts(failed.state, pod, failed.status)
+        verdicts = failed.diagnosis.verdicts or scheduler.pre_filters.no_verdicts(failed.state, pod, failed.status)
         visited = len(verdicts.rows)
         return ScheduleResult(pod, node_name, scheduler.profile, failed.state, rows, visited, None, None, 1, verdicts)
 

@@ -38,7 +38,7 @@ from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.scheduling.work import Work
 

@@ -13,7 +13,7 @@ import attrs
 
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.outcome import ScheduleResult
 
 
 @attrs.frozen(eq=False)

@@ -11,119 +11,44 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycl
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from random import Random
-from typing import cast
 
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
 from kschedd.extenders.calls import ExtenderFailure
 from kschedd.extenders.extender import HTTPExtender
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import EXTENDER_NAME
-from kschedd.framework.fast_path import SkipsPreFilter
 from kschedd.framework.faults import PluginError
-from kschedd.framework.interface import (
-    POST_FILTER,
-    PRE_FILTER,
-    PostFilterPlugin,
-    PostFilterResult,
-    PreFilterPlugin,
-    PreFilterResult,
-)
-from kschedd.framework.postfilter import DryRun
-from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
-from kschedd.framework.writes import Write
-from kschedd.scheduling import plugin_metrics as points
+from kschedd.framework.interface import PreFilterResult
+from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.batch import Batches, Batching
 from kschedd.scheduling.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
-from kschedd.scheduling.extended import CandidatesFound, candidates_left, filtered, preempting, scored
+from kschedd.scheduling.extended import filtered, scored
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.metrics import SUCCESS
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
 from kschedd.scheduling.nominations import NO_NOMINATED, Nominated, NominatedByRow, NominatedPods
-from kschedd.scheduling.plugin_metrics import CallCounter
+from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.post_filtering import FailedAttemptView, PostFiltering
+from kschedd.scheduling.pre_filtering import PreFiltering
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.repetition import Repeated, Repetition
 from kschedd.scheduling.signing import signer_of
 from kschedd.scheduling.stepped_search import stepped_search
 from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
-from kschedd.scheduling.verdicts import Diagnosis, Verdicts
-from kschedd.scheduling.work import Work, drive
-from kschedd.values import fast_frozen
+from kschedd.scheduling.ties import Choose
+from kschedd.scheduling.verdicts import Diagnosis
+from kschedd.scheduling.work import Work
 
-Choose = Callable[[Rows, Sequence[str]], int]
-"""Picks one of several best nodes: their rows in visiting order and the names of all rows in, the chosen row out."""
-
-_MOST_SHAPES = 4096
 NO_NODES = "no nodes available to schedule pods"
-
-
-def by_name(rows: Rows, names: Sequence[str]) -> int:
-    """The alphabetically first of the best nodes."""
-    first: int = min(rows.tolist(), key=names.__getitem__)
-    return first
-
-
-@attrs.define(eq=False)
-class AtRandom:
-    """One of the best nodes, all equally likely; the same seed gives the same choices."""
-
-    random: Random
-
-    def __call__(self, rows: Rows, names: Sequence[str]) -> int:
-        return int(rows[self.random.randrange(len(rows))])
-
-    def fork(self) -> "AtRandom":
-        """One that chooses from now on as this one would."""
-        random = Random()
-        random.setstate(self.random.getstate())
-        return AtRandom(random)
-
-
-@fast_frozen(eq=False)
-class ScheduleResult:
-    """The pod goes to `node_name`; nothing has been assumed yet."""
-
-    pod: Pod
-    node_name: str
-    framework: Framework  # the plugins that chose it
-    state: CycleState
-    feasible: Rows
-    visited: int
-    totals: Ints | None  # None where only one node was feasible
-    score: int | None  # the highest total
-    ties: int
-    verdicts: Verdicts | None  # None of what was found with others (`Scheduler.run`)
-
-
-@attrs.frozen(eq=False)
-class FitError:
-    """No node for the pod. `status` is Error for an internal error, else the code of the fit error."""
-
-    pod: Pod
-    status: Status
-    diagnosis: Diagnosis
-    state: CycleState
-    post_filter: PostFilterResult | None = None
-    nominated_node: str | None = ""  # None: leave the pod's nomination, "": clear it
-
-    @property
-    def message(self) -> str:
-        """The message of the PodScheduled condition."""
-        if self.status.code == Code.ERROR or self.diagnosis.node_count == 0:
-            return self.status.message
-        return self.diagnosis.message
-
-
-Attempt = Work[ScheduleResult | FitError]
 
 
 @attrs.define(eq=False)
@@ -142,15 +67,9 @@ class Scheduler:
     search: NodeSearch = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     candidates: Candidates = attrs.field(init=False)
+    pre_filters: PreFiltering = attrs.field(init=False)
+    post_filters: PostFiltering = attrs.field(init=False)
     repetition: Repetition | None = attrs.field(init=False)  # None: every attempt is made as a whole
-    _pre_filters: list[PreFilterPlugin] = attrs.field(init=False)
-    _concerned_by: dict[int, tuple[list[tuple[PreFilterPlugin, CallCounter]], frozenset[str]]] = attrs.field(
-        factory=dict, init=False
-    )
-    _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
-    # Whether pods that differ only in their pinned node get the same answers.
-    _ignoring_node: bool = attrs.field(init=False)
-    _post_filters: list[PostFilterPlugin] = attrs.field(init=False)
     _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None: no pod can have a batch signature
 
     def __attrs_post_init__(self) -> None:
@@ -159,17 +78,11 @@ class Scheduler:
         self.search = NodeSearch(self.filters, self.cache)
         self.ranking = Ranking(self.profile, self.cluster, self.cache)
         self.candidates = Candidates(self.filters)
+        self.pre_filters = PreFiltering(self.profile, self.cluster)
+        self.post_filters = PostFiltering(self.profile, self.cluster, self.candidates, self.extenders)
         self.repetition = None
         if self.cache is not None and not self.extenders:
             self.repetition = Repetition(self.profile, self.cluster, self.cache, self.search)
-        self._pre_filters = self.profile.at(PRE_FILTER)
-        self._idle = [
-            (plugin.name, cast(SkipsPreFilter, plugin).skips_pre_filter)
-            for plugin in self._pre_filters
-            if hasattr(plugin, "skips_pre_filter")
-        ]
-        self._ignoring_node = all(name in self.profile.in_tree for name, _ in self._idle)
-        self._post_filters = self.profile.at(POST_FILTER)
         batched = self.batches is not None and self.profile.rules.opportunistic_batching
         self._sign = signer_of(self.profile) if batched else None
 
@@ -287,23 +200,26 @@ class Scheduler:
             return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
         counting = NominatedPods(table, pod, nominated, apart=stepper is not None)
         began = self.profile.times.start()
-        pre_filter_result, status, narrowed_by = yield from self.pre_filtering(state, pod, stepper)
+        pre_filtered = yield from self.pre_filters.run(state, pod, stepper)
+        narrowed, status = pre_filtered.narrowed, pre_filtered.status
         began = self.profile.times.ended("PreFilter", began, _label(status))
-        diagnosis.unschedulable_plugins.update(narrowed_by)
+        diagnosis.unschedulable_plugins.update(pre_filtered.narrowed_by)
         if status is not None:
             if not status.rejected:
                 return FitError(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
-            view = FailedAttemptView(self, self.no_verdicts(state, pod, status), counting, None)
-            return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
+            view = FailedAttemptView(
+                self.post_filters, self.pre_filters.no_verdicts(state, pod, status), counting, None
+            )
+            return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
         cached = None if self.cache is None or stepper is not None else self.cache.of(pod, state)
         try:
             if batching is not None:
                 yield from self._hint(batching, state, pod)
             wished = pod.nominated_node_name or ("" if batching is None else batching.hint)
             found = yield from self._find(
-                state, pod, pre_filter_result, diagnosis, counting, every_node, cached, stepper, wished
+                state, pod, narrowed, diagnosis, counting, every_node, cached, stepper, wished
             )
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
@@ -314,14 +230,14 @@ class Scheduler:
             return FitError(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
-            view = FailedAttemptView(self, found.verdicts, counting, cached)
-            return (yield from self._post_filter(state, pod, diagnosis, view, stepper))
+            view = FailedAttemptView(self.post_filters, found.verdicts, counting, cached)
+            return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
         result = yield from self._select(state, pod, found, diagnosis, cached, stepper)
         if batching is not None and isinstance(result, ScheduleResult):
             batching.store(result.node_name, result.feasible, result.totals, table.names)
         if self.repetition is not None and cached is not None and not every_node and isinstance(result, ScheduleResult):
-            if pre_filter_result is not None or len(result.feasible) > 1:
-                self.repetition.learn(pod, state, pre_filter_result)
+            if narrowed is not None or len(result.feasible) > 1:
+                self.repetition.learn(pod, state, narrowed)
         return result
 
     # -- batching ---------------------------------------------------------------------------------------------
@@ -369,7 +285,7 @@ class Scheduler:
         if row is not None:
             if isinstance(result, ScheduleResult):
                 return attrs.evolve(result, node_name=stepper.forced)
-            verdicts = result.diagnosis.verdicts or self.no_verdicts(state, pod, result.status)
+            verdicts = result.diagnosis.verdicts or self.pre_filters.no_verdicts(state, pod, result.status)
             rows = np.array([row], dtype=np.int64)
             return ScheduleResult(
                 pod, stepper.forced, self.profile, state, rows, len(verdicts.rows), None, None, 1, verdicts
@@ -399,88 +315,13 @@ class Scheduler:
         chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
         return attrs.evolve(result, node_name=names[chosen], totals=totals, score=int(score), ties=len(best))
 
-    # -- prefilter --------------------------------------------------------------------------------------------
-
-    def pre_filter(self, state: CycleState, pod: Pod) -> tuple[PreFilterResult | None, Status | None, set[str]]:
-        """As `pre_filtering`, at once."""
-        return drive(self.pre_filtering(state, pod, None))
-
-    def pre_filtering(
-        self, state: CycleState, pod: Pod, stepper: Stepper | None
-    ) -> Work[tuple[PreFilterResult | None, Status | None, set[str]]]:
-        """Run PreFilter. Returns the result (None: all nodes), the rejection or error, which plugins narrowed."""
-        narrowed: PreFilterResult | None = None
-        narrowed_by: set[str] = set()
-        rejected: Status | None = None
-        asked, idle = self._concerned(pod.signature)
-        state.skip_filter.update(idle)
-        for plugin, calls in asked:
-            if stepper is not None:
-                yield from stepper.before("preFilter", plugin.name)
-            began = calls.start() if calls.sampling.plugins else None
-            try:
-                said = plugin.pre_filter(state, pod, self.cluster)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                said = error(fault_text(fault))
-            if said is None and began is None:
-                calls.evaluations += 1
-                continue
-            calls.answered(began, said)
-            if said is None:
-                continue
-            if isinstance(said, PreFilterResult):
-                narrowed_by.add(plugin.name)
-                if said.already_filtered:
-                    state.already_filtered_by = plugin.name
-                narrowed = said if narrowed is None else PreFilterResult(narrowed.node_names & said.node_names)
-                if stepper is not None:
-                    stepper.narrowed_to = narrowed.node_names
-                if not narrowed.node_names:
-                    return narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by
-            elif said.code == Code.SKIP:
-                state.skip_filter.add(plugin.name)
-            elif said.rejected:
-                rejected = said.by(plugin.name)
-                if stepper is not None:
-                    stepper.rejected_by = rejected
-                    yield from stepper.rejected("preFilter", plugin.name)
-                if said.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                    return None, rejected, set()
-                # The other plugins' PreFilter still runs, because PostFilter's dry runs need their state.
-            elif said.code != Code.SUCCESS:
-                text = f'running PreFilter plugin "{plugin.name}": {said.message}'
-                return None, Status(Code.ERROR, (text,), plugin.name), set()
-        return narrowed, rejected, narrowed_by
-
-    def _concerned(self, signature: PodSignature) -> tuple[list[tuple[PreFilterPlugin, CallCounter]], frozenset[str]]:
-        """The plugins whose PreFilter runs for pods of this signature, with what counts its calls, and the names of
-        those that skip it."""
-        number = signature.signature_ignoring_node if self._ignoring_node else signature.id
-        known = self._concerned_by.get(number)
-        if known is None:
-            idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])
-            calls = self.profile.plugin_metrics.calls
-            asked = [(one, calls(one.name, points.PRE_FILTER)) for one in self._pre_filters if one.name not in idle]
-            if len(self._concerned_by) >= _MOST_SHAPES:
-                self._concerned_by.clear()
-            known = self._concerned_by[number] = asked, idle
-        return known
-
-    def no_verdicts(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
-        """Verdicts where PreFilter rejected the pod on all nodes."""
-        none = np.zeros(0, dtype=np.int64)
-        table = self.cluster.table
-        return Verdicts(
-            table, self.profile.filters, state, pod, none, none.astype(np.int16), none, default_status=status
-        )
-
     # -- filter -----------------------------------------------------------------------------------------------
 
     def _find(
         self,
         state: CycleState,
         pod: Pod,
-        pre_filter_result: PreFilterResult | None,
+        narrowed: PreFilterResult | None,
         diagnosis: Diagnosis,
         counting: NominatedPods,
         every_node: bool,
@@ -494,7 +335,7 @@ class Scheduler:
         if wished and wished in table.row_of:
             row = np.array([table.row_of[wished]], dtype=np.int64)
             # An entry shared by pods pinned to different nodes is valid only on the nodes PreFilter narrowed to.
-            known = cached if pre_filter_result is None or wished in pre_filter_result.node_names else None
+            known = cached if narrowed is None or wished in narrowed.node_names else None
             nominee = yield from self._search(state, pod, row, 0, 1, counting.at(wished), known, stepper)
             if self.extenders and len(nominee.rows):
                 nominee = yield from self._nominee_left(pod, nominee)
@@ -504,13 +345,13 @@ class Scheduler:
                 # Plugins that rejected the nominated node are named even if other nodes pass them.
                 diagnosis.add_verdicts(nominee.verdicts)
         order = table.order
-        if pre_filter_result is not None:
-            rows = sorted(table.row_of[name] for name in pre_filter_result.node_names if name in table.row_of)
+        if narrowed is not None:
+            rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
             order = np.array(rows, dtype=np.int64)
         wanted = len(order) if every_node else self._wanted(len(order))
         start = self.start.index % len(order) if len(order) else 0
         found = yield from self._search(state, pod, order, start, wanted, counting.if_any, cached, stepper)
-        if pre_filter_result is not None:
+        if narrowed is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
@@ -617,120 +458,6 @@ class Scheduler:
             pod, names[chosen], self.profile, state, found.rows, found.visited, totals, score, ties, found.verdicts
         )
 
-    # -- postfilter -------------------------------------------------------------------------------------------
-
-    def _post_filter(
-        self,
-        state: CycleState,
-        pod: Pod,
-        diagnosis: Diagnosis,
-        view: "FailedAttemptView",
-        stepper: Stepper | None = None,
-    ) -> Work[FitError]:
-        result = None
-        if self._post_filters:
-            began = self.profile.times.start()
-            result = yield from self.post_filter(state, pod, view, stepper)
-            self.profile.times.ended("PostFilter", began, result.status.code.label)
-            diagnosis.post_filter_message = result.status.message
-        status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
-        if result is not None:
-            nominated_node = result.nominated_node
-        else:
-            nominated_node = "" if self.profile.rules.nomination_cleared_without_post_filter else None
-        return FitError(pod, status, diagnosis, state, result, nominated_node)
-
-    def reconsider(self, failed: FitError, nominated: Nominated) -> FitError:
-        """Run PostFilter again for a failed attempt, with the nominations as they are now."""
-        diagnosis = failed.diagnosis
-        if failed.post_filter is None or diagnosis.verdicts is None:
-            return failed
-        counting = NominatedPods(self.cluster.table, failed.pod, nominated)
-        view = FailedAttemptView(self, diagnosis.verdicts, counting, None)
-        return drive(self._post_filter(failed.state, failed.pod, diagnosis, view))
-
-    def post_filter(
-        self, state: CycleState, pod: Pod, view: "FailedAttemptView", stepper: Stepper | None = None
-    ) -> Work[PostFilterResult]:
-        """Run PostFilter plugins until one makes the pod schedulable; their messages are joined.
-
-        Source: runtime/framework.go, RunPostFilterPlugins.
-        """
-        messages: list[str] = []
-        result: PostFilterResult | None = None
-        rejected_by = ""
-        writes: list[Write] = []
-        for plugin in self._post_filters:
-            said: PostFilterResult
-            if stepper is not None:
-                yield from stepper.before("postFilter", plugin.name)
-            own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)
-            calls = self.profile.plugin_metrics.calls(plugin.name, points.POST_FILTER)
-            began = calls.start()
-            try:
-                try:
-                    said = plugin.post_filter(state, pod, self.cluster, own)
-                except CandidatesFound as found:  # it is a function, so it is called again with what extenders say
-                    asked = preempting(self.extenders, pod)
-                    left = yield from candidates_left(asked, pod, self.cluster.table, found.tried)
-                    said = plugin.post_filter(state, pod, self.cluster, attrs.evolve(own, left=left))
-            except PluginError:  # of the plugin itself, or of one that its dry run called
-                raise
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                said = PostFilterResult(error(fault_text(fault)))
-            calls.answered(began, said.status)
-            code = said.status.code
-            writes += said.writes
-            said = attrs.evolve(said, writes=tuple(writes))
-            if code == Code.SUCCESS:
-                return said
-            if code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return attrs.evolve(said, status=said.status.by(plugin.name))
-            if not said.status.rejected:
-                return PostFilterResult(Status(Code.ERROR, said.status.reasons, plugin.name), writes=tuple(writes))
-            if said.nominated_node is not None:
-                result = said
-            messages.extend(said.status.reasons)
-            rejected_by = rejected_by or plugin.name
-        nominated_node = None if result is None else result.nominated_node
-        details = None if result is None else result.details
-        status = Status(Code.UNSCHEDULABLE, tuple(messages), rejected_by)
-        return PostFilterResult(status, nominated_node, writes=tuple(writes), details=details)
-
-
-@attrs.frozen(eq=False)
-class FailedAttemptView:
-    """PostFilter plugins' view of a failed attempt; see `kschedd.framework.postfilter`."""
-
-    scheduler: Scheduler
-    verdicts: Verdicts
-    counting: NominatedPods
-    cached: CachedEvaluation | None
-    apart: bool = False  # caches no dry runs: for plugins whose call may be abandoned at a time limit
-    left: DryRun | None = None  # what extenders have made of the dry run
-
-    def code_on(self, node_name: str) -> Code:
-        row = self.scheduler.cluster.table.row_of.get(node_name)
-        return self.verdicts.default_status.code if row is None else self.verdicts.code_on(row)
-
-    def rows_with(self, code: Code) -> Rows:
-        return self.verdicts.rows_with(code)
-
-    def nominated_on(self, node_name: str) -> Sequence[Pod]:
-        return tuple(self.counting.nominated.get(node_name, ()))
-
-    def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
-        if self.left is not None:
-            return self.left
-        scheduler = self.scheduler
-        candidates = scheduler.candidates
-        if self.apart:
-            candidates = Candidates(Filters(scheduler.profile, scheduler.cluster))
-        tried = candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.cached)
-        if scheduler.extenders and tried.candidates and not self.apart and preempting(scheduler.extenders, pod):
-            raise CandidatesFound(tried)
-        return tried
-
 
 @attrs.define(eq=False)
 class StartNode:
@@ -747,9 +474,3 @@ def broken_off(fault: PluginError) -> Status:
 
 def _label(status: Status | None) -> str:
     return SUCCESS if status is None else status.code.label
-
-
-def _unsatisfied(plugins: set[str]) -> str:
-    if len(plugins) == 1:
-        return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
-    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"

@@ -24,7 +24,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError
+from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 

@@ -20,7 +20,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.terms import Taint
 from kschedd.cache.table import CPU, MEMORY, NodeTable
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.simulate.engine import Engine
 from kschedd.store.eviction import covers
 from kschedd.store.log import DELETED, WatchEvent

@@ -12,8 +12,8 @@ from typing import Any
 import attrs
 
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.ranking import Scores
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.upgrade import PodOutcome

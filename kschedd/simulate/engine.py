@@ -35,8 +35,9 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.scheduling.scheduler import Choose, FitError, ScheduleResult
+from kschedd.scheduling.ties import Choose
 from kschedd.simulate.fork import reconciled
 from kschedd.simulate.observing import RunObserver, both
 from kschedd.store.admission import Admission

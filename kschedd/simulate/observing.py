@@ -8,7 +8,7 @@ from typing import ParamSpec, Protocol
 
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 
 P = ParamSpec("P")
 

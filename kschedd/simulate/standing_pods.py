@@ -11,7 +11,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.simulate.upgrade import PodOutcome
 

@@ -11,8 +11,10 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
 

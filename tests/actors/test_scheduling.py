@@ -10,8 +10,8 @@ from kschedd.config.load import config_from_raw
 from kschedd.daemon import cluster_actors
 from kschedd.queue.entry import Move, QueuedPod, SubQueue
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
+from kschedd.scheduling.outcome import Attempt
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.scheduler import Attempt
 from kschedd.store.store import Store
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until
 

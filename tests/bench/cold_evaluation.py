@@ -22,7 +22,7 @@ from kschedd.bench.workloads import workload
 from kschedd.config.changes import with_percentage
 from kschedd.config.load import default_config
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.testing.objects import pod
 

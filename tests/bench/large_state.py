@@ -20,7 +20,7 @@ from kschedd.config.load import default_config
 from kschedd.garbage_collection import collection_paused
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.work import drive
 from kschedd.store.journal import Journal
 from kschedd.store.journal_offline import JOURNAL

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.scheduling.scheduler import FitError
+from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 from kschedd.testing.objects import node, pod

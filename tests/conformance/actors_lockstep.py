@@ -32,7 +32,7 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.store.errors import ApiError
 from kschedd.store.log import Cursor, EventLog, WatchEvent
 

@@ -18,7 +18,8 @@ from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.ties import by_name
 from kschedd.simulate.engine import Engine
 from kschedd.store.log import ADDED, WatchEvent
 from tests.extenders.servers import serving

@@ -21,8 +21,10 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.plugins.defaultpreemption import DefaultPreemption, DefaultPreemptionArgs
+from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import FitError, Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
 FITS_NOWHERE = "no new claims to deallocate, preemption: "

@@ -25,7 +25,7 @@ from kschedd.plugins.noderesources_args import (
 from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
 from kschedd.plugins.noderesourcesfit import NodeResourcesFit, piecewise_linear
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 
 GPU = "example.com/gpu"

@@ -13,8 +13,8 @@ from kschedd.framework.registry import Registry
 from kschedd.rpc.virtual import VirtualCluster
 from kschedd.scheduling.batch import MAX_AGE_S, Batches, BatchState, SortedNodes
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import by_name
 from kschedd.scheduling.signing import signer_of
+from kschedd.scheduling.ties import by_name
 
 Raw = dict[str, Any]
 WITHOUT_DEVICES = {"DRAExtendedResource": False}

@@ -26,7 +26,8 @@ from kschedd.scheduling.nominations import NominatedPods
 from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.preemption import select_victims
 from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import Scheduler, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
 NODES = ("n0", "n1", "n2")

@@ -7,7 +7,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.config.load import config_from_raw, default_config
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError
+from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.work import drive
 from tests.actors.clusters import node, pod
 

@@ -25,8 +25,10 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
 from kschedd.scheduling.nominator import Nominator
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
 ZONES = ("a", "b")

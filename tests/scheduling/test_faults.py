@@ -14,7 +14,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 
 

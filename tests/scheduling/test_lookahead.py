@@ -10,7 +10,8 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.scheduling.lookahead import Lookahead, PassingWindow, Window
-from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.scheduler import Scheduler
 from kschedd.scheduling.work import drive
 from tests.scheduling.test_evaluation_cache import (
     SOFT_TAINT,

@@ -14,7 +14,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling import node_verdicts
-from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.work import drive
 from tests.scheduling.test_evaluation_cache import (
     TAINT,

@@ -9,7 +9,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 from tests.devices.made import claim_raw, class_raw, device, exact, slice_of
 

@@ -20,7 +20,7 @@ from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations import NominatedByPriority, NominatedByRow, NominatedPods
 from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.scheduler import FitError
+from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.work import drive
 
 NODES = 5

@@ -24,10 +24,12 @@ from kschedd.framework.postfilter import Candidate
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.preemption import earliest_start
 from kschedd.scheduling.profile import build_profile
 from kschedd.scheduling.row_pods import NOT_STARTED, importance, started
-from kschedd.scheduling.scheduler import FitError, Scheduler, ScheduleResult, StartNode, by_name
+from kschedd.scheduling.scheduler import Scheduler, StartNode
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

@@ -11,7 +11,7 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from tests.scheduling.test_evaluation_cache import SOFT_TAINT, KeepsOff, Trial, node, pod
 
 

@@ -72,7 +72,7 @@ def answers(machine: SchedulingMachine, waiting: Pod, rows: Rows) -> dict[str, I
     scheduler = machine.schedulers["default-scheduler"]
     table, said = machine.cluster.table, {}
     state = CycleState()
-    assert scheduler.pre_filter(state, waiting)[1] is None
+    assert scheduler.pre_filters.at_once(state, waiting).status is None
     for one in scheduler.profile.filters:
         if one.name not in state.skip_filter and one.vector is not None:
             codes = one.vector.filter_rows(state, waiting, table, rows)

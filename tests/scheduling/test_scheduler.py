@@ -16,7 +16,8 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Delete
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult, by_name
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
 MatchedRegistration = list[str]
@@ -278,7 +279,7 @@ def test_post_filter_sees_who_is_nominated_and_a_second_look_sees_who_is_by_then
     wanted = pod(cpu="3")
     failed = drive(made.begin(wanted, {"a": (pod("first"),)}))
     assert isinstance(failed, FitError)
-    again = made.schedulers["default-scheduler"].reconsider(failed, {"a": (pod("second"),)})
+    again = made.schedulers["default-scheduler"].post_filters.reconsider(failed, {"a": (pod("second"),)})
     assert again.message == failed.message
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     assert Looks.seen == [(["a"], ["first"], code), (["a"], ["second"], code)]

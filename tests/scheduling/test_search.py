@@ -10,7 +10,7 @@ from kschedd.config.changes import with_percentage
 from kschedd.config.load import default_config
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.node_search import nodes_to_find
-from kschedd.scheduling.scheduler import ScheduleResult
+from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.work import drive
 
 

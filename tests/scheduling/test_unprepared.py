@@ -9,7 +9,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.load import config_from_raw
 from kschedd.framework.status import Code
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
 
 

@@ -28,7 +28,7 @@ from kschedd.recording.configuration import config_of
 from kschedd.recording.format import RecordingHeader
 from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.wiring import controllers_of
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.simulate.comparison import OnResult, compare
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.replay.external import OutsideWorld

@@ -41,8 +41,8 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import OUTCOME, AttemptRecord
-from kschedd.scheduling.scheduler import FitError, ScheduleResult
 from kschedd.scheduling.stepper import Intervention
 from kschedd.scheduling.work import Work
 from kschedd.simulate.replay.plugins import ReplayedPlugin, ReplayedRegistry
