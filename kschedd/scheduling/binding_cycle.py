@@ -3,7 +3,7 @@
     assumed, reserved ─▶ AwaitPermit ─▶ ReleaseInFlight ─▶ PreBind, plugin by plugin; Bind; PostBind ─▶ bound
                                                            (each: CallPlugin, then ExecutePlan)
 
-`SchedulingMachine.binding` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
+`BindingSteps.run` is a generator that yields these steps; the driver keeps one BindingCycle for each pod in
 one. A pod for which only the Bind plugin has anything to do has no generator: its binding cycle is that plugin's plan.
 An in-tree plugin is called at once, since it only makes a plan; an out-of-tree one may take its time, so its call
 is a step of its own (`CallPlugin`), during which everything else goes on. An extender that binds is asked instead of

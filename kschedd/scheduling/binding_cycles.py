@@ -82,12 +82,12 @@ class BindingCycles:
         self.begun += 1
         if stepper is None:
             bind_began_s = assumed.framework.times.start()
-            plan = self._machine.direct_plan(assumed)
+            plan = self._machine.binding_steps.direct_plan(assumed)
             if plan is not None:
                 self._begin_directly(assumed, plan, bind_began_s, now, took_s)
                 return
         uid, progress = assumed.pod.uid, BindingProgress()
-        binding = self._machine.binding(assumed, progress, stepper)
+        binding = self._machine.binding_steps.run(assumed, progress, stepper)
         self.cycles[uid] = cycle = BindingCycle(
             uid, self.begun, assumed, binding, progress=progress, began_s=now, attempt_s=took_s
         )
@@ -136,7 +136,7 @@ class BindingCycles:
         uid = assumed.pod.uid
         if assumed.waiting is not None:
             self._machine.waiting.pods[uid] = assumed.waiting
-        binding = self._machine.binding(assumed, progress)
+        binding = self._machine.binding_steps.run(assumed, progress)
         self.cycles[uid] = cycle = BindingCycle(uid, number, assumed, binding, progress=progress, began_s=now)
         if deadline_s is None or progress.cancelled is not None:
             self._advance(cycle, None, now)
@@ -166,7 +166,9 @@ class BindingCycles:
         cycle.plan = None
         if cycle.binding is None:
             del self.cycles[uid]
-            self._ended(cycle, self._machine.bound_directly(cycle.assumed, cycle.bind_began_s, failure), now)
+            self._ended(
+                cycle, self._machine.binding_steps.bound_directly(cycle.assumed, cycle.bind_began_s, failure), now
+            )
         elif failure is None and plan.ready is not None:
             cycle.waits = PlanWait(plan, now + plan.timeout_s)
             self.plan_waits[uid] = cycle
@@ -196,7 +198,9 @@ class BindingCycles:
         """Binding cycles of one profile that were one plan each have ended, with the pods bound."""
         if not cycles:
             return
-        self._machine.all_bound_directly(cycles[0].assumed.framework, [cycle.bind_began_s for cycle in cycles])
+        self._machine.binding_steps.all_bound_directly(
+            cycles[0].assumed.framework, [cycle.bind_began_s for cycle in cycles]
+        )
         for cycle in cycles:
             self._bound(cycle, now)
 

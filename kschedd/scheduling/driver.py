@@ -463,7 +463,7 @@ class SchedulingDriver:
     def complete_run(self, run: AttemptRun, now: float, took_s: float) -> None:
         """Act on what `begin_run` came to, each of which took so long."""
         self.stepper = self._result = None
-        plans = self.machine.direct_plans(run)
+        plans = self.machine.binding_steps.direct_plans(run)
         began_s = run.results[0].framework.times.start()
         for result, outcome, plan in zip(run.results, run.outcomes, plans, strict=True):
             entry = self._popped.popleft()

@@ -3,9 +3,9 @@
     observe(events)                     watch events
     begin(pod) → generator              one attempt; its result goes to `complete_attempt`
     complete_attempt(...)
-        → AssumedPod                    the pod is assumed on its node; `binding(...)` continues
+        → AssumedPod                    the pod is assumed on its node; `binding_steps.run` continues
         → FailedAttempt                 what to write and which plugins rejected it; the entry is requeued
-    binding(...) → generator            permit, pre-bind, bind; yields what to wait for and write, gets the answers
+    binding_steps                       the steps of binding cycles: permit, pre-bind, bind
     undo(...)                           a binding failed: unreserve and forget; returns what is requeued
 
 `SchedulingDriver` calls these one after the other, so the cluster never changes within an attempt. An assumed pod keeps
@@ -15,7 +15,7 @@ even after a reconfiguration.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import TypeVar, cast
@@ -31,14 +31,11 @@ from kschedd.config.model import Config, Profile
 from kschedd.extenders.extender import HTTPExtender, extenders_of
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import EVERY_EVENT, EXTENDER_NAME, ClusterEventWithHint, hint_map
-from kschedd.framework.guarded import GuardedPlugin, guarded
+from kschedd.framework.guarded import guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
-    BIND,
     FILTER,
     PERMIT,
-    POST_BIND,
-    PRE_BIND,
     PRE_ENQUEUE,
     PRE_FILTER,
     QUEUE_SORT,
@@ -52,7 +49,7 @@ from kschedd.framework.interface import (
 from kschedd.framework.postfilter import Preemption
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.framework.writes import Bind, Plan, Write
+from kschedd.framework.writes import Plan, Write
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.backoff import SortKey
 from kschedd.queue.entry import QueuedPod
@@ -62,19 +59,13 @@ from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.batch import Batches
 from kschedd.scheduling.binding_cycle import (
     AssumedPod,
-    AwaitPermit,
-    Binding,
-    BindingProgress,
-    CallExtender,
-    CallPlugin,
-    ExecutePlan,
-    ReleaseInFlight,
 )
+from kschedd.scheduling.binding_steps import BindingSteps
+from kschedd.scheduling.contained import contained
 from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
 from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
-from kschedd.scheduling.pre_bind import has_pre_bind_work, nomination
 from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.scheduler import Scheduler, StartNode
@@ -87,12 +78,8 @@ from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
-# The names of the methods of a binding cycle, for the debugger and for metrics.
-_BINDING_POINTS = {"pre_bind": ("preBind", "PreBind"), "bind": ("bind", "Bind"), "post_bind": ("postBind", "PostBind")}
 # Extension points at which no plugin has anything to do for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
-_BEFORE_BIND = ("PreBind",)
-_AROUND_BIND = ("PreBind", "PostBind")
 PREEMPTION = "DefaultPreemption"  # the plugin named as rejecting a waiting victim, if none is given
 
 
@@ -139,6 +126,7 @@ class SchedulingMachine:
         self.schedulers: dict[str, Scheduler] = {}
         self.extenders: tuple[HTTPExtender, ...] = ()
         self._extender_binds = False
+        self.binding_steps = BindingSteps(self.handle, self.waiting)
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
@@ -156,7 +144,7 @@ class SchedulingMachine:
         except Exception:  # raised again
             handle.feature_gates, handle.rules = before
             raise
-        self.extenders = extenders
+        self.extenders = self.binding_steps.extenders = extenders
         self._extender_binds = any(extender.binds for extender in extenders)
         self.config = config
         self.cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
@@ -378,7 +366,7 @@ class SchedulingMachine:
         for plugin in framework.at(RESERVE):
             if stepper is not None:
                 yield from stepper.before("reserve", plugin.name, node=node_name)
-            status = _contained(framework, points.RESERVE, plugin, plugin.reserve, state, assumed, node_name)
+            status = contained(framework, points.RESERVE, plugin, plugin.reserve, state, assumed, node_name)
             if status is not None and status.code != Code.SUCCESS:
                 if stepper is not None:
                     yield from stepper.rejected("reserve", plugin.name, node=node_name)
@@ -468,114 +456,6 @@ class SchedulingMachine:
     def _forget(self, assumed: Pod, now: float) -> None:
         self.cluster.forget(assumed)
 
-    # -- bindings ---------------------------------------------------------------------------------------------
-
-    def binding(self, assumed: AssumedPod, progress: BindingProgress, stepper: Stepper | None = None) -> Binding:
-        """The rest of the binding cycle. Ends with None when the pod is bound, else with the Status of the failure.
-
-        The PreBind plugins that are done by `progress` are left out; it counts the others.
-        """
-        pod, state, node_name = assumed.pod, assumed.result.state, assumed.result.node_name
-        profile = assumed.framework
-        if self.handle.rules.nominated_before_binding and not progress.nominated:
-            work = has_pre_bind_work(profile, state, pod, node_name)
-            if isinstance(work, Status):
-                return work
-            progress.nominated, progress.has_work = True, work
-            if work or assumed.waiting is not None:
-                yield ExecutePlan(pod.uid, nomination(pod, node_name))  # where it is refused, the binding goes on
-        if assumed.waiting is not None:
-            yield AwaitPermit(assumed.waiting)
-            self.waiting.pods.pop(pod.uid, None)
-            if assumed.waiting.rejection is not None:
-                return assumed.waiting.rejection
-        yield ReleaseInFlight()
-        times = profile.times
-        began = times.start()
-        progress.in_pre_bind = progress.has_work
-        for plugin in profile.at(PRE_BIND)[progress.pre_binds :]:
-            said = progress.cancelled
-            if said is None:
-                said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
-            if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
-                times.ended("PreBind", began, said.code.label)
-                return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
-            progress.pre_binds += 1
-        if progress.cancelled is not None:
-            return progress.cancelled
-        progress.in_pre_bind = False
-        began = times.ended("PreBind", began)
-        for extender in self.extenders:
-            if not extender.binds or not extender.is_interested(pod):
-                continue
-            binding = Bind(pod.namespace, pod.name, pod.uid, node_name)
-            refused = yield CallExtender(pod.uid, extender.bind(pod, node_name), binding)
-            assert not isinstance(refused, Plan), "an extender has no plans"
-            if refused is None or not extender.ignorable:
-                return refused
-        for binder in profile.at(BIND):
-            said = yield from _called(profile, binder, binder.bind, state, pod, node_name, stepper)
-            if said is not None and said.code == Code.SKIP:
-                continue
-            if said is not None and said.code != Code.SUCCESS:
-                times.ended("Bind", began, said.code.label)
-                return error(f'running Bind plugin "{binder.name}": {said.message}').by(binder.name)
-            break
-        else:
-            return error("no Bind plugin bound the pod")
-        began = times.ended("Bind", began)
-        for informed in profile.at(POST_BIND):
-            yield from _called(profile, informed, informed.post_bind, state, pod, node_name, stepper)
-        times.ended("PostBind", began)
-        return None
-
-    def direct_plan(self, assumed: AssumedPod) -> Plan | None:
-        """The one plan that is the whole binding cycle of the pod; None where it may have further steps."""
-        binder = assumed.binder
-        if binder is None:
-            return None
-        result = assumed.result
-        said = _contained(
-            assumed.framework, points.BIND, binder, binder.bind, result.state, assumed.pod, result.node_name
-        )
-        return said if isinstance(said, Plan) and said.writes and said.ready is None else None
-
-    def direct_plans(self, run: AttemptRun) -> list[Plan | None]:
-        """As `direct_plan` of each of its pods that are assumed."""
-        plans: list[Plan | None] = []
-        calls = None
-        for assumed in run.outcomes:
-            binder = assumed.binder if isinstance(assumed, AssumedPod) else None
-            if not isinstance(assumed, AssumedPod) or binder is None:
-                plans.append(None)
-                continue
-            if calls is None:
-                calls = assumed.framework.plugin_metrics.calls(binder.name, points.BIND)
-            if calls.sampling.plugins:
-                plans.append(self.direct_plan(assumed))
-                continue
-            calls.evaluations += 1
-            said = binder.bind(assumed.result.state, assumed.pod, assumed.result.node_name)
-            plans.append(said if isinstance(said, Plan) and said.writes and said.ready is None else None)
-        return plans
-
-    def all_bound_directly(self, framework: Framework, began_s: Sequence[float]) -> None:
-        """As `bound_directly` of so many pods, none of whose plans was refused."""
-        framework.times.ended_each("Bind", began_s)
-        framework.times.skipped(_AROUND_BIND, len(began_s))
-
-    def bound_directly(self, assumed: AssumedPod, began_s: float, failure: Status | None) -> Status | None:
-        """What comes of a binding cycle whose one plan was executed; it began then, on the clock of `times`."""
-        times = assumed.framework.times
-        if failure is None or failure.code == Code.SUCCESS:
-            times.ended("Bind", began_s)
-            times.skipped(_AROUND_BIND)
-            return None
-        times.ended("Bind", began_s, failure.code.label)
-        times.skipped(_BEFORE_BIND)
-        name = assumed.framework.at(BIND)[0].name
-        return error(f'running Bind plugin "{name}": {failure.message}').by(name)
-
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
         """A binding failed: take everything back. The caller also tells the queue that the assumed pod is gone."""
         return self._take_back(assumed.entry, assumed.pod, assumed.result, status, now)
@@ -594,72 +474,14 @@ def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
     for plugin in reversed(result.framework.at(RESERVE)):
         if hasattr(plugin, "unreserve"):
             unreserve = cast(UnreservePlugin, plugin).unreserve
-            said = _contained(
-                result.framework, points.UNRESERVE, plugin, unreserve, result.state, pod, result.node_name
-            )
+            said = contained(result.framework, points.UNRESERVE, plugin, unreserve, result.state, pod, result.node_name)
             if isinstance(said, Plan):
                 writes += said.writes
     return writes
 
 
-def _called(
-    framework: Framework,
-    plugin: Plugin,
-    method: Callable[[CycleState, Pod, str], Plan | Status | None],
-    state: CycleState,
-    pod: Pod,
-    node_name: str,
-    stepper: Stepper | None,
-) -> Binding:
-    """Call a plugin of a binding cycle and do what it plans; what it came to."""
-    point, label = _BINDING_POINTS[method.__name__]
-    if stepper is not None:
-        at = stepper.place(point, plugin.name, node_name)
-        if stepper.debugger.arrives(at):
-            yield at
-    if plugin.name in framework.in_tree:
-        said = _contained(framework, label, plugin, method, state, pod, node_name)
-    else:
-        assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
-        limit_s = plugin.guard.limit_of(method.__name__)
-        calls = framework.plugin_metrics.calls(plugin.name, label)
-        began = calls.start()
-        said = yield CallPlugin(
-            pod.uid, plugin.name, plugin.guard, method.__name__, pod, limit_s, partial(method, state, pod, node_name)
-        )
-        calls.answered(began, said)
-    if isinstance(said, Plan):
-        said = yield ExecutePlan(pod.uid, said)
-    assert not isinstance(said, Plan), "a plan is answered with a Status, or None"
-    return said
-
-
-def _contained(
-    framework: Framework,
-    point: str,
-    plugin: Plugin,
-    method: Callable[[CycleState, Pod, str], T],
-    state: CycleState,
-    pod: Pod,
-    node_name: str,
-) -> T | Status:
-    """Call a plugin; its exception becomes an Error status that names the plugin."""
-    calls = framework.plugin_metrics.calls(plugin.name, point)
-    began = calls.start() if calls.sampling.plugins else None
-    said: T | Status
-    try:
-        said = method(state, pod, node_name)
-    except Exception as fault:  # a plugin's fault ends here, not in the daemon
-        said = error(fault_text(fault)).by(plugin.name)
-    if began is None and (said is None or type(said) is Plan):
-        calls.evaluations += 1
-    else:
-        calls.answered(began, said[0] if isinstance(said, tuple) else said)
-    return said
-
-
 def _permit(
     framework: Framework, plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str
 ) -> tuple[Status | None, float]:
-    said = _contained(framework, points.PERMIT, plugin, plugin.permit, state, pod, node_name)
+    said = contained(framework, points.PERMIT, plugin, plugin.permit, state, pod, node_name)
     return said if isinstance(said, tuple) else (said, 0.0)
