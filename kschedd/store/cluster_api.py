@@ -64,6 +64,9 @@ class ClusterReader(Protocol):
     def shown_after(self, version: int) -> Sequence[WatchEvent]:
         """What was written after that version and may be shown, oldest first. Raises Gone if it is no longer kept."""
 
+    def written_after(self, version: int) -> Sequence[WatchEvent]:
+        """The same, shown or not."""
+
     @property
     def features(self) -> frozenset[str]:
         """The names of the rules that hold in the version of Kubernetes whose API server it is."""
@@ -237,9 +240,6 @@ class ClusterWriter(ClusterReader, Protocol):
     def forking(self, since: int | None = None) -> "Generator[None, None, ClusterWriter]":
         """In steps, between which nobody may write: such a cluster, which with `since` goes on as this one would: its
         watches can begin at that version, and it makes the same names and uids."""
-
-    def written_after(self, version: int) -> Sequence[WatchEvent]:
-        """What was written after this version, to which the log goes back."""
 
     def changes_since(self, version: int) -> Changes:
         """What became of the objects after this version: of a fork, since it was made."""

@@ -139,8 +139,9 @@ class EventLog:
         return self._events[start : end if limit is None else min(end, start + limit)]
 
     def written_after(self, version: int) -> list[WatchEvent]:
-        """All events after this version, whether or not cursors may see them yet."""
-        assert version >= self.oldest, "what is not kept elsewhere yet is kept here"
+        """All events after this version, whether or not cursors may see them yet. Raises Gone if they are not kept."""
+        if version < self.oldest:
+            raise Gone(version, self.oldest)
         return self._events[version + 1 - self._first :]
 
     def written_between(self, after: int, up_to: int) -> list[WatchEvent]:

@@ -175,6 +175,11 @@ class Ownership:
                 claimed.writes.append(patch_of(obj, {"metadata": {"ownerReferences": owners}}, exactly=True))
         return claimed
 
+    def may_adopt(self, workload: Object, view: View, eligible: Callable[[Any], bool]) -> bool:
+        """Whether there is anything that `claim` would adopt."""
+        selector = selector_of(workload)
+        return selector is not None and any(map(eligible, self._adoptable(workload, selector, view)))
+
     def _adoptable(self, workload: Object, selector: LabelSelector, view: View) -> Iterable[Object]:
         found = (self._orphans.get((workload.namespace, label), ()) for label in {required_pair(selector), _MANY})
         for name in sorted(set(chain.from_iterable(found))):

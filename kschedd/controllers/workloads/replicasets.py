@@ -19,9 +19,10 @@ from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed, was_evicted
-from kschedd.controllers.workloads.ownership import Key, Ownership
-from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
+from kschedd.controllers.workloads.ownership import Claimed, Key, Ownership
+from kschedd.controllers.workloads.pod_state import deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
+from kschedd.controllers.workloads.tallies import Tallies, Tally
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
@@ -40,6 +41,7 @@ class ReplicaSets:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(_KINDS, "Pod")
+        self._tallies = Tallies(_KINDS)
         # Pods of these failed, or were evicted, soon after they were created, since pods were last created.
         self._failing: set[Key] = set()
         self._failures: FailureBackoff[Key] = FailureBackoff()
@@ -60,6 +62,7 @@ class ReplicaSets:
             if (has_failed(event) or was_evicted(event)) and failed_soon(event.new, now):
                 self._failing.update(keys)
         changed.update(dict.fromkeys(self._later.due(now)))
+        self._tallies.catch_up(view)
         writes: list[Write] = []
         for kind, namespace, name in changed:
             writes += self.faults.each(kind, [(namespace, name)], partial(self._look_at, view, kind), now)
@@ -76,17 +79,21 @@ class ReplicaSets:
         return []
 
     def _sync(self, replica_set: Object, view: View, now: float) -> list[Write]:
-        claimed = self._pods.claim(replica_set, view, is_active)
-        pods = [pod for pod in claimed.dependents if isinstance(pod, Pod)]
-        writes = claimed.writes
+        tally = self._tallies.known(replica_set)
+        writes: list[Write] = []
+        if tally is None or self._pods.may_adopt(replica_set, view, is_active):
+            claimed = self._pods.claim(replica_set, view, is_active)
+            writes += claimed.writes
+            pods = _pods_of(claimed)
+            tally = self._tallies.made(replica_set, pods, stays=not writes and not replica_set.deleting)
         if not replica_set.deleting:
-            writes += self._scale(replica_set, pods, view, now)
-        return writes + status_write(replica_set, self._status(replica_set, pods, now), ("replicas",))
+            writes += self._scale(replica_set, tally.pods, view, now)
+        return writes + status_write(replica_set, self._status(replica_set, tally, now), ("replicas",))
 
-    def _scale(self, replica_set: Object, pods: Sequence[Pod], view: View, now: float) -> list[Write]:
-        """Pods to create or delete to reach spec.replicas."""
+    def _scale(self, replica_set: Object, count: int, view: View, now: float) -> list[Write]:
+        """Pods to create or delete to reach spec.replicas. `count`: of its active pods."""
         key = _key(replica_set)
-        surplus = len(pods) - replica_set.spec.get("replicas", 1)
+        surplus = count - replica_set.spec.get("replicas", 1)
         if abs(surplus) > BURST:
             self._later.set(key, now)
         if surplus < 0:
@@ -95,6 +102,7 @@ class ReplicaSets:
             wanted = pod_from_template(replica_set, replica_set.spec.get("template") or {})
             return [Create(wanted)] * min(-surplus, BURST)
         if surplus > 0:
+            pods = _pods_of(self._pods.claim(replica_set, view, is_active))
             order = deletion_order(pods, self._beside(replica_set, view), now)
             return [Delete("Pod", p.namespace, p.name, p.uid) for p in order[: min(surplus, BURST)]]
         self._backoff.clear(key)
@@ -122,19 +130,16 @@ class ReplicaSets:
                     count[pod.node_name] = count.get(pod.node_name, 0) + 1
         return count
 
-    def _status(self, replica_set: Object, pods: Sequence[Pod], now: float) -> dict[str, Any]:
-        labels = ((replica_set.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-        min_ready_s = replica_set.spec.get("minReadySeconds") or 0
-        times = [at for pod in pods if (at := available_at(pod, min_ready_s)) is not None]
-        coming = [at for at in times if at > now]
+    def _status(self, replica_set: Object, tally: Tally, now: float) -> dict[str, Any]:
+        coming = tally.coming(now)
         key = _key(replica_set)
         if coming and key not in self._later:
             self._later.set(key, min(coming))
         status: dict[str, Any] = {
-            "replicas": len(pods),
-            "fullyLabeledReplicas": sum(labels.items() <= pod.labels.items() for pod in pods),
-            "readyReplicas": len(times),
-            "availableReplicas": len(times) - len(coming),
+            "replicas": tally.pods,
+            "fullyLabeledReplicas": tally.labeled,
+            "readyReplicas": tally.ready,
+            "availableReplicas": tally.ready - len(coming),
             "observedGeneration": replica_set.metadata.get("generation") or 0,
         }
         if key not in self._backoff and condition(replica_set.status, "ReplicaFailure") is not None:
@@ -160,6 +165,10 @@ class ReplicaSets:
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
         conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
         return [status_of(replica_set, {"conditions": conditions})]
+
+
+def _pods_of(claimed: Claimed) -> list[Pod]:
+    return [pod for pod in claimed.dependents if isinstance(pod, Pod)]
 
 
 def _key(workload: Object) -> Key:
