@@ -2,7 +2,9 @@
 
 Receives: rings of its watch, and its own timer.  Sends: one request to the store for each turn, in which the
 controller looks at what is there and its writes are carried out, with nothing in between; so it never acts on what
-is no longer true, and sees its own writes the next time.
+is no longer true, and sees its own writes the next time. Between two writes others have the event loop. Where the look
+takes long, over a workload of thousands of pods, the turn is followed by a rest: the next finds more changes, and looks
+at everything for them once.
 Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle;
 what else it or a write raises is the fault of an object, noted in the controller's ledger and tried again later. What
 the journal could not keep the controller has not done, though it believes it has: then another one, as it was at
@@ -10,6 +12,7 @@ first, starts over from what is there, when the store takes writes again.
 """
 
 import copy
+import time
 from collections.abc import Generator, Sequence
 from functools import partial
 
@@ -22,7 +25,7 @@ from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.copies import copying
 from kschedd.controllers.runner import ControllerState
-from kschedd.controllers.turns import concerning, is_concerned, next_deadline, take_turn
+from kschedd.controllers.turns import concerning, is_concerned, next_deadline, take_turn, turn_in_steps
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter, listed
 from kschedd.store.journal_format import JournalError
@@ -32,6 +35,9 @@ from kschedd.store.trial import Changes
 _LARGE = 1_000  # labels, taints or resources of a node
 _TRIES = 5
 _MOST = 500  # events in a turn; a turn holds the store
+_LONG_S = 0.02  # a look after which the store is left to others for a while
+_REST = 3  # for how long, in durations of the look
+_LONGEST_REST_S = 1.0
 
 
 @attrs.define(eq=False)
@@ -41,6 +47,7 @@ class ControllerActor:
     _clock: Clock
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
     _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # to a turn that is not over
+    _looked_s: float = attrs.field(default=0.0, init=False)  # how long it looked, in the latest turn, before it wrote
 
     @property
     def name(self) -> str:
@@ -86,7 +93,9 @@ class ControllerActor:
                     if any(map(_of_large_node, events)) and await self._turn_aside(events):
                         self._given = ()
                     elif events or self._due():
-                        await self._store.do(self._turn, once=True)
+                        await self._store.do_in_steps(self._turn)
+                        if self._looked_s > _LONG_S:
+                            await trio.sleep(min(_REST * self._looked_s, _LONGEST_REST_S))
             finally:
                 self._watch, self._given = None, ()
                 watch.close()
@@ -97,9 +106,12 @@ class ControllerActor:
     def _concerned(self, event: WatchEvent) -> bool:
         return is_concerned(self._controller, event)
 
-    def _turn(self, store: ClusterWriter) -> None:
+    def _turn(self, store: ClusterWriter) -> Generator[None, None, None]:
         events, self._given = self._given, ()
-        take_turn(self._controller, events, store)
+        steps, began = turn_in_steps(self._controller, events, store), time.perf_counter()
+        next(steps, None)
+        self._looked_s = time.perf_counter() - began
+        yield from steps
 
     async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
         """A turn on a fork of the store, in a thread, as what it writes takes long to check. False if nothing came of

@@ -6,7 +6,7 @@ the controller, for a limited number of rounds; any other exception of a write o
 controller's ledger under the object concerned, and retried later (`kschedd.object_faults`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from kschedd.store.cluster_api import ClusterWriter, perform
 from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
+from kschedd.values import run_steps
 
 _ROUNDS: Final = 20  # how often in a row the controller may answer a refusal with another write
 
@@ -41,13 +42,20 @@ def next_deadline(controller: Controller) -> float | None:
 
 def take_turn(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter) -> int:
     """Let the controller reconcile, and perform its writes; returns the number of writes performed."""
+    return run_steps(turn_in_steps(controller, events, store))
+
+
+def turn_in_steps(
+    controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter
+) -> Generator[None, None, int]:
+    """The same, with a pause before each write. Nobody else may write meanwhile."""
     now = store.now
     writes = [write for again in controller.faults.retry(now) for write in again]
     own = controller.next_deadline
     if events or (own is not None and own <= now):
         writes += _reaction(controller, events, store, now)
     with store.one_request():
-        return _perform_all(controller, writes, store, now)
+        return (yield from _perform_all(controller, writes, store, now))
 
 
 def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> list[Write]:
@@ -66,10 +74,11 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
 
 def _perform_all(
     controller: Controller, writes: Sequence[Write], store: ClusterWriter, now: float, rounds: int = _ROUNDS
-) -> int:
+) -> Generator[None, None, int]:
     done = 0
     for write in writes:
         try:
+            yield
             perform(store, write)
             done += 1
         except ApiError as error:
@@ -79,7 +88,7 @@ def _perform_all(
                 continue
             refused = partial(controller.on_refused, write, without_traceback(error), store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
-            done += _perform_all(controller, answers, store, now, rounds - 1)
+            done += yield from _perform_all(controller, answers, store, now, rounds - 1)
         except Exception as fault:  # recorded as the object's fault
             controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
     return done
