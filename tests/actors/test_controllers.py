@@ -1,13 +1,25 @@
 """Controllers as actors: what they write goes through the store, and they hear of it as of everything else."""
 
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
 import pytest
+import trio
 
 from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.controllers.controller import View
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError
+from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
+from kschedd.store.writes import Write
 from tests.actors.clusters import deployment, node, pod, until
+from tests.store.manifests import config_map
 
 
 def running(store: Store) -> list[str]:
@@ -74,3 +86,72 @@ async def test_what_is_written_of_a_large_node_is_worked_out_aside(monkeypatch: 
         await cluster.store.create(node("large", labels={f"l{number}": "" for number in range(1_500)}))
         await until(cluster, ready)
     assert forks
+
+
+class Slow:
+    """Looks at all there is for as long as `look_s`, and notes when it did."""
+
+    name: Final = "slow"
+    kinds: Final = frozenset(("ConfigMap",))
+    next_deadline: Final = None
+
+    def __init__(self, look_s: float) -> None:
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+        self.look_s = look_s
+        self.looked: list[int] = []
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        time.sleep(self.look_s)
+        self.looked.append(len(events))
+        return []
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        return []
+
+
+async def _looks(look_s: float, writes: int) -> int:
+    """Of a controller that looks for so long, while so many objects are written one after the other."""
+    slow = Slow(look_s)
+    async with cluster_actors(controllers=[slow]) as cluster:
+        for number in range(writes):
+            await cluster.store.create(config_map(f"c{number}"))
+            await trio.sleep(0.001)
+        with trio.fail_after(90):
+            while sum(slow.looked) < writes:  # noqa: ASYNC110 - a look writes nothing that a watch would tell of
+                await trio.sleep(0.01)
+    return len(slow.looked)
+
+
+async def test_a_controller_whose_looks_take_long_has_fewer_of_them() -> None:
+    assert await _looks(0.0, 60) > 3 * await _looks(0.04, 60)
+
+
+async def test_others_have_the_loop_between_the_writes_of_a_turn_and_see_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds = 0
+    made_in: list[int] = []
+    plain = Store.create
+
+    def create(store: Store, raw: dict[str, Any], **options: Any) -> Object:
+        if raw["kind"] == "Pod":
+            made_in.append(rounds)
+        return plain(store, raw, **options)
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(Store, "create", create)
+    async with cluster_actors(controllers=embedded_controllers()) as cluster, trio.open_nursery() as beside:
+        beside.start_soon(count)
+        await cluster.store.create(deployment(replicas=400))
+        seen = [0]
+        while seen[-1] < 400:
+            seen.append(await cluster.store.do(lambda store: store.count("Pod")))
+        beside.cancel_scope.cancel()
+    assert len(made_in) == 400
+    assert len(set(made_in)) > 1, "the loop went on between two of them"
+    assert set(seen) == {0, 400}, "nobody saw a part of it"

@@ -1,0 +1,148 @@
+"""What is counted of a ReplicaSet's pods as they change is what counting all of them comes to."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.conditions import condition
+from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.workloads.replicasets import ReplicaSets
+from kschedd.controllers.workloads.tallies import Tallies
+from kschedd.store.store import Store
+from kschedd.store.times import seconds, stamp
+from tests.store.manifests import Clock, pod, workload
+
+SETS = ("web", "shop")
+STEPS = 150
+
+
+class Cluster:
+    def __init__(self, seed: int, history: int = 100_000) -> None:
+        self.chance = random.Random(seed)
+        self.clock = Clock()
+        self.store = Store(now=self.clock, seed=seed, history=history)
+        self.runner = ControllerRunner(self.store, [ReplicaSets()])
+        for name in SETS:
+            self.store.create(self.replica_set(name))
+        self.runner.run_until_idle()
+
+    def replica_set(self, name: str) -> dict[str, Any]:
+        made = workload("ReplicaSet", name, replicas=self.chance.randrange(5), minReadySeconds=0)
+        made["spec"]["template"]["metadata"]["labels"]["tier"] = "a"
+        return made
+
+    def any_pod(self) -> Object | None:
+        pods = self.store.list("Pod")
+        return self.chance.choice(pods) if pods else None
+
+    def step(self) -> None:
+        store, chance = self.store, self.chance
+        found, name = self.any_pod(), chance.choice(SETS)
+        match chance.randrange(10):
+            case 0 | 1 | 2 if found is not None:
+                at = stamp(self.clock.now - chance.choice((0, 5)))
+                said = {"type": "Ready", "status": chance.choice(("True", "False")), "lastTransitionTime": at}
+                store.patch_status("Pod", "default", found.name, {"phase": "Running", "conditions": [said]})
+            case 3 if found is not None:
+                store.patch_status("Pod", "default", found.name, {"phase": chance.choice(("Failed", "Succeeded"))})
+            case 4 if found is not None:
+                store.delete("Pod", "default", found.name, grace_period_s=chance.choice((0, 30)))
+            case 5 if found is not None:
+                labels = {"app": chance.choice((*SETS, "none")), "tier": chance.choice(("a", "b"))}
+                store.merge_patch("Pod", "default", found.name, {"metadata": {"labels": labels}})
+            case 6:
+                orphan = pod(f"orphan-{store.version}")
+                orphan["metadata"]["labels"]["app"] = name
+                store.create(orphan)
+            case 7:
+                spec = chance.choice(({"replicas": chance.randrange(7)}, {"minReadySeconds": chance.choice((0, 10))}))
+                store.merge_patch("ReplicaSet", "default", name, {"spec": spec})
+            case 8:
+                self.clock.now += chance.choice((1, 7, 40))
+            case 9 if not chance.randrange(5):
+                store.delete("ReplicaSet", "default", name)
+                for left in [each for each in store.list("Pod") if each.owner and each.owner.name == name]:
+                    store.delete("Pod", "default", left.name, grace_period_s=0)
+                store.create(self.replica_set(name))
+
+    def counted(self, owner: Object) -> dict[str, int]:
+        """By the rule, over all pods."""
+        pods = [
+            each
+            for each in self.store.list("Pod")
+            if each.owner and each.owner.uid == owner.uid and not each.deleting
+            if each.status.get("phase") not in ("Failed", "Succeeded")
+        ]
+        labels = owner.spec["template"]["metadata"]["labels"]
+        ready = [said for each in pods if (said := condition(each.status, "Ready")) and said["status"] == "True"]
+        wait = owner.spec.get("minReadySeconds") or 0
+        available = [said for said in ready if seconds(said["lastTransitionTime"]) + wait <= self.clock.now]
+        return {
+            "replicas": len(pods),
+            "fullyLabeledReplicas": sum(labels.items() <= each.labels.items() for each in pods),
+            "readyReplicas": len(ready),
+            "availableReplicas": len(available),
+        }
+
+    def check(self) -> None:
+        for name in SETS:
+            owner = self.store.get("ReplicaSet", "default", name)
+            wanted = self.counted(owner)
+            assert {field: owner.status.get(field) or 0 for field in wanted} == wanted
+            assert wanted["replicas"] <= owner.spec["replicas"], "fewer where pods that failed soon are waited for"
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_status_is_that_of_all_pods_whatever_happens_to_them(seed: int) -> None:
+    cluster = Cluster(seed)
+    for _ in range(STEPS):
+        for _ in range(cluster.chance.randrange(1, 4)):
+            cluster.step()
+        cluster.runner.run_until_idle()
+        cluster.check()
+
+
+def test_a_set_is_counted_anew_where_the_log_does_not_go_back_far_enough() -> None:
+    cluster = Cluster(1)
+    store, tallies = cluster.store, Tallies(("ReplicaSet",))
+    store.merge_patch("ReplicaSet", "default", "web", {"spec": {"replicas": 2}})
+    cluster.runner.run_until_idle()
+    web = store.get("ReplicaSet", "default", "web")
+    tallies.catch_up(store)
+    pods = [each for each in store.owned_by(web.uid) if isinstance(each, Pod)]
+    made = tallies.made(web, pods, stays=True)
+    tallies.catch_up(store)
+    assert tallies.known(web) is made
+    made_at = store.version
+    store.log.keep(1)
+    for number in range(5):
+        store.merge_patch("ReplicaSet", "default", "shop", {"metadata": {"annotations": {"n": str(number)}}})
+        cluster.runner.run_until_idle()
+    assert store.log.oldest > made_at
+    tallies.catch_up(store)
+    assert tallies.known(web) is None
+
+
+def test_a_look_does_not_go_through_pods_that_have_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(1)
+    cluster.store.merge_patch("ReplicaSet", "default", "web", {"spec": {"replicas": 300}})
+    cluster.runner.run_until_idle()
+    looked_at: list[str] = []
+    plain = Store.owned_by
+
+    def owned_by(store: Store, uid: str) -> Sequence[Object]:
+        looked_at.append(uid)
+        return plain(store, uid)
+
+    names = [each.name for each in cluster.store.owned_by(cluster.store.get("ReplicaSet", "default", "web").uid)]
+    monkeypatch.setattr(Store, "owned_by", owned_by)
+    for name in names[:20]:
+        said = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(cluster.clock.now)}
+        cluster.store.patch_status("Pod", "default", name, {"conditions": [said]})
+        cluster.runner.run_until_idle()
+    assert cluster.store.get("ReplicaSet", "default", "web").status["readyReplicas"] == 20
+    assert looked_at == []
