@@ -75,7 +75,7 @@ def _delete_words(words: VerbParser) -> None:
     namespace_flags(words, everywhere=True)
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
     words.add_argument("--all", action="store_true", help="all of the kind")
-    words.add_argument("--grace-period", type=int, metavar="SECONDS", help="that pods get to end; 0: at once")
+    words.add_argument("--grace-period", type=int, metavar="SECONDS", help="that pods get to end; 0: at once; negative: what each pod says")
     words.add_argument("--now", action="store_true", help="a grace period of 1 second")
     words.add_argument("--force", action="store_true", help="at once, without waiting for pods to end")
     words.add_argument(
@@ -97,7 +97,7 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, ("table", "name"))
     grace = 0 if options.force else 1 if options.now else options.grace_period
     flags: dict[str, Any] = {"dry_run": options.dry_run != "none", "propagation": options.cascade.capitalize()}
-    if grace is not None:
+    if grace is not None and grace >= 0:
         flags["grace_period_s"] = grace
     namespace = namespace_of(session, options)
     failed = 0

@@ -89,11 +89,10 @@ class VerbParser(NotingParser):
             return f'{number[1].rpartition("/")[2]} "{number[3]}": {wanted} is expected'
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
-            first = unknown.split()[0]
-            if first.startswith("-"):
-                flag = first.partition("=")[0]
+            if unknown.startswith("-"):
+                flag = unknown.split()[0].partition("=")[0]
                 return f"unknown flag {flag}{suggest(flag, self.flags())}"
-            return f"unexpected argument {unknown}"
+            return f"unexpected argument {unknown or repr(unknown)}"
         return message
 
 

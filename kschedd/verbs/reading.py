@@ -119,7 +119,7 @@ def get(session: VerbSession, options: argparse.Namespace) -> int:
         def one(raw: Raw) -> None:
             _print_documents(session, output, [raw], single=True, watching=True)
 
-    if watching:
+    if watching and not failed:
         _watch(session, targets[0], options, namespace, found, one)
     return 1 if failed else 0
 

@@ -78,6 +78,8 @@ def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool =
     """The targets that the words name. Raises UsageError, UnknownKindError."""
     if not words:
         raise UsageError("which objects? Say a kind, and a name if you mean one: pods, pod web, pod/web")
+    if "" in (*words[0].split(","), *words[1:]):  # such as $NAME that is not set, and is not to mean all
+        raise UsageError("a kind or a name is empty: say a kind, and a name if you mean one: pods, pod web, pod/web")
     if any("/" in word for word in words):
         found = []
         for word in words:
@@ -86,7 +88,7 @@ def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool =
                 raise UsageError(f'"{word}": beside a KIND/NAME every word must be one, such as pod/web')
             found.append(Target(kind_of_word(session, kind), name))
         return found
-    kinds = [kind for word in words[0].split(",") if word for kind in _kinds(session, word)]
+    kinds = [kind for word in words[0].split(",") for kind in _kinds(session, word)]
     names = words[1:]
     if needs_name and not names:
         raise UsageError(f"which {kinds[0].singular}? Say its name: {kinds[0].singular} NAME")

@@ -59,6 +59,7 @@ def test_objects_without_a_namespace_get_the_one_that_was_said(typed, daemon) ->
         pytest.param("apply", 2, "-f/--filename", id="no-file-named"),
         pytest.param("apply -f https://example.com/a.yaml", 1, "addresses are not fetched", id="address"),
         pytest.param("delete pods", 2, "which pods? Say names, or -l LABELS, or --all", id="delete-a-whole-kind"),
+        pytest.param("delete pod ''", 2, "a kind or a name is empty", id="delete-a-name-that-is-empty"),
         pytest.param("delete pod web-7", 1, 'did you mean "web-', id="delete-misspelt"),
         pytest.param("scale deploy web --replicas=-1", 2, "from 0 up", id="negative-replicas"),
         pytest.param("scale deploy web", 2, "--replicas", id="no-replicas"),
@@ -97,6 +98,12 @@ def test_delete_says_what_becomes_of_what_an_object_owns(typed, daemon, flag: st
     assert typed(f"delete pod web-0{flag}") == 0
     (asked,) = [params for method, params in daemon.calls if method == "objects.delete"]
     assert asked["propagation"] == propagation
+
+
+def test_a_negative_grace_period_leaves_it_to_the_pods(typed, daemon) -> None:
+    assert typed("delete pod web-0 --grace-period=-1") == 0
+    (asked,) = [params for method, params in daemon.calls if method == "objects.delete"]
+    assert "grace_period_s" not in asked
 
 
 def test_delete_knows_three_cascades(typed) -> None:

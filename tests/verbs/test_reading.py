@@ -108,6 +108,11 @@ def test_sorted_by_a_field(typed) -> None:
         pytest.param("get pod/web-0 web-1", 2, "must be one, such as pod/web", id="slash-and-plain"),
         pytest.param("get pod web-0 -l a=b", 2, "exclude each other", id="name-and-selector"),
         pytest.param("get pods,nodes -w", 2, "only one kind", id="watch-two-kinds"),
+        pytest.param("get pod web-2 -w", 1, 'did you mean "web-1" or "web-0"?', id="watch-of-a-name-misspelt"),
+        pytest.param("get ''", 2, "a kind or a name is empty", id="empty-kind"),
+        pytest.param("get pods,", 2, "a kind or a name is empty", id="empty-kind-beside-another"),
+        pytest.param("get pod web-0 ''", 2, "a kind or a name is empty", id="empty-name"),
+        pytest.param("kinds ''", 2, "unexpected argument ''", id="empty-argument"),
         pytest.param("gett pods", 2, 'did you mean "get"', id="verb-misspelt"),
     ],
 )
