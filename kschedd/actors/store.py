@@ -456,7 +456,7 @@ class StoreClient:
         return await self.do(lambda store: store.bind(namespace, name, node_name, uid=uid))
 
     async def evict(self, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None) -> Object:
-        return await self.do(lambda store: store.evict(namespace, name, uid=uid, grace_period_s=grace_period_s))
+        return await self.do(lambda store: store.evict(namespace, name, uid=uid or None, grace_period_s=grace_period_s))
 
     async def get(self, kind: str, namespace: str, name: str) -> Object:
         return await self.do(lambda store: store.get(kind, namespace, name))

@@ -15,6 +15,7 @@ from kschedd.api.fields import FieldError, unsupported
 from kschedd.api.json_errors import json_error
 from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.schema import schema_of
+from kschedd.api.unmarshal_errors import json_kind, unmarshal_error
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
 from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
 from kschedd.apiserver.requests import Query
@@ -41,7 +42,7 @@ def media_type(content_type: str) -> str:
 
 
 def read_body(data: bytes, content_type: str, expected: str) -> Body:
-    """The value in a body; `expected` is the kind in the error messages."""
+    """The value in a body; `expected` is the kind in the error messages, "" for the options of a request."""
     media = media_type(content_type) or JSON
     if media == PROTOBUF:
         try:
@@ -52,12 +53,12 @@ def read_body(data: bytes, content_type: str, expected: str) -> Body:
         why = f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
         raise StatusError(415, "UnsupportedMediaType", why)
     if media == JSON:
-        return read_json(data, f"the object provided is unrecognized (must be of type {expected}): ")
+        return read_json(data, expected)
     return _read_yaml(data, expected)
 
 
-def read_json(data: bytes, begin: str = "") -> Body:
-    """The value of a JSON text. Raises StatusError; `begin` starts the message about the object of a request."""
+def read_json(data: bytes, expected: str | None = None) -> Body:
+    """The value of a JSON text. Raises StatusError; `expected` as for `read_body`, None if it is no object."""
     duplicates: list[tuple[int, str]] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -74,14 +75,12 @@ def read_json(data: bytes, begin: str = "") -> Body:
         text = without_lone_surrogates(data.decode("utf-8", "replace"))
         value = json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
-        raise _too_deep(begin) from None
+        raise _too_deep(expected) from None
     except ValueError as error:
         why = json_error(data.decode("utf-8", "replace")) or str(error)
-        if begin:
-            why = f"{begin}couldn't get version/kind; json parse error: {why} ({summary(data)})"
-        raise bad_request(why) from None
+        raise bad_request(why) if expected is None else _without_kind(data, expected, why) from None
     if data.count(b"{") + data.count(b"[") > DEEPEST and too_deep(value):
-        raise _too_deep(begin)
+        raise _too_deep(expected)
     return Body(data, value, _paths(value, duplicates) if duplicates else ())
 
 
@@ -94,8 +93,19 @@ def summary(data: bytes) -> str:
     return shown if len(data) <= _LONGEST_SUMMARY else f"{shown} ..."
 
 
-def _too_deep(begin: str) -> StatusError:
-    return bad_request(f"{begin}nested more than {DEEPEST} levels deep")
+def _unrecognized(expected: str | None) -> str:
+    """How a message about an object begins that cannot be decoded."""
+    return f"the object provided is unrecognized (must be of type {expected}): " if expected else ""
+
+
+def _without_kind(data: bytes, expected: str, why: str) -> StatusError:
+    """The refusal of a body of which not even version and kind can be read."""
+    told = f"{_unrecognized(expected)}couldn't get version/kind; json parse error: {why}"
+    return bad_request(f"{told} ({summary(data)})" if expected else told)
+
+
+def _too_deep(expected: str | None) -> StatusError:
+    return bad_request(f"{_unrecognized(expected)}nested more than {DEEPEST} levels deep")
 
 
 def _finite(text: str) -> float:
@@ -138,27 +148,14 @@ def _read_yaml(data: bytes, expected: str) -> Body:
         return Body(data, None)
     if first.faults:
         fault = first.faults[0]
-        begin = f"the object provided is unrecognized (must be of type {expected}): "
-        raise bad_request(f"{begin}yaml: line {fault.line}: {fault.why}")
+        raise bad_request(f"{_unrecognized(expected)}yaml: line {fault.line}: {fault.why}")
     return Body(data, first.value)
 
 
 def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_known: bool = True) -> dict[str, Any]:
     """The object with the kind and version that the path is for; one that names others is refused."""
-    value = body.value
-    if not isinstance(value, dict):
-        name = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}.get(type(value), "")
-        if not name:
-            return {"apiVersion": api_version, "kind": kind}
-        begin = f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
-        struct = (
-            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-        )
-        why = f"json parse error: json: cannot unmarshal {name} into Go value of type {struct}"
-        raise bad_request(f"{begin}{why} ({summary(body.data)})")
+    value = _with_kind(body, kind)
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version
-    if not isinstance(given_kind, str) or not isinstance(given_version, str):
-        raise bad_request(f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind")
     if given_version != api_version or given_kind != kind:
         version = given_version.rpartition("/")[2]
         begin = f'{given_kind} in version "{version}" cannot be handled as a {kind}: '
@@ -170,6 +167,39 @@ def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_k
     if value.get("kind") and value.get("apiVersion"):
         return value
     return {**value, "apiVersion": api_version, "kind": kind}
+
+
+def read_delete_options(data: bytes, content_type: str) -> dict[str, Any]:
+    """The DeleteOptions in a body, of whatever group and version; every field has its type.
+
+    From 1.35 on what cannot be decoded is a bad request; before it was answered with the code 500.
+    """
+    value = _with_kind(read_body(data, content_type, ""), "")
+    if (kind := value.get("kind") or "DeleteOptions") != "DeleteOptions":
+        version = value.get("apiVersion") or "meta.k8s.io/v1"
+        scheme = 'in scheme "pkg/apis/meta/internalversion/scheme/register.go:27"'
+        raise bad_request(f'no kind "{kind}" is registered for version "{version}" {scheme}')
+    if why := unmarshal_error({**value, "apiVersion": "v1", "kind": "DeleteOptions"}):
+        raise bad_request(why)
+    return value
+
+
+def _with_kind(body: Body, expected: str) -> dict[str, Any]:
+    """The map in a body, of which `apiVersion` and `kind` are texts if they are there; nothing is an empty map."""
+    value = body.value
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        struct = (
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        why = f"json: cannot unmarshal {json_kind(value)} into Go value of type {struct}"
+        raise _without_kind(body.data, expected, why)
+    for field in ("apiVersion", "kind"):
+        if value.get(field) is not None and not isinstance(value[field], str):
+            why = f"json: cannot unmarshal {json_kind(value[field])} into Go struct field .{field} of type string"
+            raise _without_kind(body.data, expected, why)
+    return value
 
 
 def _registered(api_version: str, kind: str) -> bool:

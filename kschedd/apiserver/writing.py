@@ -20,6 +20,7 @@ from kschedd.apiserver.bodies import (
     field_validation_faults,
     media_type,
     read_body,
+    read_delete_options,
     read_json,
 )
 from kschedd.apiserver.negotiation import json_response, wanted_form
@@ -67,13 +68,6 @@ _ANSWERED_WITH_OBJECT: Final = frozenset(
     "Pod PersistentVolumeClaim PersistentVolume Namespace ServiceAccount ResourceQuota StorageClass CSINode"
     " ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass PodTemplate Service VolumeAttachment".split()
 )
-_OPTION_TYPES: Final[Mapping[str, tuple[type, str]]] = {
-    "gracePeriodSeconds": (int, "int64"),
-    "propagationPolicy": (str, "v1.DeletionPropagation"),
-    "orphanDependents": (bool, "bool"),
-    "preconditions": (Mapping, "v1.Preconditions"),
-    "dryRun": (list, "[]string"),
-}
 _PROPAGATION: Final[Mapping[str, Propagation]] = {
     "Background": "Background",
     "Foreground": "Foreground",
@@ -352,7 +346,7 @@ class DeleteOptions:
     grace_period_s: int | None = None
     propagation: Propagation = ""
     orphan: bool | None = None
-    uid: str = ""
+    uid: str | None = None
     resource_version: str | None = None
     dry_run: bool = False
 
@@ -362,9 +356,7 @@ def delete_options(asked: Asked) -> DeleteOptions:
     query, body = asked.query, asked.http.body
     given: dict[str, Any] = {}
     if body:
-        value = read_body(body, asked.headers.get("content-type", ""), "DeleteOptions").value
-        if isinstance(value, Mapping):
-            given = dict(value)
+        given = read_delete_options(body, asked.headers.get("content-type", ""))
     else:
         if (grace := query.integer("gracePeriodSeconds")) is not None:
             given["gracePeriodSeconds"] = grace
@@ -377,17 +369,8 @@ def delete_options(asked: Asked) -> DeleteOptions:
     return options_of(given)
 
 
-def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions:
-    """DeleteOptions as an object. Raises StatusError."""
-    for field, (sort, of_type) in _OPTION_TYPES.items():
-        value = given.get(field)
-        if value is not None and (not isinstance(value, sort) or (sort is int and isinstance(value, bool))):
-            raise bad_request(
-                f"json: cannot unmarshal a value into Go struct field DeleteOptions.{field} of type {of_type}"
-            )
-    grace = given.get("gracePeriodSeconds")
-    if grace is not None and not -(2**63) <= grace < 2**63:
-        raise bad_request("gracePeriodSeconds is beyond int64")
+def options_of(given: Mapping[str, Any]) -> DeleteOptions:
+    """DeleteOptions, whose fields have their types, as an object. Raises StatusError."""
     if faults := _delete_faults(given):
         raise invalid_options("DeleteOptions", faults)
     asked, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
@@ -395,14 +378,13 @@ def options_of(given: Mapping[str, Any], dry_run: bool = False) -> DeleteOptions
     if asked is not None:
         propagation = _PROPAGATION[asked]
     preconditions = given.get("preconditions") or {}
-    version = preconditions.get("resourceVersion")
     return DeleteOptions(
-        grace,
+        given.get("gracePeriodSeconds"),
         propagation,
         orphan,
-        str(preconditions.get("uid") or ""),
-        None if version is None else str(version),
-        dry_run or "All" in (given.get("dryRun") or ()),
+        preconditions.get("uid"),
+        preconditions.get("resourceVersion"),
+        "All" in (given.get("dryRun") or ()),
     )
 
 

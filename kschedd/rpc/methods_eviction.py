@@ -43,7 +43,7 @@ class EvictionMethods:
             store.evict(
                 namespace,
                 name,
-                uid=call["uid"],
+                uid=call["uid"] or None,
                 resource_version=call["resource_version"],
                 grace_period_s=call["grace_period_s"],
                 dry_run=call["dry_run"],

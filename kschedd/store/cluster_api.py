@@ -206,7 +206,7 @@ class ClusterWriter(ClusterReader, Protocol):
         name: str,
         *,
         grace_period_s: int | None = None,
-        uid: str = "",
+        uid: str | None = None,
         resource_version: int | str | None = None,
         propagation: Propagation = "Background",
         dry_run: bool = False,
@@ -225,7 +225,7 @@ class ClusterWriter(ClusterReader, Protocol):
         namespace: str,
         name: str,
         *,
-        uid: str = "",
+        uid: str | None = None,
         resource_version: int | str | None = None,
         grace_period_s: int | None = None,
         dry_run: bool = False,
@@ -376,9 +376,9 @@ def perform(cluster: ClusterWriter, write: Write) -> Object:
         case Patch(kind, namespace, name, patch, subresource):
             return cluster.merge_patch(kind, namespace, name, patch, subresource=subresource)
         case Delete(kind, namespace, name, uid, grace, propagation):
-            return cluster.delete(kind, namespace, name, grace_period_s=grace, uid=uid, propagation=propagation)
+            return cluster.delete(kind, namespace, name, grace_period_s=grace, uid=uid or None, propagation=propagation)
         case Evict(namespace, name, uid, grace):
-            return cluster.evict(namespace, name, uid=uid, grace_period_s=grace)
+            return cluster.evict(namespace, name, uid=uid or None, grace_period_s=grace)
         case FinalizeNamespace(name):
             return cluster.finalize_namespace(name)
 

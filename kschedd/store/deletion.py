@@ -24,9 +24,9 @@ _FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPH
 _ORPHANING: Final = frozenset(("Job", "ReplicationController"))  # for compatibility: their dependents stay by default
 
 
-def check_delete_preconditions(obj: Object, uid: str, resource_version: int | str | None) -> None:
+def check_delete_preconditions(obj: Object, uid: str | None, resource_version: int | str | None) -> None:
     """Raise PreconditionFailed if a uid or resourceVersion that the request names is not the object's."""
-    if uid and uid != obj.uid:
+    if uid is not None and uid != obj.uid:
         why = (
             f"the UID in the precondition ({uid}) does not match the UID in record ({obj.uid}). "
             "The object might have been deleted and then recreated"

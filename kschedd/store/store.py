@@ -417,14 +417,14 @@ class Store(StoreReader):
         name: str,
         *,
         grace_period_s: int | None = None,
-        uid: str = "",
+        uid: str | None = None,
         resource_version: int | str | None = None,
         propagation: Propagation = "Background",
         dry_run: bool = False,
     ) -> Object:
         """Delete an object, or mark it if it first has something to finish; returns its last state.
 
-        Dependents are for the garbage machine to delete. `uid` and `resource_version` are preconditions.
+        Dependents are for the garbage machine to delete. `uid` and `resource_version` are preconditions (None: any).
         """
         old = self._objects.get(kind, namespace, name)
         check_grace_period(grace_period_s)
@@ -493,7 +493,7 @@ class Store(StoreReader):
         namespace: str,
         name: str,
         *,
-        uid: str = "",
+        uid: str | None = None,
         resource_version: int | str | None = None,
         grace_period_s: int | None = None,
         dry_run: bool = False,

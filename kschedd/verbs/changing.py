@@ -75,7 +75,9 @@ def _delete_words(words: VerbParser) -> None:
     namespace_flags(words, everywhere=True)
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
     words.add_argument("--all", action="store_true", help="all of the kind")
-    words.add_argument("--grace-period", type=int, metavar="SECONDS", help="that pods get to end; 0: at once; negative: what each pod says")
+    words.add_argument(
+        "--grace-period", type=int, metavar="SECONDS", help="that pods get to end (negative: what each says)"
+    )
     words.add_argument("--now", action="store_true", help="a grace period of 1 second")
     words.add_argument("--force", action="store_true", help="at once, without waiting for pods to end")
     words.add_argument(

@@ -342,13 +342,73 @@ async def test_options_of_a_deletion_are_refused_all_at_once(
     assert [f"{each['field']}: {each['message']}" for each in answer.json["details"]["causes"]] == faults
 
 
-@pytest.mark.parametrize("version", ["1", "", "abc"])
-async def test_a_deletion_of_another_version_is_refused(api: Asker, version: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "named", "given"),
+    [
+        *(("resourceVersion", "ResourceVersion", version) for version in ("1", "", "abc")),
+        *(("uid", "UID", uid) for uid in ("", "another")),
+    ],
+)
+async def test_a_deletion_of_another_object_or_version_is_refused(
+    api: Asker, field: str, named: str, given: str
+) -> None:
     await api.create(PODS, pod("a"))
-    asked = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"resourceVersion": version}}
+    asked = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {field: given}}
     answer = await api.ask("DELETE", f"{PODS}/a", asked)
     assert answer.status == 409
-    assert f"the ResourceVersion in the precondition ({version}) does not match" in answer.json["message"]
+    assert f"the {named} in the precondition ({given}) does not match" in answer.json["message"]
+    assert (await api.ask("GET", f"{PODS}/a")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        pytest.param(b"[]", "couldn't get version/kind; json parse error: json: cannot unmarshal array", id="a-list"),
+        pytest.param(b"5", "couldn't get version/kind; json parse error: json: cannot unmarshal number", id="a-number"),
+        pytest.param(b" ", "couldn't get version/kind; json parse error: unexpected end of JSON input", id="blank"),
+        pytest.param(
+            b'{"kind": true}',
+            "couldn't get version/kind; json parse error: json: cannot unmarshal bool into Go struct field .kind of "
+            "type string",
+            id="a-kind-that-is-no-text",
+        ),
+        pytest.param(
+            b'{"kind": "fixed"}',
+            'no kind "fixed" is registered for version "meta.k8s.io/v1" in scheme '
+            '"pkg/apis/meta/internalversion/scheme/register.go:27"',
+            id="another-kind",
+        ),
+        pytest.param(
+            b'{"gracePeriodSeconds": "5"}',
+            "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            id="a-grace-that-is-text",
+        ),
+        pytest.param(
+            b'{"dryRun": "All"}',
+            "json: cannot unmarshal string into Go struct field DeleteOptions.dryRun of type []string",
+            id="a-dry-run-that-is-no-list",
+        ),
+        pytest.param(
+            b'{"preconditions": {"uid": 5}}',
+            "json: cannot unmarshal number into Go struct field Preconditions.preconditions.uid of type types.UID",
+            id="a-uid-that-is-no-text",
+        ),
+    ],
+)
+@pytest.mark.parametrize("path", [f"{PODS}/a", PODS], ids=["one", "all"])
+async def test_a_body_that_is_no_delete_options_deletes_nothing(api: Asker, path: str, body: bytes, words: str) -> None:
+    await api.create(PODS, pod("a"))
+    answer = await api.ask("DELETE", path, body)
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+    assert answer.json["message"].startswith(words)
+    assert (await api.ask("GET", f"{PODS}/a")).status == 200
+
+
+@pytest.mark.parametrize("body", [b"null", b"{}", b'{"kind": "DeleteOptions", "apiVersion": "apps/v1", "other": 1}'])
+async def test_delete_options_of_any_group_and_without_a_word_are_taken(api: Asker, body: bytes) -> None:
+    await api.create(PODS, pod("a"))
+    assert (await api.ask("DELETE", f"{PODS}/a", body)).status == 200
+    assert (await api.ask("GET", f"{PODS}/a")).status == 404
 
 
 @pytest.mark.parametrize(

@@ -428,14 +428,16 @@ class FakeClusterApi:
         self, kind: str, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None
     ) -> Object:
         return await self.do(
-            lambda cluster: cluster.delete(kind, namespace, name, uid=uid, grace_period_s=grace_period_s)
+            lambda cluster: cluster.delete(kind, namespace, name, uid=uid or None, grace_period_s=grace_period_s)
         )
 
     async def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Object:
         return await self.do(lambda cluster: cluster.bind(namespace, name, node_name, uid=uid))
 
     async def evict(self, namespace: str, name: str, *, uid: str = "", grace_period_s: int | None = None) -> Object:
-        return await self.do(lambda cluster: cluster.evict(namespace, name, uid=uid, grace_period_s=grace_period_s))
+        return await self.do(
+            lambda cluster: cluster.evict(namespace, name, uid=uid or None, grace_period_s=grace_period_s)
+        )
 
     async def perform(self, write: Write) -> Object:
         return await self.do(lambda cluster: perform(cluster, write))

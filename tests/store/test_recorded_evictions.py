@@ -44,7 +44,7 @@ def evict(store: Store, name: str, options: Mapping[str, Any]) -> None:
     store.evict(
         "default",
         name,
-        uid=filled(preconditions.get("uid", ""), store),
+        uid=filled(preconditions["uid"], store) if "uid" in preconditions else None,
         resource_version=None if version is None else int(version),
         grace_period_s=options.get("gracePeriodSeconds"),
         dry_run=bool(options.get("dryRun")),
@@ -131,7 +131,7 @@ def test_a_deletion_whose_precondition_fails_is_refused_in_the_words_of_a_real_s
                     kind.name,
                     "default" if kind.namespaced else "",
                     name,
-                    uid=preconditions.get("uid", ""),
+                    uid=preconditions.get("uid"),
                     resource_version=None if version is None else int(version),
                 )
             expected = re.escape(step["want"]["status"]["message"]).replace("<resourceVersion>", r"\d+")
