@@ -1,14 +1,15 @@
 """Parsing and validation of a configuration's extenders.
 
 Source: Kubernetes v1.34, apis/config/validation/validation.go (validateExtenders), scheduler/extender.go.
-Differences: a URL without http:// or https:// and contradictory TLS settings are refused here instead of failing at
-the first call.
+Differences: a URL that cannot be called (no http:// or https://, no host, a wrong port), a negative timeout and
+contradictory TLS settings are refused here instead of failing at the first call.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+from urllib.parse import urlsplit
 
 from kschedd.api.validation_names import qualified_name
 from kschedd.config.model import Extender, ExtenderTLS, ManagedResource
@@ -32,6 +33,14 @@ def read_extenders(root: ConfigFields) -> tuple[Extender, ...]:
     return tuple(extenders)
 
 
+def _can_be_called(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
+    except ValueError:  # an IPv6 address, or a port, that is none
+        return False
+
+
 def _extender(place: ConfigValue, managed: set[str]) -> Extender | None:
     fields = place.fields(
         "urlPrefix",
@@ -50,8 +59,8 @@ def _extender(place: ConfigValue, managed: set[str]) -> Extender | None:
     if fields is None:
         return None
     url = fields.needed_text("urlPrefix")
-    if url is not None and not url.startswith(("http://", "https://")):
-        place.at("urlPrefix", url).wrong("not an address that can be called", "http://... or https://...")
+    if url is not None and not _can_be_called(url):
+        place.at("urlPrefix", url).wrong("not an address that can be called", "http://HOST... or https://HOST:PORT...")
     weight = fields.integer("weight", 0, INT64)
     prioritize = fields.text("prioritizeVerb")
     if prioritize and weight <= 0:
@@ -59,7 +68,7 @@ def _extender(place: ConfigValue, managed: set[str]) -> Extender | None:
         place.reading.report(fields.path("weight"), weight, why, "1 or more")
     timeout = fields.duration_s("httpTimeout", 0.0)
     if timeout < 0:
-        place.reading.report(fields.path("httpTimeout"), None, "must not be negative")
+        place.reading.report(fields.path("httpTimeout"), f"{timeout:g}s", "out of range", "0s or more (0s: 5s)")
     tls = fields.mapping("tlsConfig")
     return Extender(
         url_prefix=url or "",

@@ -106,7 +106,7 @@ class ConfigValue:
             self.wrong(f"must be a whole number, not {_kind(self.value)}")
             return None
         if not bounds[0] <= value <= bounds[1]:
-            self.wrong("out of range", _range_text(bounds))
+            self.wrong("out of range", _range_text(bounds, value))
             return None
         return value
 
@@ -230,9 +230,9 @@ def duration_text(seconds: float) -> str:
     return f"{Decimal(repr(seconds)).normalize():f}s"
 
 
-def _range_text(bounds: tuple[int, int]) -> str:
+def _range_text(bounds: tuple[int, int], value: int) -> str:
     low, high = bounds
-    return f"{low} or more" if high in (INT32[1], INT64[1]) else f"{low} to {high}"
+    return f"{low} or more" if high in (INT32[1], INT64[1]) and not value > high else f"{low} to {high}"
 
 
 def _kind(value: Any) -> str:

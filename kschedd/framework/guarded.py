@@ -338,9 +338,12 @@ def guarded(registry: Registry | None) -> GuardedRegistry:
         return registry
     if registry is None:
         return GuardedRegistry()
-    return GuardedRegistry(
+    made = GuardedRegistry(
         registry.added,
         sources=registry.sources,
         start_limit_s=registry.start_limit_s,
         run_async=registry.run_async,
     )
+    made.validating.update(registry.validating)
+    made.validating_sources.update(registry.validating_sources)
+    return made

@@ -43,6 +43,10 @@ class PluginLoadError(KscheddError):
         return f"{self.source}: {self.why}"
 
 
+def name_taken(name: str, source: str, owner: str) -> PluginLoadError:
+    return PluginLoadError(source, f"the name {name} belongs to a plugin from {owner}")
+
+
 RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
 """Runs a coroutine function with these arguments to its end, within so many seconds. Raises TimeoutError."""
 
@@ -65,6 +69,10 @@ class Registry:
 
     def names(self) -> frozenset[str]:
         return frozenset(IN_TREE) | frozenset(self.added)
+
+    def source_of(self, name: str) -> str | None:
+        """Where the added plugin of this name, at extension points or at admission, is from; None: there is none."""
+        return self.sources.get(name) or self.validating_sources.get(name)
 
     def plugin_class(self, name: str) -> type[Any]:
         if name in self.added:
@@ -101,8 +109,7 @@ class Registry:
         if name in IN_TREE:
             raise PluginLoadError(source, f"the name {name} belongs to an in-tree plugin; choose another one")
         if {**self.added, **self.validating}.get(name, cls) is not cls:
-            where = {**self.sources, **self.validating_sources}.get(name, source)
-            raise PluginLoadError(source, f"the name {name} belongs to a plugin from {where}")
+            raise name_taken(name, source, self.source_of(name) or source)
         if missing := missing_methods(cls):
             raise PluginLoadError(source, f"class {cls.__name__} has {missing}; a plugin with one has both")
         if is_validating(cls):

@@ -43,11 +43,16 @@ class PluginMethods:
         return await self._cluster.scheduler.query(_listed)
 
     async def reload(self, call: Call) -> Any:
-        sources = await self._cluster.scheduler.query(lambda owner: frozenset(owner.machine.registry.sources.values()))
+        sources = await self._cluster.scheduler.query(_sources)
         source, workers = _one_of(sources, call["file"]), call.services.workers
         await reload_file(self._cluster, source, lambda work: workers.run(call.client, lambda given_up: work()))
         listed = await self._cluster.scheduler.query(_listed)
         return [one for one in listed if one["source"] == source]
+
+
+def _sources(owner: SchedulingDriver) -> frozenset[str]:
+    registry = owner.machine.registry
+    return frozenset((*registry.sources.values(), *registry.validating_sources.values()))
 
 
 def _one_of(sources: frozenset[str], file: str) -> str:
@@ -56,8 +61,8 @@ def _one_of(sources: frozenset[str], file: str) -> str:
     for source in files:
         if Path(source).resolve() == Path(file).resolve():
             return source
-    there = ", ".join(files) or "none: it was started without --plugin"
-    raise RpcError("not_found", f"{file}: is no plugin file of this daemon; those are {there}")
+    there = f"those are {', '.join(files)}" if files else "it was started without --plugin"
+    raise RpcError("not_found", f"{file}: is no plugin file of this daemon; {there}")
 
 
 def _listed(owner: SchedulingDriver) -> list[dict[str, Any]]:

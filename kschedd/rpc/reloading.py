@@ -17,7 +17,7 @@ from kschedd.access.credentials import Credentials
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.model import Config
 from kschedd.errors import KscheddError
-from kschedd.framework.registry import Registry
+from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.plugin_reload import reload_plugins
@@ -77,4 +77,7 @@ async def reload_file(
     limit_s = await cluster.scheduler.query(lambda owner: owner.machine.registry.start_limit_s)
     fresh = Registry(start_limit_s=limit_s)
     await run(partial(fresh.add_file, Path(source)))
+    if not fresh.added:
+        names = ", ".join(fresh.validating)
+        raise PluginLoadError(source, f"defines admission plugins alone ({names}), which are read at the start only")
     await cluster.scheduler.query(lambda owner: reload_plugins(owner, fresh.added, source))

@@ -14,13 +14,16 @@ from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.model import Config
 from kschedd.framework.interface import extension_points
-from kschedd.framework.registry import PluginLoadError
+from kschedd.framework.registry import PluginLoadError, name_taken
 from kschedd.scheduling.driver import SchedulingDriver
 
 
 def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], source: str) -> None:
     """Use these classes, which `source` (a file) defines now. Raises PluginLoadError; nothing has changed then."""
     registry, config = driver.machine.registry, driver.machine.config
+    for name in classes:
+        if (owner := registry.source_of(name) or source) != source:
+            raise name_taken(name, source, owner)
     gone = [name for name, where in registry.sources.items() if where == source and name not in classes]
     for profile in config.profiles:
         for name in gone:

@@ -299,11 +299,29 @@ def test_aliases_that_never_end_are_refused() -> None:
             "3 $.extenders[0].tlsConfig: a certificate and its key are needed together",
             id="certificate-without-key",
         ),
+        *(
+            pytest.param(
+                f"extenders: [{{urlPrefix: '{url}'}}]",
+                "3 $.extenders[0].urlPrefix: not an address that can be called",
+                id=f"address-{url}",
+            )
+            for url in ("h:80", "ftp://h", "http://", "http://[::1", "https://h:x", "http://h:99999", "http://h:0/")
+        ),
+        pytest.param(
+            "extenders: [{urlPrefix: 'http://a', httpTimeout: -5s}]",
+            "3 $.extenders[0].httpTimeout: out of range",
+            id="negative-timeout",
+        ),
         pytest.param("extenders: [{}]", "3 $.extenders[0].urlPrefix: needed, and missing", id="no-address"),
     ],
 )
 def test_bad_values_are_refused(body: str, refusal: str) -> None:
     assert refusals(HEAD + body) == [refusal]
+
+
+def test_a_number_that_is_too_large_is_told_how_large_it_may_be() -> None:
+    with pytest.raises(ConfigErrors, match=r"99999999999: out of range \(allowed: 1 to 2147483647\)"):
+        loaded("parallelism: 99999999999")
 
 
 def test_the_value_of_a_key_is_never_repeated() -> None:

@@ -21,6 +21,13 @@ class Picky:
     def score(self, state, pod, node):
         return 100 if node.name == "node-2" else 0
 """
+ADMISSION = """
+class Strict:
+    name = "Strict"
+
+    def validate(self, operation, new, old):
+        return None
+"""
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -40,6 +47,11 @@ class Clusters:
         self.write(PLUGIN % ("are not liked", ("node-1", "node-2")))
         self.cluster = ScenarioCluster(folder)
         assert self.do("plugin picky.py") == "plugins Picky\n"
+        self.other = folder / "other.py"
+        self.other.write_text(SCORING.replace("Picky", "Other"))
+        assert self.do("plugin other.py") == "plugins Other\n"
+        (folder / "strict.py").write_text(ADMISSION)
+        assert self.do("plugin strict.py") == "plugins Strict\n"
         assert self.do("config", CONFIG) == ""
         assert "created" in self.do("apply", NODES)
 
@@ -83,7 +95,7 @@ def test_points_that_the_class_has_gained_or_lost_are_the_profiles_too(clusters:
         pytest.param("def wrong(:\n", "cannot be imported", id="syntax"),
         pytest.param("raise OSError('gone')\n", "cannot be imported", id="raises"),
         pytest.param("x = 1\n", "defines no plugin", id="nothing"),
-        pytest.param(SCORING.replace("Picky", "Other"), "no longer defines Picky, which profile", id="another-name"),
+        pytest.param(SCORING.replace("Picky", "Renamed"), "no longer defines Picky, which profile", id="another-name"),
         pytest.param(
             SCORING.replace("def score", "def __init__(self):\n        raise OSError('no')\n\n    def score"),
             "plugin Picky cannot be made",
@@ -99,10 +111,21 @@ def test_where_it_cannot_be_used_nothing_changes(text: str, message: str, cluste
 
 
 def test_only_files_that_it_was_started_with_are_read(clusters: Clusters, tmp_path: Path) -> None:
-    (tmp_path / "other.py").write_text(SCORING)
-    said = clusters.do("reload other.py")
+    (tmp_path / "elsewhere.py").write_text(SCORING)
+    said = clusters.do("reload elsewhere.py")
     assert "is no plugin file of this daemon; those are" in said
     assert "picky.py" in said
+
+
+def test_a_name_that_another_file_has_is_refused(clusters: Clusters) -> None:
+    clusters.other.write_text(SCORING)
+    assert "the name Picky belongs to a plugin from" in clusters.do("reload other.py")
+    assert clusters.do("reload picky.py") == "Picky reloaded: profiles default-scheduler\n"
+
+
+def test_a_file_of_admission_plugins_alone_is_read_at_the_start_only(clusters: Clusters) -> None:
+    said = clusters.do("reload strict.py")
+    assert "defines admission plugins alone (Strict), which are read at the start only" in said
 
 
 def test_changes_before_it_cannot_be_undone(clusters: Clusters) -> None:
