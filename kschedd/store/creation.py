@@ -110,6 +110,8 @@ class Creation:
         node_name = (spec.get("nodeName") or "") if type(spec) is dict or isinstance(spec, Mapping) else ""
         if raw.get("apiVersion") != "v1":
             accepted("Pod", name, {**raw, "metadata": meta})
+        if not restore and type(meta.get("generation")) is int:
+            del meta["generation"]  # it begins at 1, whatever number is said
         admitted = self._pods.admit(raw, meta, name)
         for warning in admitted.warnings:
             self._admission.warn(warning)

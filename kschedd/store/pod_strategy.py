@@ -38,7 +38,7 @@ from kschedd.api.schema_check import (
     without_nulls,
 )
 from kschedd.api.selectors import NODE_NAME
-from kschedd.api.validation_names import dns_subdomain, is_dns_subdomain
+from kschedd.api.validation_names import dns_subdomain, is_dns_subdomain, without_last_dash
 from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
 from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled
 from kschedd.registry.pod_defaults import with_positive_grace
@@ -79,6 +79,7 @@ MOST_ADMITTED: Final = 8192
 MOST_NODE_AFFINITIES: Final = 8192  # of all specs: each DaemonSet has as many as there are nodes
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
+_JUDGED: Final = frozenset((*SHARED_META, "annotations", "namespace", "name", "generateName"))
 _LONG: Final = 1 << 16  # total characters; pods with annotations of this size or more are not cached
 _pack = msgpack.Packer(autoreset=True).pack
 
@@ -164,7 +165,7 @@ class PodStrategy:
         Raises Invalid and Forbidden.
         """
         spec = raw.get("spec")
-        if not is_dns_subdomain(name) or has_claims_by_name(spec):
+        if not is_dns_subdomain(name) or not _is_usual(meta) or has_claims_by_name(spec):
             return self._admit(spec, meta, name)  # raises with the faults of the spec, too
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
@@ -322,6 +323,16 @@ class PodStrategy:
         for warning in self._admission.validate(asked, admitted, old.raw, self._classes):
             warn(warning)
         return admitted
+
+
+def _is_usual(meta: dict[str, Any]) -> bool:
+    """Whether what a pod's metadata has, besides names and what is looked up with the spec, is right."""
+    generate_name = meta.get("generateName")
+    if generate_name and (type(generate_name) is not str or dns_subdomain(without_last_dash(generate_name))):
+        return False
+    return _JUDGED.issuperset(meta) or not check_meta_schema(
+        {field: value for field, value in meta.items() if field not in _JUDGED}
+    )
 
 
 def _parted(spec: Any) -> tuple[Any, Raw | None]:

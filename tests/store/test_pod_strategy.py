@@ -10,6 +10,7 @@ import pytest
 
 from kschedd.api.codec import encoded
 from kschedd.api.schema import type_named
+from kschedd.api.schema_check import check_meta_schema
 from kschedd.registry.disabled_fields import drop_disabled
 from kschedd.registry.validation import default_and_validate_node_affinity, defaulted_pod_spec
 from kschedd.store.admission import Admission
@@ -102,6 +103,9 @@ def _any_pod(dice: Random, name: str) -> dict[str, Any]:
             spec[field] = _mostly(dice, good, odd)
     labels = [{}, {"app": "web", "version": "2"}, {"app": "web", "version": "3"}]
     meta = {"name": name, "namespace": "default", "labels": _mostly(dice, labels, [{"app": "not a label!"}])}
+    if dice.random() < 0.3:
+        meta["uid"] = _mostly(dice, ["", None], [7])
+        meta["generateName"] = _mostly(dice, ["web-", "w" * 253], ["w" * 254, "Web-", "web.", 7])
     statuses = [None, {"phase": "Running"}, {"phase": "Running", "startTime": None}]
     status = _mostly(dice, statuses, [{"phase": "Gone"}, 7])
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": status}
@@ -110,13 +114,13 @@ def _any_pod(dice: Random, name: str) -> dict[str, Any]:
 def _judged_whole(raw: dict[str, Any], store: Store) -> tuple[Any, Any]:
     """What a pod's spec and status become, by the plain rule; the refusal where it is refused.
 
-    Admission comes before validation.
+    Admission comes after decoding, and before validation.
     """
     name, chain = raw["metadata"]["name"], Admission()
     asked = Attributes("CREATE", "Pod", "default", name)
     spec, mistyped = defaulted_pod_spec(raw["spec"])
     try:
-        if not mistyped:
+        if not mistyped and not check_meta_schema(raw["metadata"]):
             chain.admit(asked, {"metadata": {}, "spec": spec}, store)
         bare = accepted("Pod", name, {field: raw[field] for field in raw if field != "status"})
         whole = chain.admit(asked, {"metadata": {}, "spec": bare["spec"]}, store)
@@ -141,6 +145,21 @@ def test_a_pod_becomes_what_it_would_judged_whole(seed: int) -> None:
         stored = store.create(raw, restore=True)
         assert stored.spec == {field: value for field, value in wanted_spec.items() if field != "nodeName" or value}
         assert {**stored.status, **(wanted_status if raw["status"] else {})} == stored.status
+
+
+@pytest.mark.parametrize("generate_name", ["w" * 254, "w" * 58 + "_"])
+def test_a_generate_name_is_judged_beyond_what_the_name_keeps_of_it(generate_name: str) -> None:
+    store, spec = Store(now=Clock()), {"containers": [{"name": "c", "image": "i"}]}
+    store.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "w-"}, "spec": spec})
+    with pytest.raises(Invalid, match=r"metadata\.generateName: Invalid value"):
+        store.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": generate_name}, "spec": spec})
+
+
+def test_a_new_pod_has_generation_1_whatever_it_says() -> None:
+    for generation in (-1, 7):
+        raw = _daemon_pod(f"p{generation}", "node-1")
+        raw["metadata"]["generation"] = generation
+        assert Store(now=Clock()).create(raw).raw["metadata"]["generation"] == 1
 
 
 def _daemon_pod(name: str, node: str, **spec: Any) -> dict[str, Any]:
