@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.access.users import READ_VERBS, User
-from kschedd.apiserver.bodies import checked_kind, read_body
 from kschedd.apiserver.negotiation import json_response
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError
+from kschedd.apiserver.writing import received
 from kschedd.http.server import HttpResponse
 from kschedd.store.times import stamp
 
@@ -30,8 +30,7 @@ REVIEWS: Final = frozenset(
 
 async def review(face: FaceServices, asked: Asked) -> HttpResponse:
     resource = asked.target.resource
-    body = read_body(asked.http.body, asked.headers.get("content-type", ""), resource.kind)
-    raw = checked_kind(body, resource.api_version, resource.kind, resource.group)
+    raw = await received(face, asked)
     meta = {**(raw.get("metadata") or {})}
     meta.pop("creationTimestamp", None)
     answer: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}

@@ -66,12 +66,12 @@ def method_not_allowed() -> StatusError:
     return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
 
 
-def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "") -> StatusError:
-    """Options of a request (ListOptions, DeleteOptions) that contradict each other."""
+def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "", group: str = "meta.k8s.io") -> StatusError:
+    """Options of a request (ListOptions, DeleteOptions, TokenRequest) that contradict each other or are no such."""
     unique = list(dict.fromkeys(map(str, faults)))
     why = unique[0] if len(unique) == 1 else "[" + ", ".join(unique) + "]"
-    details: dict[str, Any] = {"group": "meta.k8s.io", "kind": kind, "causes": causes(faults)}
-    return StatusError(422, "Invalid", f'{kind}.meta.k8s.io "{name}" is invalid: {why}', details)
+    details: dict[str, Any] = {"group": group, "kind": kind, "causes": causes(faults)}
+    return StatusError(422, "Invalid", f'{kind}.{group} "{name}" is invalid: {why}', details)
 
 
 def too_large_version(version: int, current: int) -> StatusError:

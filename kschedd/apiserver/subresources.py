@@ -17,7 +17,7 @@ from kschedd.apiserver.negotiation import json_response, text_response, wanted_f
 from kschedd.apiserver.reading import get_object
 from kschedd.apiserver.requests import CONNECTED, Asked, RequestInfo
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError, bad_request, causes, method_not_allowed, success
+from kschedd.apiserver.status import StatusError, bad_request, causes, invalid_options, method_not_allowed, success
 from kschedd.apiserver.tables import scale_table
 from kschedd.apiserver.writing import (
     APPLY,
@@ -344,15 +344,24 @@ async def _connect(face: FaceServices, asked: Asked) -> HttpResponse:
     )
 
 
+def _lifetime_fault(seconds: int) -> str:
+    """What is wrong with the lifetime of a token; "" if nothing."""
+    if seconds < 600:
+        return "may not specify a duration less than 10 minutes"
+    return "may not specify a duration larger than 2^32 seconds" if seconds > 1 << 32 else ""
+
+
 async def _token(face: FaceServices, asked: Asked) -> HttpResponse:
     """A token of a ServiceAccount. It opens nothing here: whoever reaches this face may do everything."""
     account = await find(face, asked)
-    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "TokenRequest")
-    raw = checked_kind(body, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
+    raw = await received(face, asked, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
     spec = dict(raw.get("spec") or {})
     seconds = spec.get("expirationSeconds")
     if seconds is None:
         seconds = 3600
+    if why := _lifetime_fault(seconds):
+        fault = invalid("spec.expirationSeconds", seconds, why)
+        raise invalid_options("TokenRequest", [fault], group="authentication.k8s.io")
     spec["expirationSeconds"] = seconds
     spec["audiences"] = spec.get("audiences") or ["https://kubernetes.default.svc"]
     spec.setdefault("boundObjectRef", None)

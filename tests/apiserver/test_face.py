@@ -665,3 +665,59 @@ async def test_an_order_of_elements_that_are_none_is_refused(api: Asker) -> None
     order = {"spec": {"$setElementOrder/containers": [5]}}
     answered = await api.ask("PATCH", f"{PODS}/a", order, content_type="application/strategic-merge-patch+json")
     assert (answered.status, answered.json["reason"]) == (422, "Invalid")
+
+
+AUTHORIZATION, AUTHENTICATION = "/apis/authorization.k8s.io/v1", "/apis/authentication.k8s.io/v1"
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        *(
+            pytest.param(f"{review}", {"spec": 5}, "Go struct field ", id=review.rpartition("/")[2])
+            for review in (
+                f"{AUTHORIZATION}/selfsubjectaccessreviews",
+                f"{AUTHORIZATION}/subjectaccessreviews",
+                f"{AUTHORIZATION}/namespaces/default/localsubjectaccessreviews",
+                f"{AUTHORIZATION}/selfsubjectrulesreviews",
+                f"{AUTHENTICATION}/tokenreviews",
+                f"{ACCOUNTS}/sa/token",
+            )
+        ),
+        pytest.param(
+            f"{AUTHORIZATION}/selfsubjectaccessreviews",
+            {"spec": {"resourceAttributes": {"verb": 5}}},
+            'SelfSubjectAccessReview in version "v1" cannot be handled as a SelfSubjectAccessReview: json: cannot '
+            "unmarshal number into Go struct field ResourceAttributes.spec.resourceAttributes.verb of type string",
+            id="a-verb-that-is-no-text",
+        ),
+        pytest.param(
+            f"{ACCOUNTS}/sa/token",
+            {"spec": {"expirationSeconds": "x"}},
+            'TokenRequest in version "v1" cannot be handled as a TokenRequest: json: cannot unmarshal string into Go '
+            "struct field TokenRequestSpec.spec.expirationSeconds of type int64",
+            id="a-lifetime-that-is-no-number",
+        ),
+    ],
+)
+async def test_a_review_or_token_request_of_wrong_types_is_refused(
+    api: Asker, path: str, body: dict[str, Any], words: str
+) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "sa"}})
+    answer = await api.ask("POST", path, body)
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+    assert words in answer.json["message"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "why"), [(599, "less than 10 minutes"), (-5, "less than 10 minutes"), (2**32 + 1, "larger than 2^32")]
+)
+async def test_a_token_lasts_ten_minutes_at_least(api: Asker, seconds: int, why: str) -> None:
+    await api.create(ACCOUNTS, {"metadata": {"name": "sa"}})
+    answer = await api.ask("POST", f"{ACCOUNTS}/sa/token", {"spec": {"expirationSeconds": seconds}})
+    assert answer.status == 422
+    assert answer.json["message"].startswith(
+        f'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: {seconds}: may not '
+        f"specify a duration {why}"
+    )
