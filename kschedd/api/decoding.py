@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 import attrs
 
 from kschedd.api.fields import FieldError
-from kschedd.api.schema import NO_RULES, Fields, ListOf, MapOf, Schema
+from kschedd.api.schema import NO_RULES, Fields, ListOf, MapOf, Schema, type_named
 from kschedd.api.schema_check import schema_for
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
@@ -57,12 +57,15 @@ class Decoded:
 def decode(raw: dict[str, Any], rules: frozenset[str] = NO_RULES) -> Decoded:
     """Drop the fields that the kind does not have; the object itself is returned where there are none.
 
-    `rules`: the names of those that hold, by which there are fields newer than 1.34.
+    Of a kind that is not built in the metadata is known. `rules`: the names of those that hold, by which there are
+    fields newer than 1.34.
     """
     schema = schema_for(raw)
-    if schema is None:
-        return Decoded(raw)
     faults: list[StrictFault] = []
+    if schema is None:
+        given = raw.get("metadata")
+        meta = _prune(given, type_named("meta.ObjectMeta"), (None, "metadata"), faults, rules)
+        return Decoded(raw if meta is given else {**raw, "metadata": meta}, tuple(faults[:_MOST]))
     pruned = _prune(raw, schema, None, faults, rules)
     return Decoded(pruned, tuple(faults[:_MOST]))
 

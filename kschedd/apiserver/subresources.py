@@ -10,9 +10,10 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.fields import FieldError, invalid
+from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.apiserver.bodies import Body, checked_kind, media_type, read_body
+from kschedd.apiserver.bodies import Body, checked_kind, field_validation, media_type, read_body
 from kschedd.apiserver.negotiation import json_response, text_response, wanted_form
 from kschedd.apiserver.reading import get_object
 from kschedd.apiserver.requests import CONNECTED, Asked, RequestInfo
@@ -40,6 +41,7 @@ from kschedd.registry.warnings import update_warnings
 from kschedd.store.binding import refuse_binding
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Conflict
+from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patching import patched
 from kschedd.store.times import stamp
 
@@ -89,19 +91,23 @@ async def _part(face: FaceServices, asked: Asked, part: Any) -> HttpResponse:
 
 
 def scale_of(obj: Object) -> dict[str, Any]:
-    """The Scale of a workload."""
+    """The Scale of a workload; of a custom resource, whose fields may have any type, what can be one."""
     meta = {
         field: obj.metadata[field]
         for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
         if field in obj.metadata
     }
-    spec = obj.spec.get("replicas")
-    status: dict[str, Any] = {"replicas": obj.status.get("replicas") or 0}
-    selector = selector_text(obj.spec.get("selector"))
-    if selector != "<none>":
+    wanted, there = (_replicas(obj.raw.get(part)) for part in ("spec", "status"))
+    status: dict[str, Any] = {"replicas": there}
+    if obj.kind in BY_NAME and (selector := selector_text(obj.spec.get("selector"))) != "<none>":
         status["selector"] = selector
-    shown = {"replicas": spec} if spec else {}
+    shown = {"replicas": wanted} if wanted else {}
     return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": shown, "status": status}
+
+
+def _replicas(part: Any) -> int:
+    found = part.get("replicas") if isinstance(part, Mapping) else None
+    return found if type(found) is int else 0
 
 
 async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
@@ -114,11 +120,9 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
         return json_response(scale, form=form, request_headers=asked.headers)
     if media_type(asked.headers.get("content-type", "")) == APPLY:
         return await _apply_scale(face, asked)
-    given: Any = None
     manager = manager_of(asked)
     if target.verb == "patch":
         patch_type, body = read_patch(asked)
-        given = body.value
         if patch_type == "strategic":
             patch_type = "merge"  # a Scale has no lists
     else:
@@ -130,7 +134,14 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
 
     def scaled(store: ClusterWriter) -> dict[str, Any]:
         old = store.get(target.resource.stored, target.namespace, target.name)
-        wanted = patched(scale_of(old), given, patch_type) if target.verb == "patch" else given
+        if target.verb == "patch":
+            scale = scale_of(old)
+            whole = patched(scale, body.value, patch_type)
+            wanted, told = decode_patched(
+                scale, whole, body.value, patch_type, field_validation(asked.query), body.duplicates
+            )
+        else:
+            wanted, told = given, ()
         meta = wanted.get("metadata") or {}
         if meta.get("name") and meta["name"] != target.name:
             raise bad_request(
@@ -140,7 +151,7 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
         if version and str(version) not in ("0", str(old.resource_version)):
             raise Conflict(old.kind, old.name)
         replicas = (wanted.get("spec") or {}).get("replicas") or 0
-        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        if replicas < 0:
             raise _invalid_scale(target.name, replicas)
         changed = store.merge_patch(
             old.kind,
@@ -151,7 +162,7 @@ async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
             dry_run=asked.dry_run,
             manager=manager,
         )
-        return {"object": scale_of(changed), "warnings": update_warnings(old, changed)}
+        return {"object": scale_of(changed), "warnings": (*told, *update_warnings(old, changed))}
 
     return await _scaled(face, asked, scaled)
 

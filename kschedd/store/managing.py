@@ -73,8 +73,8 @@ def _custom_schema(version: Raw) -> Fields:
 
 def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
     """A new object with its defaults, without what its kind's strategy and not the request says."""
-    field = _FROM_STRATEGY.get(str(defaulted.get("kind")), "")
-    spec = defaulted.get("spec") or {}
+    field = _FROM_STRATEGY.get(str(defaulted.get("kind"))) if defaulted.get("apiVersion") == "v1" else None
+    spec = {} if field is None else defaulted.get("spec") or {}
     if field not in spec or (raw.get("spec") or {}).get(field):
         return defaulted
     return {**defaulted, "spec": {name: value for name, value in spec.items() if name != field}}

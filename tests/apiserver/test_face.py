@@ -1,5 +1,6 @@
 """The face, verb by verb: what is answered to whom, in which form, and with which status."""
 
+import copy
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -721,3 +722,46 @@ async def test_a_token_lasts_ten_minutes_at_least(api: Asker, seconds: int, why:
         f'TokenRequest.authentication.k8s.io "" is invalid: spec.expirationSeconds: Invalid value: {seconds}: may not '
         f"specify a duration {why}"
     )
+
+
+@pytest.mark.parametrize("spec", [5, "x", True, 1.5, [], None, {"a": [1]}])
+async def test_a_kind_that_is_only_kept_may_have_a_spec_of_any_type(api: Asker, spec: Any) -> None:
+    path = "/apis/networking.k8s.io/v1/ingressclasses"
+    assert (await api.create(path, {"metadata": {"name": "a"}, "spec": spec}))["metadata"]["name"] == "a"
+    assert (await api.ask("PUT", f"{path}/a", {"metadata": {"name": "a"}, "spec": {}})).status == 200
+    assert (await api.ask("PATCH", f"{path}/a", {"spec": spec}, content_type=MERGE)).status == 200
+
+
+async def _with_widgets(api: Asker, definition: dict[str, Any] = CRD) -> None:
+    await api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+
+
+async def test_metadata_of_a_custom_resource_has_the_fields_of_metadata_and_no_others(api: Asker) -> None:
+    await _with_widgets(api)
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "size": {"a": 1}}}
+    answer = await api.ask("POST", WIDGETS, widget)
+    assert answer.status == 201
+    assert "size" not in answer.json["metadata"]
+    assert 'unknown field "metadata.size"' in answer.headers["warning"]
+    assert (await api.ask("POST", f"{WIDGETS}?fieldValidation=Strict", widget)).status == 400
+
+
+@pytest.mark.parametrize("spec", [5, "x", [], {"replicas": "x", "selector": {"matchLabels": 5}}])
+async def test_a_scale_of_a_custom_resource_of_any_shape_is_one(api: Asker, spec: Any) -> None:
+    definition = copy.deepcopy(CRD)
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    definition["spec"]["versions"][0]["subresources"] = {"scale": paths}
+    await _with_widgets(api, definition)
+    await api.create(
+        WIDGETS, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}
+    )
+    found = await api.get(f"{WIDGETS}/w/scale")
+    assert (found["spec"], found["status"]) == ({}, {"replicas": 0})
+
+
+@pytest.mark.parametrize("patch", [{"spec": 5}, {"metadata": "x"}, {"spec": {"replicas": "x"}}])
+async def test_a_patch_that_leaves_no_scale_is_refused(api: Asker, patch: Any) -> None:
+    await api.create(DEPLOYMENTS, DEPLOYMENT)
+    answer = await api.ask("PATCH", f"{DEPLOYMENTS}/web/scale", patch, content_type=MERGE)
+    assert answer.status == 422
+    assert "json: cannot unmarshal" in answer.json["message"]
