@@ -332,13 +332,15 @@ class Journal:
     @contextmanager
     def _checked(self) -> Iterator[None]:
         """For every operation that writes: the files are there and whole before it, and there after it."""
-        self._files.check()
+        if (fault := self._files.fault()) is not None:
+            raise fault
         try:
             yield
         except BaseException:
             self._files.note_sizes()
             raise
-        self._files.check(and_note_sizes=True)
+        if (fault := self._files.note_sizes()) is not None:
+            raise fault
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:

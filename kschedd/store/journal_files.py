@@ -76,26 +76,29 @@ class OpenFiles:
         self._sizes: dict[Path, int] = {}
         self.note_sizes()
 
-    def check(self, *, and_note_sizes: bool = False) -> None:
-        """Raises JournalError if a file is no longer the one that was opened, or lacks its end: writes are lost.
-
-        With `and_note_sizes` the present sizes are taken as right instead, as by `note_sizes`.
-        """
+    def fault(self) -> JournalError | None:
+        """That a file is no longer the one that was opened, or lacks its end: writes are lost."""
         for path, inode in self._inodes.items():
             found = self._disk.status(path)
             if found is None or found.inode != inode:
-                raise self._refused(path, "deleted or replaced")
-            if and_note_sizes:
-                self._sizes[path] = found.size
-            elif found.size < self._sizes[path]:
-                raise self._refused(path, "cut short")
+                return self._refused(path, "deleted or replaced")
+            if found.size < self._sizes[path]:
+                return self._refused(path, "cut short")
+        return None
 
-    def note_sizes(self) -> None:
-        """Take the present sizes as right; for after an operation of ours, since a checkpoint may shrink files."""
-        for path in self._inodes:
+    def note_sizes(self) -> JournalError | None:
+        """Take the present sizes as right; for after an operation of ours, since a checkpoint may shrink files.
+
+        What comes back is that a file is no longer the one that was opened.
+        """
+        fault = None
+        for path, inode in self._inodes.items():
             found = self._disk.status(path)
-            if found is not None:
+            if found is None or found.inode != inode:
+                fault = fault or self._refused(path, "deleted or replaced")
+            else:
                 self._sizes[path] = found.size
+        return fault
 
     def _refused(self, path: Path, what: str) -> JournalError:
         return JournalError(str(self._path), f"{path.name} was {what} while the daemon was using it")
