@@ -5,6 +5,7 @@ Source: Kubernetes v1.34, apis/config/validation/validation_pluginargs.go (valid
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -36,6 +37,21 @@ class ShapePoint:
 
     def written(self) -> dict[str, int]:
         return {"utilization": self.utilization, "score": self.score}
+
+
+def piecewise_linear(shape: Sequence[ShapePoint], percent: int) -> int:
+    """The score (0 to 100) at a utilization in percent; between two points truncated towards zero, as Go divides."""
+    scale = 100 // MAX_POINT_SCORE
+    before: ShapePoint | None = None
+    for corner in shape:
+        if percent <= corner.utilization:
+            if before is None:
+                return corner.score * scale
+            rise = (corner.score - before.score) * scale * (percent - before.utilization)
+            run = corner.utilization - before.utilization
+            return before.score * scale + (rise // run if rise >= 0 else -(-rise // run))
+        before = corner
+    return shape[-1].score * scale
 
 
 CPU_AND_MEMORY: Final = (ResourceWeight("cpu"), ResourceWeight("memory"))

@@ -28,7 +28,7 @@ from kschedd.api.resources import Resources
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.scoring_args import ShapePoint
+from kschedd.config.scoring_args import ShapePoint, piecewise_linear
 from kschedd.devices.device_totals import with_devices
 from kschedd.devices.dra_manager import DRAManager
 from kschedd.devices.extended_resources import IMPLICIT
@@ -369,18 +369,3 @@ def requested_to_capacity_ratio(weights: list[int], shape: tuple[ShapePoint, ...
         return np.floor(total / np.maximum(weight_sum, 1) + 0.5).astype(np.int64)
 
     return score
-
-
-def piecewise_linear(shape: tuple[ShapePoint, ...], percent: int) -> int:
-    """The score (0 to 100) at a utilization in percent; between two points truncated towards zero, as Go divides."""
-    scale = MAX_NODE_SCORE // 10
-    before: ShapePoint | None = None
-    for corner in shape:
-        if percent <= corner.utilization:
-            if before is None:
-                return corner.score * scale
-            rise = (corner.score - before.score) * scale * (percent - before.utilization)
-            run = corner.utilization - before.utilization
-            return before.score * scale + (rise // run if rise >= 0 else -(-rise // run))
-        before = corner
-    return shape[-1].score * scale

@@ -5,21 +5,14 @@ Units: bytes; utilization in percent; scores 0 to 100, while a configured shape 
 """
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from kschedd.api.quantity import value
+from kschedd.config.scoring_args import ShapePoint, piecewise_linear
 from kschedd.storage.claims import class_of, requested_bytes
 from kschedd.storage.podvolumes import NodeVolumes
 
 _FULL: Final = 100
-_PER_POINT: Final = 10  # a shape point's score is 0 to 10
-
-
-class UtilizationPoint(Protocol):
-    @property
-    def utilization(self) -> int: ...
-    @property
-    def score(self) -> int: ...
 
 
 def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]:
@@ -44,27 +37,13 @@ def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]
     return found
 
 
-def score(shape: Sequence[UtilizationPoint], classes: dict[str, tuple[int, int]]) -> int:
+def score(shape: Sequence[ShapePoint], classes: dict[str, tuple[int, int]]) -> int:
     """The mean score over the classes, rounded half up; 0 without any."""
     if not classes:
         return 0
-    total = sum(_on_line(shape, _utilization(asked, there)) for asked, there in classes.values())
+    total = sum(piecewise_linear(shape, _utilization(asked, there)) for asked, there in classes.values())
     return (2 * total + len(classes)) // (2 * len(classes))
 
 
 def _utilization(asked: int, there: int) -> int:
     return _FULL if there == 0 or asked > there else asked * _FULL // there
-
-
-def _on_line(shape: Sequence[UtilizationPoint], utilization: int) -> int:
-    left = shape[0]
-    for right in shape:
-        if utilization <= right.utilization:
-            if right is left:
-                return left.score * _PER_POINT
-            rise = (right.score - left.score) * _PER_POINT * (utilization - left.utilization)
-            run = right.utilization - left.utilization
-            # Rounded towards zero, as Go divides integers.
-            return left.score * _PER_POINT + (rise // run if rise >= 0 else -(-rise // run))
-        left = right
-    return left.score * _PER_POINT

@@ -12,7 +12,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.load import default_config
-from kschedd.config.scoring_args import ResourceWeight, ShapePoint
+from kschedd.config.scoring_args import ResourceWeight, ShapePoint, piecewise_linear
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
@@ -23,7 +23,7 @@ from kschedd.plugins.noderesources_args import (
     ScoringStrategy,
 )
 from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
-from kschedd.plugins.noderesourcesfit import NodeResourcesFit, piecewise_linear
+from kschedd.plugins.noderesourcesfit import NodeResourcesFit
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.work import drive
