@@ -1,12 +1,25 @@
 """-o json|yaml of a method's answer, for verbs that otherwise print a table of it."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from kschedd.printing import documents
+from kschedd.printing.tables import Table, render
 from kschedd.verbs.grammar import output_of
 from kschedd.verbs.session import VerbSession
 
 FORMS: Final = ("table", "json", "yaml")
+
+
+def write_listing(session: VerbSession, output: str, answer: Any, table: Callable[[Any], Table], nothing: str) -> int:
+    """Write the answer as -o asks, by default as a table; where it is empty that says `nothing`, on standard error."""
+    if write_answer(session, output, answer):
+        return 0
+    if answer:
+        session.write(render(table(answer), session.style))
+    else:
+        session.write_error(f"{nothing}\n")
+    return 0
 
 
 def write_answer(session: VerbSession, output: str, answer: Any) -> bool:

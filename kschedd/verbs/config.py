@@ -8,7 +8,7 @@ from typing import Any, Final
 from kschedd.printing import documents
 from kschedd.printing.scheduling import profiles_of
 from kschedd.printing.tables import Table, render
-from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, suggest
 from kschedd.verbs.manifests import Source, sources_of
 from kschedd.verbs.parsing import path_text
@@ -115,14 +115,12 @@ def _convert(session: VerbSession, options: argparse.Namespace, source: Source |
 
 def _changes(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
     answer = session.daemon.call("config.changes")
-    if write_answer(session, options.output, answer):
-        return 0
-    if not answer:
-        session.write_error("The configuration is as at the start.\n")
-        return 0
-    rows = tuple((str(one["number"]), one["time"], one["what"]) for one in answer)
-    session.write(render(Table(("NUMBER", "TIME", "CHANGE"), rows), session.style))
-    return 0
+
+    def table(changes: Sequence[Mapping[str, Any]]) -> Table:
+        rows = tuple((str(one["number"]), one["time"], one["what"]) for one in changes)
+        return Table(("NUMBER", "TIME", "CHANGE"), rows)
+
+    return write_listing(session, options.output, answer, table, "The configuration is as at the start.")
 
 
 def _apply(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:

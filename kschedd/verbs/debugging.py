@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from kschedd.errors import KscheddError
 from kschedd.printing.debugging import breakpoint_text, breakpoints_table, brief_text, stop_text, where_text
-from kschedd.printing.tables import render
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,
@@ -219,13 +218,8 @@ def break_(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _list_breakpoints(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("debug.break_list")
-    if write_answer(session, options.output, found):
-        return 0
-    if not found:
-        session.write_error("There are no breakpoints: `break add` sets one.\n")
-    else:
-        session.write(render(breakpoints_table(found), session.style))
-    return 0
+    nothing = "There are no breakpoints: `break add` sets one."
+    return write_listing(session, options.output, found, breakpoints_table, nothing)
 
 
 def _add_breakpoint(session: VerbSession, options: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ from typing import Any
 import attrs
 
 from kschedd.printing.scheduling import decisions_table, events_table
-from kschedd.printing.tables import render, widths_of
-from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.printing.tables import Table, render, widths_of
+from kschedd.verbs.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.following import Place, follow
 from kschedd.verbs.grammar import (
     UsageError,
@@ -127,13 +127,11 @@ def decisions(session: VerbSession, options: argparse.Namespace) -> int:
     if options.pod:
         params["pod"] = pod_key(options.pod, namespace_of(session, options))
     found = session.daemon.call("scheduler.decisions", **params)
-    if write_answer(session, options.output, found):
-        return 0
-    if not found:
-        session.write_error("No decisions yet.\n")
-    else:
-        session.write(render(decisions_table(found, session.cluster_now()), session.style))
-    return 0
+
+    def table(decisions: Any) -> Table:
+        return decisions_table(decisions, session.cluster_now())
+
+    return write_listing(session, options.output, found, table, "No decisions yet.")
 
 
 VERBS = (

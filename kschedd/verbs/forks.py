@@ -5,7 +5,7 @@ there unless it is told to pass: `in NAME advance 5m`, `in NAME rest`; a verb th
 """
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -13,9 +13,9 @@ import attrs
 
 from kschedd.api.durations import DurationError, parse_duration
 from kschedd.printing.ages import span
-from kschedd.printing.tables import Table, render
+from kschedd.printing.tables import Table
 from kschedd.rpc.errors import RpcError
-from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.answers import FORMS, write_listing
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag
 from kschedd.verbs.session import DaemonClient, ItemStream, VerbSession
 
@@ -96,11 +96,10 @@ def _forks_words(words: VerbParser) -> None:
 
 def forks(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("fork.list")
-    if write_answer(session, options.output, found):
-        return 0
-    if not found:
-        session.write_error("No forks. `fork NAME` makes one.\n")
-        return 0
+    return write_listing(session, options.output, found, _forks_table, "No forks. `fork NAME` makes one.")
+
+
+def _forks_table(forks: Sequence[Mapping[str, Any]]) -> Table:
     rows = tuple(
         (
             each["name"],
@@ -113,11 +112,9 @@ def forks(session: VerbSession, options: argparse.Namespace) -> int:
             str(each["pending"]),
             str(each["writes"]),
         )
-        for each in found
+        for each in forks
     )
-    headers = ("NAME", "OF", "AGE", "UNUSED", "ITS TIME", "NODES", "PODS", "PENDING", "WRITES")
-    session.write(render(Table(headers, rows), session.style))
-    return 0
+    return Table(("NAME", "OF", "AGE", "UNUSED", "ITS TIME", "NODES", "PODS", "PENDING", "WRITES"), rows)
 
 
 def _discard_words(words: VerbParser) -> None:

@@ -1,9 +1,11 @@
 """Verbs on plugins from elsewhere: plugins, reload."""
 
 import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from kschedd.printing.tables import Table, render
-from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.printing.tables import Table
+from kschedd.verbs.answers import FORMS, write_listing
 from kschedd.verbs.grammar import Verb, VerbParser, output_flag
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
@@ -11,16 +13,15 @@ from kschedd.verbs.session import VerbSession
 
 def plugins(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("plugins.list")
-    if write_answer(session, options.output, found):
-        return 0
-    if not found:
-        session.write_error("Only built-in plugins are there: `kschedd run --plugin FILE.py` brings others.\n")
-        return 0
+    nothing = "Only built-in plugins are there: `kschedd run --plugin FILE.py` brings others."
+    return write_listing(session, options.output, found, _plugins_table, nothing)
+
+
+def _plugins_table(plugins: Sequence[Mapping[str, Any]]) -> Table:
     rows = tuple(
-        (one["name"], ",".join(one["profiles"]) or "<none>", ",".join(one["points"]), one["source"]) for one in found
+        (one["name"], ",".join(one["profiles"]) or "<none>", ",".join(one["points"]), one["source"]) for one in plugins
     )
-    session.write(render(Table(("NAME", "PROFILES", "POINTS", "FROM"), rows), session.style))
-    return 0
+    return Table(("NAME", "PROFILES", "POINTS", "FROM"), rows)
 
 
 def _reload_words(words: VerbParser) -> None:

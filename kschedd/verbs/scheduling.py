@@ -19,7 +19,7 @@ from kschedd.printing.scheduling import (
     weights_table,
 )
 from kschedd.printing.tables import render
-from kschedd.verbs.answers import FORMS, write_answer
+from kschedd.verbs.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.explain import call_about_pod
 from kschedd.verbs.grammar import (
     LiveState,
@@ -128,13 +128,7 @@ def _output_words(words: VerbParser) -> None:
 
 def waiting(session: VerbSession, options: argparse.Namespace) -> int:
     answer = session.daemon.call("waiting.list")
-    if write_answer(session, options.output, answer):
-        return 0
-    if not answer:
-        session.write_error("No pod is kept waiting by a Permit plugin.\n")
-    else:
-        session.write(render(waiting_table(answer), session.style))
-    return 0
+    return write_listing(session, options.output, answer, waiting_table, "No pod is kept waiting by a Permit plugin.")
 
 
 def _decide_words(words: VerbParser) -> None:
@@ -196,13 +190,8 @@ def clients(session: VerbSession, options: argparse.Namespace) -> int:
 
 def costs(session: VerbSession, options: argparse.Namespace) -> int:
     found = session.daemon.call("daemon.info").get("plugins") or []
-    if write_answer(session, options.output, found):
-        return 0
-    if found:
-        session.write(render(plugin_costs_table(found), session.style))
-    else:
-        session.write_error("no out-of-tree plugin or extender has been called\n")
-    return 0
+    nothing = "no out-of-tree plugin or extender has been called"
+    return write_listing(session, options.output, found, plugin_costs_table, nothing)
 
 
 def _weights_words(words: VerbParser) -> None:
