@@ -30,12 +30,10 @@ from kschedd.queue.move_record import MoveRecord
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
 from kschedd.recording.wiring import controllers_of
-from kschedd.rpc.cluster import Queue
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call, Method
-from kschedd.rpc.virtual import AtHand, ClockAtHand, QueueAtHand
+from kschedd.rpc.virtual import AtHand, ClockAtHand, OwnersAtHand, QueueAtHand
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
-from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.simulate.replay.objects import ReplayedObjects
 from kschedd.simulate.replay.player import Player
@@ -137,7 +135,7 @@ class _ReplayTime:
                 await trio.lowlevel.checkpoint()
 
 
-class ReplayCluster:
+class ReplayCluster(OwnersAtHand):
     """See the module. It is stopped before the first attempt."""
 
     def __init__(self, recording: RecordingFile) -> None:
@@ -150,7 +148,7 @@ class ReplayCluster:
         player.on_effects(self._take)
         player.on_records(lambda record: self._decisions.extend((record,)))
         self.store = _ReplayStore(self._objects)
-        self.scheduler: AtHand[SchedulingDriver] = AtHand(player.driver)
+        self.scheduler = AtHand(player.driver)
         self.queue = AtHand(QueueAtHand(player.queue, moves))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
@@ -181,14 +179,6 @@ class ReplayCluster:
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question((), self._objects.store())
-
-    async def ask_in_turn(
-        self,
-        of_queue: Callable[[Queue], Any],
-        of_scheduler: Callable[[SchedulingDriver], Any],
-        of_decisions: Callable[[DecisionRecord], Any],
-    ) -> tuple[Any, Any, Any]:
-        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
 
     def _take(self, effects: Effects) -> None:
         self._events.extend(effects.events)

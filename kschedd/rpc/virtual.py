@@ -128,7 +128,23 @@ class TimeAtHand:
         """It is always, when a call has returned."""
 
 
-class VirtualCluster:
+class OwnersAtHand:
+    """What a cluster without actors answers of owners that can be asked at any moment."""
+
+    queue: AtHand[QueueAtHand]
+    scheduler: AtHand[SchedulingDriver]
+    _decisions: DecisionRecord
+
+    async def ask_in_turn(
+        self,
+        of_queue: Callable[[Queue], Any],
+        of_scheduler: Callable[[SchedulingDriver], Any],
+        of_decisions: Callable[[DecisionRecord], Any],
+    ) -> tuple[Any, Any, Any]:
+        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
+
+
+class VirtualCluster(OwnersAtHand):
     """See the module. `on_decision` is called with every attempt, `on_result` with its result before it is acted on.
 
     It begins at `start_s` (seconds since the epoch).
@@ -171,7 +187,7 @@ class VirtualCluster:
             start_s=EPOCH if start_s is None else start_s,
         )
         self.store = StoreAtHand(self.engine.store)
-        self.scheduler: AtHand[SchedulingDriver] = AtHand(self.engine.driver)
+        self.scheduler = AtHand(self.engine.driver)
         self.queue = AtHand(QueueAtHand(self.engine.queue, moves))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
@@ -205,14 +221,6 @@ class VirtualCluster:
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question(self._controllers, self.engine.store)
-
-    async def ask_in_turn(
-        self,
-        of_queue: Callable[[Queue], Any],
-        of_scheduler: Callable[[SchedulingDriver], Any],
-        of_decisions: Callable[[DecisionRecord], Any],
-    ) -> tuple[Any, Any, Any]:
-        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
 
 
 def _keep(events: EventRecord, decisions: DecisionRecord, effects: Effects) -> None:
