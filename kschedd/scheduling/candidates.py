@@ -12,7 +12,7 @@ Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE
 status.
 """
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -29,6 +29,7 @@ from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
 from kschedd.scheduling.preemption import NO_VICTIMS, DryRunResult, select_victims
+from kschedd.scheduling.recently_used import RecentlyUsed
 from kschedd.scheduling.row_pods import PodsByImportance
 from kschedd.scheduling.verdicts import fit_error
 
@@ -190,7 +191,7 @@ class Candidates:
     _budgets: Budgets = attrs.field(init=False)
     _lowest: "_LowestPriorities" = attrs.field(init=False)
     _by_importance: PodsByImportance = attrs.field(init=False)
-    _signatures: OrderedDict[int, _Columns] = attrs.field(factory=OrderedDict, init=False)
+    _signatures: RecentlyUsed[int, _Columns] = attrs.field(factory=RecentlyUsed, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._budgets = Budgets(self.filters.cluster)
@@ -261,10 +262,8 @@ class Candidates:
         number = pod.signature.id
         columns = self._signatures.get(number)
         if columns is None or columns.cached is not cached:
-            columns = self._signatures[number] = _Columns(table, budgets, cached)
             most = max(_FEWEST, min(_MOST, table.most_preemption_bytes // self._bytes_a_signature))
-            while len(self._signatures) > most:
-                self._signatures.popitem(last=False)
+            columns = self._signatures.keep(number, _Columns(table, budgets, cached), most)
         columns.invalidate(table, budgets, counted)
         self._signatures.move_to_end(number)
         return columns

@@ -25,7 +25,6 @@ A signature has an entry from its second attempt on; the least recently used are
 `NodeTable.most_evaluation_bytes`.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from typing import cast
 
@@ -43,6 +42,7 @@ from kschedd.scheduling.alike_nodes import AlikeNodes
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EvaluationStyle, Framework
+from kschedd.scheduling.recently_used import RecentlyUsed
 from kschedd.scheduling.verdicts import PASSED, Places
 
 _BYTES_A_ROW = 64
@@ -142,8 +142,8 @@ class EvaluationCache:
     _alike: AlikeNodes = attrs.field(init=False)  # for `of_pods`
     _with_cache_key: tuple[CacheKey, ...] = attrs.field(init=False)
     _ignoring_node: bool = attrs.field(init=False)  # whether pods pinned to different nodes may share an entry
-    _entries: OrderedDict[int, CachedEvaluation] = attrs.field(factory=OrderedDict, init=False)  # by signature
-    _seen: OrderedDict[int, None] = attrs.field(factory=OrderedDict, init=False)
+    _entries: RecentlyUsed[int, CachedEvaluation] = attrs.field(factory=RecentlyUsed, init=False)  # by signature
+    _seen: RecentlyUsed[int, None] = attrs.field(factory=RecentlyUsed, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.use = self.profile.plugin_metrics.cache
@@ -184,10 +184,7 @@ class EvaluationCache:
             signature.signature_ignoring_node if state.already_filtered_by and self._ignoring_node else signature.id
         )
         found = self._entries.get(number)
-        if found is None and number not in self._seen:
-            self._seen[number] = None
-            if len(self._seen) > _MOST_SEEN:
-                self._seen.popitem(last=False)
+        if found is None and self._seen.keep_new(number, None, _MOST_SEEN):
             return None
         table = self.cluster.table
         cache_keys = self.cache_keys()
@@ -197,17 +194,14 @@ class EvaluationCache:
             or found.cache_keys != cache_keys
             or found.skip_filter != state.skip_filter
         ):
-            skipped = frozenset(state.skip_filter)
-            found = self._entries[number] = CachedEvaluation(table, cache_keys, skipped, self.profile.reads_pods)
+            made = CachedEvaluation(table, cache_keys, frozenset(state.skip_filter), self.profile.reads_pods)
             most = max(_FEWEST, min(_MOST, table.most_evaluation_bytes // self._bytes_an_entry))
-            while len(self._entries) > most:
-                self._entries.popitem(last=False)
+            return self._entries.keep(number, made, most)
+        changed = found.invalidate(table.versions)
+        if many and found.skip_score is not None and found.skip_score == state.skip_score:
+            self._refresh(found, state, pod, changed)
         else:
-            changed = found.invalidate(table.versions)
-            if many and found.skip_score is not None and found.skip_score == state.skip_score:
-                self._refresh(found, state, pod, changed)
-            else:
-                found.invalidate_pods(changed)
+            found.invalidate_pods(changed)
         self._entries.move_to_end(number)
         return found
 

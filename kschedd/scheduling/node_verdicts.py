@@ -14,7 +14,6 @@ were found with it may be read later.
 A key has an entry from the second pod on; the least recently used are dropped beyond `_MOST_BYTES`.
 """
 
-from collections import OrderedDict
 from collections.abc import Hashable
 from typing import cast
 
@@ -28,6 +27,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import CacheKey, FilterKey, NeverRejects
 from kschedd.scheduling.node_local_plugins import NODE_ONLY, judge
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, Framework
+from kschedd.scheduling.recently_used import RecentlyUsed
 from kschedd.scheduling.verdicts import PASSED, Places
 
 _BYTES_A_ROW = 32
@@ -61,8 +61,8 @@ class NodeVerdicts:
     _keyed: tuple[tuple[str, FilterKey], ...] = attrs.field(init=False)
     _never_reject: tuple[NeverRejects, ...] = attrs.field(init=False)  # as long as they say so
     _with_cache_key: tuple[CacheKey, ...] = attrs.field(init=False)
-    _entries: OrderedDict[tuple[Hashable, ...], NodeVerdictsEntry] = attrs.field(factory=OrderedDict, init=False)
-    _seen: OrderedDict[tuple[Hashable, ...], None] = attrs.field(factory=OrderedDict, init=False)
+    _entries: RecentlyUsed[tuple[Hashable, ...], NodeVerdictsEntry] = attrs.field(factory=RecentlyUsed, init=False)
+    _seen: RecentlyUsed[tuple[Hashable, ...], None] = attrs.field(factory=RecentlyUsed, init=False)
 
     def __attrs_post_init__(self) -> None:
         keyed: list[EnabledFilter] = []
@@ -94,23 +94,17 @@ class NodeVerdicts:
             return None
         key = tuple([None if name in skipped else plugin.filter_key(pod) for name, plugin in self._keyed])
         known = self._entries.get(key)
-        if known is None and key not in self._seen:
-            self._seen[key] = None
-            if len(self._seen) > _MOST_SEEN:
-                self._seen.popitem(last=False)
+        if known is None and self._seen.keep_new(key, None, _MOST_SEEN):
             return None
         table = self.cluster.table
         cache_keys = tuple([plugin.cache_key(self.cluster) for plugin in self._with_cache_key])
         if known is not None and (len(known.failed) != table.capacity or known.cache_keys != cache_keys):
             known = None
         if known is None:
-            known = self._made(state, pod, cache_keys)
             self._seen.pop(key, None)  # once dropped, it is to be of use again before it is made again
-            self._entries[key] = known
             most = max(_FEWEST, min(_MOST, _MOST_BYTES // (table.capacity * _BYTES_A_ROW)))
-            while len(self._entries) > most:
-                self._entries.popitem(last=False)
-        elif table.versions.nodes.at > known.stamp or known.order is not table.order:
+            return self._entries.keep(key, self._made(state, pod, cache_keys), most)
+        if table.versions.nodes.at > known.stamp or known.order is not table.order:
             self._renew(known, state, pod)
         self._entries.move_to_end(key)
         return known

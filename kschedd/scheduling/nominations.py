@@ -13,7 +13,6 @@ Invariant: a view's pods equal those of a fresh walk over all nominations.
 Shapes: `there` and `changed_at` have one element for each row of the table.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -23,6 +22,7 @@ import numpy as np
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.scheduling.recently_used import RecentlyUsed
 
 Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
 
@@ -41,7 +41,7 @@ class Nominations(dict[str, tuple[Pod, ...]]):
         self.node_of: dict[str, str] = {}  # uid -> node
         self._changed: list[str] = []  # the nodes whose pods changed, in order
         self._forgotten = 0  # how many changes were before these
-        self._by_priority: WeakKeyDictionary[NodeTable, OrderedDict[int, NominatedByPriority]] = WeakKeyDictionary()
+        self._by_priority: WeakKeyDictionary[NodeTable, RecentlyUsed[int, NominatedByPriority]] = WeakKeyDictionary()
 
     def change(self, node_name: str, pods: tuple[Pod, ...]) -> None:
         """The pods nominated to the node are these from now on."""
@@ -88,13 +88,11 @@ class Nominations(dict[str, tuple[Pod, ...]]):
     def _of_priority(self, table: NodeTable, priority: int) -> "NominatedByPriority":
         kept = self._by_priority.get(table)
         if kept is None:
-            kept = self._by_priority[table] = OrderedDict()
+            kept = self._by_priority[table] = RecentlyUsed()
         found = kept.get(priority)
         if found is None or found.size != table.capacity:
-            found = kept[priority] = NominatedByPriority(table.capacity, priority)
             most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
-            while len(kept) > most:
-                kept.popitem(last=False)
+            found = kept.keep(priority, NominatedByPriority(table.capacity, priority), most)
         found.follow(table, self)
         kept.move_to_end(priority)
         return found

@@ -12,7 +12,6 @@ extenders, and step by step.
 Owns the patterns, and by signature what lies ahead and at which pace attempts come.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import attrs
@@ -31,6 +30,7 @@ from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
 from kschedd.scheduling.patterns import Pattern, Patterns
 from kschedd.scheduling.profile import Framework
+from kschedd.scheduling.recently_used import RecentlyUsed
 from kschedd.scheduling.verdicts import PASSED, Verdicts
 from kschedd.values import fast_frozen
 
@@ -107,7 +107,7 @@ class Repetition:
     _cache: EvaluationCache
     _search: NodeSearch
     _patterns: Patterns = attrs.field(init=False)
-    _paces: OrderedDict[int, Pace] = attrs.field(factory=OrderedDict, init=False)  # by signature
+    _paces: RecentlyUsed[int, Pace] = attrs.field(factory=RecentlyUsed, init=False)  # by signature
     _attempts: int = attrs.field(default=0, init=False)
     _visiting: VisitingOrder | None = attrs.field(default=None, init=False)
 
@@ -335,9 +335,7 @@ class Repetition:
         self._attempts += 1
         pace = paces.get(number)
         if pace is None:
-            pace = paces[number] = Pace(self._attempts - _LONG_AGO)
-            if len(paces) > _MOST_PACES:
-                paces.popitem(last=False)
+            pace = paces.keep(number, Pace(self._attempts - _LONG_AGO), _MOST_PACES)
         elif pace.apart > 1:
             paces.move_to_end(number)
         pace.attempted(self._attempts)

@@ -1,0 +1,63 @@
+"""What is kept of the values used last, and that a cache of them outlives a cluster that grows."""
+
+import pytest
+
+from kschedd.scheduling import candidates, evaluation_cache, node_verdicts, nominations
+from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.recently_used import RecentlyUsed
+from tests.scheduling.driven import Driven, Raw, node, pod
+
+
+def test_what_was_used_longest_ago_goes() -> None:
+    kept: RecentlyUsed[str, int] = RecentlyUsed()
+    for number, key in enumerate("abc"):
+        kept.keep(key, number, 3)
+    kept.move_to_end("a")
+    kept.keep("d", 3, 3)
+    assert list(kept) == ["c", "a", "d"]
+
+
+def test_what_is_kept_now_stays_where_the_bound_is_lower_than_before() -> None:
+    kept: RecentlyUsed[str, int] = RecentlyUsed()
+    for number, key in enumerate("abc"):
+        kept.keep(key, number, 3)
+    assert kept.keep("a", 7, 1) == 7
+    assert kept == {"a": 7}
+
+
+def test_a_key_is_new_once() -> None:
+    kept: RecentlyUsed[str, None] = RecentlyUsed()
+    assert [kept.keep_new(key, None, 2) for key in "aabca"] == [True, False, True, True, True]
+
+
+def _kind(number: int, name: str) -> Raw:
+    """A pod of one of many kinds, each with a toleration and a priority of its own."""
+    raw = pod(name, cpu=f"{number + 1}m", priority=number)
+    raw["spec"]["tolerations"] = [{"key": f"k{number}", "operator": "Exists"}]
+    return raw
+
+
+def test_a_cluster_that_grows_leaves_room_for_fewer_kinds_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds are in bytes, and entries have a place for each node: the first kind that is asked about again, after
+    the nodes have doubled, is the one that was used longest ago."""
+    for module in (evaluation_cache, node_verdicts, candidates, nominations):
+        monkeypatch.setattr(module, "_FEWEST", 2)
+    monkeypatch.setattr(node_verdicts, "_MOST_BYTES", 6 * 64 * node_verdicts._BYTES_A_ROW)
+    monkeypatch.setattr(nominations, "_MEMORY", 6 * 64 * nominations._BYTES_A_ROW)
+    one = Driven()
+    table = one.machine.cluster.table
+    table.most_evaluation_bytes = 6 * (64 * evaluation_cache._BYTES_A_ROW + evaluation_cache._BYTES_AN_ENTRY)
+    one.see(*(node(f"n{number}", cpu="8") for number in range(60)))
+    assert table.capacity == 64
+    waits = pod("waits", cpu="500", priority=1000, nominated="n0")
+    one.see(waits)
+    one.driver.nominated([one.entry("waits").pod])
+    for number in range(6):
+        for turn in range(2):
+            one.see(_kind(number, f"p{number}-{turn}"))
+            assert isinstance(one.attempt(f"p{number}-{turn}"), AssumedPod)
+    one.see(*(node(f"n{number}", cpu="8") for number in range(60, 200)))
+    assert table.capacity > 64
+    for number in range(6):
+        one.see(_kind(number, f"again{number}"))
+        assert isinstance(one.attempt(f"again{number}"), AssumedPod)
