@@ -87,7 +87,11 @@ class RunRecording:
                 if not self._recorder.failure:
                     raise RecordingError(str(file), f"the run is recorded already, into {self._recorder.path}")
                 await self._give_back()
-            if await trio.Path(file).exists():
+            try:
+                is_there = await trio.Path(file).exists()
+            except OSError as fault:  # such as a name that is too long
+                raise RecordingError(str(file), f"cannot be written: {fault.strerror}") from fault
+            if is_there:
                 raise RecordingError(str(file), "is there already; a recording needs a new file")
             go_on = await self.actors.queue.query(_hold)
             recorder = RunRecorder(file)

@@ -113,6 +113,8 @@ def read_sources(
 
 def _read_file(path: Path, *, pipes: bool) -> bytes | None:
     """What is in it, of any kind of file that comes to an end; None if that is too much. Raises OSError."""
+    if "\0" in str(path):
+        raise OSError("no file has a null character in its name")
     flags = os.O_RDONLY | (0 if pipes else os.O_NONBLOCK)  # to open a pipe would wait for somebody to write
     with open(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())

@@ -179,6 +179,17 @@ def _pipe(folder: Path) -> str:
     return str(folder / "pipe")
 
 
+def test_a_name_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+    there = tmp_path / "there.json"
+    there.write_text(json.dumps(_list()))
+    found = read_sources([f"{tmp_path}/a\0", f"{tmp_path}/{'a' * 300}", str(there)])
+    assert [error.rpartition(": cannot be read: ")[2] for error in found.errors] == [
+        "no file has a null character in its name",
+        "File name too long",
+    ]
+    assert len(found.found) == len(OBJECTS)
+
+
 @pytest.mark.parametrize(
     ("source", "what"),
     [

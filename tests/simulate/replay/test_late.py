@@ -84,6 +84,8 @@ async def test_where_it_cannot_begin_that_is_said_and_the_run_goes_on(tmp_path: 
     async with cluster_actors(seed=1) as cluster:
         with pytest.raises(RecordingError, match="cannot be written: No such file or directory"):
             await cluster.start_recording(tmp_path / "none" / "r", 90)
+        with pytest.raises(RecordingError, match="cannot be written: File name too long"):
+            await cluster.start_recording(tmp_path / ("r" * 300), 90)
         await cluster.store.create(node("n"))
         await cluster.store.create(pod("p"))
         assert await placed(cluster, "p") == {"p": "n"}
