@@ -8,13 +8,13 @@ Owned by the scheduling actor; plugins read it.
 Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.counts import PodCounts
 from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.cache.table import NodeTable
@@ -29,6 +29,13 @@ class _Known:
 
     pod: Pod
     assumed: bool
+
+
+def counted_as(signature: PodSignature) -> Hashable:
+    """What is counted of such a pod on its node; pods of which it is the same may be assumed together."""
+    spec = signature.spec
+    more_than_requests = bool(spec.has_pod_affinity or spec.host_ports or spec.volumes)
+    return signature.group_key, spec.resource_requests, more_than_requests
 
 
 @attrs.define(eq=False)
@@ -179,8 +186,8 @@ class SchedulerCache:
         return placed
 
     def assume_each(self, pods: Sequence[Pod], node_names: Sequence[str]) -> list[Pod] | None:
-        """As `assume` of each of these pods, alike in all but their names and the node that they name, on nodes of
-        which no two are the same. None, and nothing has changed, where they have to be assumed one by one.
+        """As `assume` of each of these pods, which are counted alike (`counted_as`), on nodes of which no two are the
+        same. None, and nothing has changed, where they have to be assumed one by one.
         """
         rows = [self.table.row_of[name] for name in node_names]
         placed = [pod.on_node(name) for pod, name in zip(pods, node_names, strict=True)]

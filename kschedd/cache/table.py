@@ -452,8 +452,8 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> bool:
-        """Add each of these pods to its row, of which no two are the same; they request the same. False, and nothing
-        has changed, where that is not all that is to be counted, or sums may overflow."""
+        """Add each of these pods to its row, of which no two are the same; they are counted alike. False, and nothing
+        has changed, where their requests are not all that is to be counted, or sums may overflow."""
         spec = pods[0].signature.spec
         if spec.host_ports or spec.volumes or any([pod.reports_resources for pod in pods]):
             return False

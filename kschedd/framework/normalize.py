@@ -21,12 +21,13 @@ def default_normalize(scores: npt.NDArray[np.int64], reverse: bool) -> npt.NDArr
 def default_normalize_each(scores: npt.NDArray[np.int64], reverse: bool) -> npt.NDArray[np.int64]:
     """As `default_normalize` of each row of a matrix."""
     highest = scores.max(axis=1)
-    most = int(highest.max(initial=0))
+    highest_of_each = highest.tolist()
+    most = max(highest_of_each, default=0)
     if most == 0:
         return np.full(scores.shape, MAX_NODE_SCORE, dtype=np.int64) if reverse else scores
     # By a number numpy divides several times faster than by as many as there are rows.
     by: int | npt.NDArray[np.int64] = most
-    if int(highest.min()) != most:
+    if min(highest_of_each) != most:
         by = np.maximum(highest, 1)[:, np.newaxis]
     shares: npt.NDArray[np.int64] = scores * MAX_NODE_SCORE // by
     return MAX_NODE_SCORE - shares if reverse else shares

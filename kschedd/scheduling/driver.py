@@ -446,16 +446,17 @@ class SchedulingDriver:
     def _together(self, most: int) -> Sequence[QueuedPod]:
         """Popped pods, at most so many, that are next and may be in one run, with their current versions."""
         machine, known = self.machine, self.machine.cluster.pod
-        profile, signature = self._popped[0].pod.scheduler_name, None
+        profile, signatures = self._popped[0].pod.scheduler_name, set()
         entries = []
         for entry in islice(self._popped, most):
             pod = self.pending.current(entry)
             if pod is None or pod.nominated_node_name or pod.deletion_timestamp or known(pod.uid) is not None:
                 break
-            if pod.signature is not signature:
-                signature = pod.signature
+            signature = pod.signature
+            if signature not in signatures:
                 if pod.scheduler_name != profile or self.in_group(entry) or not machine.may_run(pod):
                     break
+                signatures.add(signature)
             entry.pod = pod
             entries.append(entry)
         return entries

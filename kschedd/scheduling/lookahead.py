@@ -237,12 +237,13 @@ class Lookahead:
     def window_at(self, start: int, wanted: int) -> tuple[int, int] | None:
         """The number of the first feasible row of the window from `start` on, of a lookahead that reaches there, and
         how many rows it has; None if it is not known."""
-        place, ahead = self._place_of(start), self._ahead(start)
-        first = int(self.passing.searchsorted(place))
+        nodes, passing = len(self.visiting.order), self.passing
+        place, ahead = (start - self.start) % nodes, (start - self._from) % nodes
+        first = passing.searchsorted(place).item()
         last = first + wanted
-        if ahead < self._at or last > len(self.passing):
+        if ahead < self._at or last > len(passing):
             return None
-        visited = self.passing.item(last - 1) + 1 - place
+        visited: int = passing.item(last - 1) + 1 - place
         if ahead + visited > self._until:
             self.held = False
             return None

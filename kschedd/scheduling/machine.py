@@ -15,7 +15,7 @@ even after a reconfiguration.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import TypeVar, cast
@@ -26,7 +26,7 @@ import numpy as np
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import PodGroups
-from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.scheduler_cache import SchedulerCache, counted_as
 from kschedd.config.model import Config, Profile
 from kschedd.extenders.extender import HTTPExtender, extenders_of
 from kschedd.framework.cycle_state import CycleState
@@ -40,6 +40,7 @@ from kschedd.framework.interface import (
     PRE_FILTER,
     QUEUE_SORT,
     RESERVE,
+    BindPlugin,
     ExtensionPoint,
     PermitPlugin,
     Plugin,
@@ -313,8 +314,16 @@ class SchedulingMachine:
                 signature = entry.pod.signature
                 template = signature.signature_ignoring_node
             by_template.setdefault(template, []).append(number)
-        run: list[AssumedPod | FailedAttempt | None] = [None] * len(entries)
+        counted_alike: dict[Hashable, list[int]] = {}
+        binders: list[BindPlugin | None] = [None] * len(entries)
         for numbers in by_template.values():
+            signature = entries[numbers[0]].pod.signature
+            counted_alike.setdefault(counted_as(signature), []).extend(numbers)
+            binder = framework.bound_by(signature)
+            for number in numbers:
+                binders[number] = binder
+        run: list[AssumedPod | FailedAttempt | None] = [None] * len(entries)
+        for numbers in counted_alike.values():
             pods = [entries[number].pod for number in numbers]
             try:
                 placed = self.cluster.assume_each(pods, [results[number].node_name for number in numbers])
@@ -323,9 +332,8 @@ class SchedulingMachine:
             if placed is None:
                 continue
             framework.times.skipped(_BEFORE_BINDING, len(placed))
-            binder = framework.bound_by(pods[0].signature)
             for number, pod in zip(numbers, placed, strict=True):
-                run[number] = AssumedPod(entries[number], pod, results[number], None, binder)
+                run[number] = AssumedPod(entries[number], pod, results[number], None, binders[number])
         return run
 
     def completing(
