@@ -14,6 +14,7 @@ import numpy as np
 from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable
 from kschedd.cache.versions import LABELS
 
+FEW_DOMAINS = 64  # so few that what is counted by them takes no time to compare
 _DOMAINS_LIMIT = 64
 _DENSE = 16  # one row in so many
 

@@ -3,8 +3,8 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`,
-`filter_key`, `repeats_while_unchanged`, `skips_binding_cycle` and those of `MissingCycleStateMessages` and
-`IdlePoints`, which are read from in-tree plugins only.
+`filter_key`, `filter_state_key`, `repeats_while_unchanged`, `skips_binding_cycle` and those of
+`MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
@@ -50,6 +50,15 @@ class FilterKey(Plugin, Protocol):
 
     def filter_key(self, pod: Pod, /) -> Hashable:
         """Rule: pods with equal keys get the same codes from the filter on every node. In-tree plugins only."""
+
+
+class FilterStateKey(Plugin, Protocol):
+    """Of a filter that counts the pods that are there."""
+
+    def filter_state_key(self, state: CycleState, /) -> Hashable:
+        """What its codes depend on that changes with every pod. Rule: in attempts for pods of one signature, until some
+        part changes that `Versions.at` dates, equal keys mean equal codes on every node. None: not known in short. To
+        be called after `pre_filter`, where it did not return Skip. In-tree plugins only."""
 
 
 class LooksAtAmounts(Plugin, Protocol):

@@ -14,7 +14,7 @@ Shapes: counts have an int64 for each value id of the key's column, and a last o
 Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import ClassVar, Final, Self
@@ -27,7 +27,7 @@ from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import EVERYTHING, SelectorError
 from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.counts import TermKind, pod_matcher
-from kschedd.cache.domain_counter import TopologyPairCounts
+from kschedd.cache.domain_counter import FEW_DOMAINS, TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows, TableCopy
 from kschedd.config.args import arg
@@ -200,6 +200,13 @@ class InterPodAffinity:
         filtering: AffinityFiltering | None = state.data.get(_FILTER)
         return None if filtering is None else AffinityColumns(pod, filtering, table, self._cluster.counts.namespaces)
 
+    def filter_state_key(self, state: CycleState) -> Hashable:
+        filtering: AffinityFiltering = state.data[_FILTER]
+        tallies = [*filtering.minded.values(), *filtering.away, *filtering.candidates]
+        if any([len(tally.counts) > FEW_DOMAINS for tally in tallies]):
+            return None
+        return filtering.first_of_its_kind, *[(tally.key, (tally.counts > 0).tobytes()) for tally in tallies]
+
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
@@ -211,8 +218,7 @@ class InterPodAffinity:
         for tally in filtering.away:
             if tally.total:
                 codes[tally.counts[table.label(tally.key).ids[at]] > 0] = TOO_NEAR
-        # With no matching pod in any domain, a pod that matches its own terms needs only the topology keys.
-        first = filtering.speaks_of_itself and not any(tally.total for tally in filtering.candidates)
+        first = filtering.first_of_its_kind
         for tally in filtering.candidates:
             ids = table.label(tally.key).ids[at]
             codes[ids < 0 if first else tally.counts[ids] <= 0] = NOT_NEAR

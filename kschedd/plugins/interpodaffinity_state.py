@@ -69,6 +69,11 @@ class AffinityFiltering:
     away: list[AffinityTally]  # in the order of the terms
     minded: dict[str, AffinityTally]  # by topology key
 
+    @property
+    def first_of_its_kind(self) -> bool:
+        """With no matching pod in any domain, a pod that matches its own terms needs only the topology keys."""
+        return self.speaks_of_itself and not any(tally.total for tally in self.candidates)
+
     def clone(self) -> "AffinityFiltering":
         return attrs.evolve(
             self,

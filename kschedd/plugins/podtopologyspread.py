@@ -25,6 +25,7 @@ import numpy.typing as npt
 from kschedd.api.nodes import HOSTNAME_LABEL, Node
 from kschedd.api.pods import Pod
 from kschedd.api.terms import SpreadConstraint
+from kschedd.cache.domain_counter import FEW_DOMAINS
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.framework.changes import delete_pods, label_node
@@ -72,9 +73,14 @@ class _Tally:
         enough = ready.domains >= ready.constraint.min_domains
         return cls(ready, domains.counts, domains.least(ready.values) if enough else 0)
 
+    @property
+    def most(self) -> int:
+        """How many pods there may be in a domain that takes one more."""
+        return self.ready.constraint.max_skew + self.least - self.ready.selects_itself
+
     def codes(self, ids: npt.NDArray[np.int32]) -> Ints:
         """The code of a node in each of these domains, given as value ids."""
-        most = self.ready.constraint.max_skew + self.least - self.ready.selects_itself
+        most = self.most
         if len(self.counts) > len(ids):
             codes = (self.counts[ids] > most) * np.int64(TOO_SKEWED)
             codes[ids < 0] = NO_LABEL
@@ -240,6 +246,12 @@ class PodTopologySpread:
     def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy) -> "_SpreadColumns | None":
         filtering: _Filtering | None = state.data.get(_FILTER)
         return None if filtering is None else _SpreadColumns(pod.namespace, filtering.tallies, table)
+
+    def filter_state_key(self, state: CycleState) -> bytes | None:
+        tallies = state.data[_FILTER].tallies
+        if any([len(tally.counts) > FEW_DOMAINS for tally in tallies]):
+            return None
+        return b"".join([(tally.counts > tally.most).tobytes() for tally in tallies])
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: _Filtering = state.data[_FILTER]

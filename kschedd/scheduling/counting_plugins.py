@@ -8,8 +8,8 @@ A plugin may be among them if it is in-tree, looks at columns, and comes after a
 order; so an earlier verdict never hides theirs.
 """
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Hashable, Sequence
+from typing import Self, cast
 
 import attrs
 import numpy as np
@@ -18,6 +18,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import FilterStateKey
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterPlugin, PreScorePlugin
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling import plugin_metrics as points
@@ -63,8 +64,11 @@ class CountingPlugins:
         """Prepare the attempt whose state this is; False if one of them says more than that it takes part, or not."""
         state.skip_filter -= self.names
         for plugin, calls in self._pre_filters:
-            began = calls.start()
+            began = calls.start() if calls.sampling.plugins else None
             said = plugin.pre_filter(state, pod, self._cluster)
+            if said is None and began is None:
+                calls.evaluations += 1
+                continue
             calls.answered(began, said)
             if said is None:
                 continue
@@ -72,6 +76,19 @@ class CountingPlugins:
                 return False
             state.skip_filter.add(plugin.name)
         return True
+
+    def filter_state_key(self, state: CycleState) -> Hashable:
+        """What these filters' codes depend on that changes with every pod; None if some filter does not say."""
+        skipped = state.skip_filter
+        keys = []
+        for filter_ in self.filters:
+            if filter_.name not in skipped:
+                plugin = filter_.plugin
+                key = cast(FilterStateKey, plugin).filter_state_key(state) if hasattr(plugin, "filter_state_key") else None
+                if key is None:
+                    return None
+                keys.append((filter_.name, key))
+        return tuple(keys)
 
     def passed(self, state: CycleState, pod: Pod, rows: Rows) -> FilterPass:
         """Of these rows, which all other filters pass, those that pass."""

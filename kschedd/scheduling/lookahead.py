@@ -19,7 +19,7 @@ Looking ahead pays where pods of the signature come often enough. How far it goe
 taken: `Pace` says how far.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final, cast
 
 import attrs
@@ -32,6 +32,7 @@ from kschedd.framework.fast_path import NormalizesEach
 from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.expected_rows import ExpectedRows
+from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.patterns import Pattern
 from kschedd.scheduling.profile import EnabledScore
 from kschedd.scheduling.verdicts import Places
@@ -41,6 +42,7 @@ _MOST_WINDOWS: Final = 64
 _FEWEST_WINDOWS: Final = 2
 _MOST_ROWS: Final = 20_000  # feasible ones: more take milliseconds where none of them has been judged yet
 _LONGEST_PAUSE: Final = 64  # attempts
+_MOST_FILTER_STATES: Final = 64
 
 
 @fast_frozen(eq=False)
@@ -126,6 +128,8 @@ class Lookahead:
     _passed: int = attrs.field(default=0, init=False)  # what changes before that is not known any more
     _until: int = attrs.field(init=False)  # nothing has changed between these two
     _known_at: int = attrs.field(init=False)  # up to this stamp, changes of rows are known
+    # By what plugins that count pods found: which of the feasible rows pass them; None: found once.
+    _by_filter_state: dict[Hashable, FilterPass | None] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._verdicts, self._from = self.entry.verdicts, self.start
@@ -142,6 +146,7 @@ class Lookahead:
             self.rows, self.feasible = np.concatenate((self.rows,) * 2), np.concatenate((self.feasible,) * 2)
             self.failed, self.codes = np.concatenate((self.failed,) * 2), np.concatenate((self.codes,) * 2)
             self.passing = np.concatenate((self.passing, self.passing + nodes))
+            self._by_filter_state.clear()
         self._from, self._at, self._passed, self._until = start, 0, 0, nodes
         self._known_at, self.held = table.versions.now, True
         return True
@@ -169,35 +174,70 @@ class Lookahead:
         of what is feasible for all others; None if that is not known. `expected`: as many rows are tried first.
         """
         place = self._place_of(start)
-        first = int(self.passing.searchsorted(place))
-        most = int(self.passing.searchsorted(place + len(self.visiting.order))) - first
-        many = expected
-        if most < wanted or self._ahead(start) < self._at:
+        first = self.passing.searchsorted(place).item()
+        if self._ahead(start) < self._at:
             return None
-        while True:
-            done = counting.passed(state, pod, self.feasible[first : first + many])
-            done.cut(wanted)
-            found = done.places
-            if len(done.rows if found is None else found) == wanted:
-                break
-            if many >= most:
-                return None
-            many *= 2
-        end = self.passing.item(first + len(done.rows) - 1) + 1
+        done, offset = self._all_passed(state, pod, counting), 0
+        if done is None:
+            most = int(self.passing.searchsorted(place + len(self.visiting.order))) - first
+            done, offset = self._some_passed(state, pod, counting, wanted, expected, first, most), first
+        begin = first - offset
+        if done.places is None:
+            last, feasible = begin + wanted - 1, done.rows[begin : begin + wanted]
+        else:
+            at = done.places.searchsorted(begin).item()
+            places = done.places[at : at + wanted]
+            last, feasible = places.item(-1) if len(places) else begin, done.rows[places]
+        if len(feasible) < wanted:
+            return None
+        end = self.passing.item(offset + last) + 1
         if self._ahead(start) + end - place > self._until:
             self.held = False
             return None
         self.passed(start, end - place)
-        tried = slice(first, first + len(done.rows))
-        feasible = done.passing
         totals = self._totals(state, pod, feasible)
 
         def columns() -> tuple[Places, Ints]:
             failed, codes = self.failed[place:end].copy(), self.codes[place:end].copy()
-            failed[self.passing[tried] - place], codes[self.passing[tried] - place] = done.columns()
+            tried = self.passing[first : offset + last + 1] - place
+            failed[tried], codes[tried] = [column[begin : last + 1] for column in done.columns()]
             return failed, codes
 
-        return PassingWindow(self.rows[place:end], columns, len(done.rows), feasible, totals)
+        return PassingWindow(self.rows[place:end], columns, last + 1 - begin, feasible, totals)
+
+    def _all_passed(self, state: CycleState, pod: Pod, counting: CountingPlugins) -> FilterPass | None:
+        """Of all feasible rows those that pass these plugins, too, where they have said so before; the second time
+        that they would, they are asked about all rows."""
+        key, known = counting.filter_state_key(state), self._by_filter_state
+        if key is None:
+            return None
+        if key not in known:
+            if len(known) >= _MOST_FILTER_STATES:
+                known.clear()
+            known[key] = None
+            return None
+        done = known[key]
+        if done is None:
+            done = known[key] = counting.passed(state, pod, self.feasible)
+        return done
+
+    def _some_passed(
+        self,
+        state: CycleState,
+        pod: Pod,
+        counting: CountingPlugins,
+        wanted: int,
+        expected: int,
+        first: int,
+        most: int,
+    ) -> FilterPass:
+        """Likewise of the feasible rows from the first on, at most so many, until enough pass, if they do."""
+        many = expected
+        while True:
+            done = counting.passed(state, pod, self.feasible[first : first + min(many, most)])
+            if many >= most or len(done.rows if done.places is None else done.places) >= wanted:
+                return done
+            many *= 2
 
     def _totals(self, state: CycleState, pod: Pod, rows: Rows) -> Ints:
         """The totals of these rows, without the scores of plugins that count pods; of several windows, one in a row of
