@@ -84,7 +84,11 @@ class CountingPlugins:
         for filter_ in self.filters:
             if filter_.name not in skipped:
                 plugin = filter_.plugin
-                key = cast(FilterStateKey, plugin).filter_state_key(state) if hasattr(plugin, "filter_state_key") else None
+                key = (
+                    cast(FilterStateKey, plugin).filter_state_key(state)
+                    if hasattr(plugin, "filter_state_key")
+                    else None
+                )
                 if key is None:
                     return None
                 keys.append((filter_.name, key))

@@ -60,13 +60,14 @@ class Window:
 
 @fast_frozen(eq=False)
 class ChosenWindow:
-    """A window of which no more is wanted than what was chosen from."""
+    """A window of which no more is wanted than what was chosen from; of one node, which needs no score, `totals` and
+    `score` are None."""
 
     state: CycleState  # which others share
     visited: int
     feasible: Rows
-    totals: Ints
-    score: int
+    totals: Ints | None
+    score: int | None
     best: Rows
 
 

@@ -24,7 +24,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PreFilterResult
 from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import EvaluationCache
-from kschedd.scheduling.lookahead import ChosenWindow, Lookahead, Pace, VisitingOrder
+from kschedd.scheduling.lookahead import ChosenWindow, Lookahead, Pace, PassingWindow, VisitingOrder
 from kschedd.scheduling.metrics import NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
@@ -49,16 +49,6 @@ class Repeated:
     totals: Ints | None = None
     score: int = 0  # the highest total
     best: Rows | None = None  # the rows that have it
-
-
-@fast_frozen(eq=False)
-class RepeatedRun:
-    """What the attempts for several pods come to, made one right after the other: by windows; or, of pods that name a
-    node each, the rows of these, and the state that they have in common."""
-
-    windows: Sequence[ChosenWindow]
-    rows: Sequence[int] = ()
-    state: CycleState | None = None
 
 
 @attrs.define(eq=False)
@@ -125,7 +115,16 @@ class Repetition:
             return None
         start %= len(self._cluster.table.order)
         if pattern.counting is not None:
-            return self._counted(pod, _state_to_change(pattern), pattern, pattern.counting, start, wanted, times)
+            state = _state_to_change(pattern)
+            window = self._counted(pod, state, pattern, pattern.counting, start, wanted, times)
+            if window is None:
+                return None
+            filters = self._profile.filters
+            verdicts = Verdicts(
+                self._cluster.table, filters, state, pod, window.rows, None, None, compute=window.columns
+            )
+            highest, best = _best(window)
+            return Repeated(state, Found(window.feasible, len(window.rows), verdicts), window.totals, highest, best)
         common = pattern.state
         state = CycleState(common.data.copy(), common.skip_filter, common.already_filtered_by, common.skip_score)
         if common.already_filtered_by:
@@ -134,7 +133,7 @@ class Repetition:
 
     def attempt_each(
         self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes
-    ) -> Iterator[Repeated]:
+    ) -> Iterator[ChosenWindow]:
         """As `attempt` of the first of these pods, as long as there is an outcome. Each search begins where the one
         before it ended; the pod is on its node, and nothing else has changed, when the next one is asked for.
 
@@ -146,17 +145,23 @@ class Repetition:
             pattern = self._patterns.of(pod)
             if pattern is None or pattern.counting is None:
                 made = self.attempt(pod, start, wanted, times)
+                if made is None:
+                    return
+                found, best = made.found, made.found.rows if made.best is None else made.best
+                score = None if made.totals is None else made.score
+                chosen = ChosenWindow(made.state, found.visited, found.rows, made.totals, score, best)
             else:
                 state, before = states.get(pattern) or (_state_to_change(pattern), start - nodes)
                 states[pattern] = state, start
                 within_a_round = start - before < nodes
-                made = self._counted(
+                window = self._counted(
                     pod, state, pattern, pattern.counting, start % nodes, wanted, times, unchanged=within_a_round
                 )
-            if made is None:
-                return
-            start += made.found.visited
-            yield made
+                if window is None:
+                    return
+                chosen = ChosenWindow(state, len(window.rows), window.feasible, window.totals, *_best(window))
+            start += chosen.visited
+            yield chosen
 
     # -- several at once ----------------------------------------------------------------------------------------
 
@@ -177,12 +182,13 @@ class Repetition:
             return pace.ahead.rows_left // wanted
         return pace.rows_wanted(wanted, nodes) // wanted if wanted > 1 else 0
 
-    def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> RepeatedRun | None:
-        """What the attempts for the first of these pods come to, as far as it is known, or may be known at once. No two
-        of the pods come to one node. None: the next attempt has to be made by itself."""
+    def run(self, pods: Sequence[Pod], start: int, wanted: int, times: PointTimes | NoTimes) -> Sequence[ChosenWindow]:
+        """What the attempts for the first of these pods come to, made one right after the other, as far as it is known,
+        or may be known at once. No two of the pods come to one node. Empty: the next attempt has to be made by itself.
+        """
         pattern = self._patterns.of(pods[0])
         if pattern is None or pattern.counting is not None:
-            return None
+            return ()
         if pattern.state.already_filtered_by:
             return self._on_named_nodes(pods, pattern, times)
         nodes = len(self._cluster.table.order)
@@ -204,7 +210,7 @@ class Repetition:
             place, left = (place + visited) % nodes, left - visited
         for run in by_template.values():
             found.update(run.chosen(wanted, times))
-        return RepeatedRun([found[number] for number in range(len(found))]) if found else None
+        return [found[number] for number in range(len(found))]
 
     def _template_run(
         self, pod: Pod, start: int, wanted: int, left: int, times: PointTimes | NoTimes
@@ -227,12 +233,14 @@ class Repetition:
             return False
         return ahead.window_at(start, wanted) is not None and ahead.entry.cache_keys == self._cache.cache_keys()
 
-    def _on_named_nodes(self, pods: Sequence[Pod], pattern: Pattern, times: PointTimes | NoTimes) -> RepeatedRun | None:
+    def _on_named_nodes(
+        self, pods: Sequence[Pod], pattern: Pattern, times: PointTimes | NoTimes
+    ) -> Sequence[ChosenWindow]:
         """The first of these pods that are of the pattern, on the nodes that they name."""
         began, state, template = times.start(), pattern.state, pods[0].signature.signature_ignoring_node
         cached = self._cache.of(pods[0], state)
         if cached is None:
-            return None
+            return ()
         row_of, failed = self._cluster.table.row_of, cached.failed
         rows: dict[int, None] = {}
         for pod in pods:
@@ -243,10 +251,11 @@ class Repetition:
                 break
             rows[row] = None
         if not rows:
-            return None
+            return ()
         self._cache.use.hits += len(rows)
         times.repeated_several(len(rows), (times.start() - began) / len(rows))
-        return RepeatedRun((), list(rows), state)
+        feasible = np.array(list(rows), dtype=np.int64).reshape(-1, 1)
+        return [ChosenWindow(state, 1, row, None, None, row) for row in feasible]
 
     def _on_named_node(self, pod: Pod, state: CycleState, times: PointTimes | NoTimes) -> Repeated | None:
         began = times.start()
@@ -300,9 +309,9 @@ class Repetition:
         times: PointTimes | NoTimes,
         *,
         unchanged: bool = False,
-    ) -> Repeated | None:
-        """An attempt in which these plugins are asked anew. `unchanged`: since the latest one for such a pod, searches
-        have not come round, and nothing has changed but nodes that they have passed."""
+    ) -> PassingWindow | None:
+        """An attempt in which these plugins are asked anew, up to the totals. `unchanged`: since the latest one for such
+        a pod, searches have not come round, and nothing has changed but nodes that they have passed."""
         pace, began = self._pace(pod), times.start()
         prepared, window = False, None
         try:
@@ -318,14 +327,11 @@ class Repetition:
         if window is None or not counting.pre_score(state, pod, window.feasible):
             pace.over()
             return None
-        searched, totals, table = times.start(), window.totals, self._cluster.table
+        searched = times.start()
         pace.expected.learn(window.tried, wanted)
-        verdicts = Verdicts(table, self._profile.filters, state, pod, window.rows, None, None, compute=window.columns)
-        counting.add_scores(totals, state, pod, window.feasible)
+        counting.add_scores(window.totals, state, pod, window.feasible)
         times.repeated(searched - began, times.start() - searched)
-        highest = totals.item(totals.argmax())
-        found = Found(window.feasible, len(window.rows), verdicts)
-        return Repeated(state, found, totals, highest, window.feasible[totals == highest])
+        return window
 
     # -- looking ahead ------------------------------------------------------------------------------------------
 
@@ -417,6 +423,13 @@ class Repetition:
         verdicts = Verdicts(self._cluster.table, filters, state, pod, window.rows, window.failed, window.codes)
         found = Found(window.feasible, len(window.rows), verdicts)
         return Repeated(state, found, window.totals, window.score, window.best)
+
+
+def _best(window: PassingWindow) -> tuple[int, Rows]:
+    """The highest total and the rows that have it."""
+    totals = window.totals
+    highest: int = totals.item(totals.argmax())
+    return highest, window.feasible[totals == highest]
 
 
 def _state_to_change(pattern: Pattern) -> CycleState:

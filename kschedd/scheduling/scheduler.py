@@ -31,6 +31,7 @@ from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
 from kschedd.scheduling.extended import filtered, scored
 from kschedd.scheduling.filters import Filters
+from kschedd.scheduling.lookahead import ChosenWindow
 from kschedd.scheduling.metrics import SUCCESS
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
@@ -130,9 +131,9 @@ class Scheduler:
         else has changed, when the next one is asked for."""
         assert self.repetition is not None, "else there is no run"
         wanted = self._wanted(len(self.cluster.table.order))
-        attempts = self.repetition.attempt_each(pods, self.start.index, wanted, self.profile.times)
-        for pod, made in zip(pods, attempts, strict=False):
-            yield self._of_repeated(pod, made)
+        windows = self.repetition.attempt_each(pods, self.start.index, wanted, self.profile.times)
+        for pod, window in zip(pods, windows, strict=False):
+            yield self._of_window(pod, window)
 
     def _of_repeated(self, pod: Pod, made: Repeated) -> ScheduleResult:
         found, start = made.found, self.start
@@ -140,6 +141,23 @@ class Scheduler:
         if made.best is None:
             return self._only_node(made.state, pod, found)
         return self._one_of(made.best, made.state, pod, found, made.totals, made.score)
+
+    def _of_window(self, pod: Pod, window: ChosenWindow) -> ScheduleResult:
+        names, best, totals, score, start = (
+            self.cluster.table.names,
+            window.best,
+            window.totals,
+            window.score,
+            self.start,
+        )
+        ties, visited = len(best), window.visited
+        node_name = names[best.item(0) if ties == 1 else self.choose(best, names)]
+        if totals is not None and score is not None and self.profile.plugin_metrics.sampling.plugins:
+            self.profile.plugin_metrics.chosen(totals, score, ties)
+        start.index = (start.index + visited) % self.cluster.table.node_count
+        return ScheduleResult(
+            pod, node_name, self.profile, window.state, window.feasible, visited, totals, score, ties, None
+        )
 
     def longest_run(self, pod: Pod) -> int:
         """About how many attempts may be made in one run, beginning with that for a pod like this."""
@@ -151,42 +169,10 @@ class Scheduler:
     def run(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
         """The outcomes for the first of these pods, as far as they are known without anything but a choice; to be made
         one right after the other, with no pod nominated."""
-        repetition, table, start = self.repetition, self.cluster.table, self.start
-        assert repetition is not None, "else there is no run"
-        sampled = self.profile.plugin_metrics.sampling.plugins
-        names, profile, choose = table.names, self.profile, self.choose
-        results: list[ScheduleResult] = []
-        made = repetition.run(pods, start.index, self._wanted(len(table.order)), profile.times)
-        if made is None:
-            return results
-        visited = len(made.rows)
-        for pod, row in zip(pods, made.rows, strict=False):
-            assert made.state is not None, "of rows it is known"
-            feasible = np.array((row,), dtype=np.int64)
-            results.append(ScheduleResult(pod, names[row], profile, made.state, feasible, 1, None, None, 1, None))
-        for pod, window in zip(pods, made.windows, strict=False):
-            best, totals, score = window.best, window.totals, window.score
-            ties = len(best)
-            node_name = names[best.item(0) if ties == 1 else choose(best, names)]
-            if sampled:
-                profile.plugin_metrics.chosen(totals, score, ties)
-            visited += window.visited
-            results.append(
-                ScheduleResult(
-                    pod,
-                    node_name,
-                    profile,
-                    window.state,
-                    window.feasible,
-                    window.visited,
-                    totals,
-                    score,
-                    ties,
-                    None,
-                )
-            )
-        start.index = (start.index + visited) % table.node_count
-        return results
+        assert self.repetition is not None, "else there is no run"
+        wanted = self._wanted(len(self.cluster.table.order))
+        windows = self.repetition.run(pods, self.start.index, wanted, self.profile.times)
+        return [self._of_window(pod, window) for pod, window in zip(pods, windows, strict=False)]
 
     def _attempt(
         self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None, batching: Batching | None
