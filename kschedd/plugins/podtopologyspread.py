@@ -248,10 +248,12 @@ class PodTopologySpread:
         return None if filtering is None else _SpreadColumns(pod.namespace, filtering.tallies, table)
 
     def filter_state_key(self, state: CycleState) -> bytes | None:
-        tallies = state.data[_FILTER].tallies
-        if any([len(tally.counts) > FEW_DOMAINS for tally in tallies]):
-            return None
-        return b"".join([(tally.counts > tally.most).tobytes() for tally in tallies])
+        key = b""
+        for tally in state.data[_FILTER].tallies:
+            if len(tally.counts) > FEW_DOMAINS:
+                return None
+            key += (tally.counts > tally.most).tobytes()
+        return key
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         filtering: _Filtering = state.data[_FILTER]

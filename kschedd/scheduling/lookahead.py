@@ -15,6 +15,9 @@ plugins, the entry's verdicts; where a plugin reads pods that are merely updated
 
 Scores are read from the entry when a window is taken: on rows that have not changed they are valid.
 
+What plugins that count pods say changes with every pod, but where they judge a node by its domain, and domains are few,
+it is one of few answers (`FilterStateKey`). Each is kept for as long as the rows stay.
+
 Looking ahead pays where pods of the signature come often enough. How far it goes grows with the windows that were
 taken: `Pace` says how far.
 """

@@ -310,8 +310,8 @@ class Repetition:
         *,
         unchanged: bool = False,
     ) -> PassingWindow | None:
-        """An attempt in which these plugins are asked anew, up to the totals. `unchanged`: since the latest one for such
-        a pod, searches have not come round, and nothing has changed but nodes that they have passed."""
+        """An attempt in which these plugins are asked anew, up to the totals. `unchanged`: since the latest one for
+        such a pod, searches have not come round, and nothing has changed but nodes that they have passed."""
         pace, began = self._pace(pod), times.start()
         prepared, window = False, None
         try:

@@ -57,7 +57,7 @@ def merge_patched(old: Object, patch: Any) -> dict[str, Any]:
         raise Invalid(old.kind, old.name, (wrong,))
     meta = patch.get("metadata") or {}
     check_resource_version(old, meta)
-    whole = {**merge_patch(old.raw, patch), "metadata": merge_patch(old.metadata, meta)}
+    whole: dict[str, Any] = merge_patch(old.raw, {**patch, "metadata": meta})
     if "metadata" in patch and patch["metadata"] is None:
         whole["metadata"] = None
     return whole
