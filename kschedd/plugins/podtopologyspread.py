@@ -46,6 +46,7 @@ from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 from kschedd.plugins.podtopologyspread_args import PodTopologySpreadArgs
 from kschedd.plugins.podtopologyspread_constraints import HARD, SOFT, ReadyConstraint, SpreadConstraints
+from kschedd.values import fast_frozen
 
 NO_LABEL, TOO_SKEWED = 1, 2
 _NOT_MATCHED = "node(s) didn't match pod topology spread constraints"
@@ -104,7 +105,7 @@ class _Tally:
         return _Tally(self.ready, self.counts, self.least)
 
 
-@attrs.frozen(eq=False)
+@fast_frozen(eq=False)
 class _Filtering:
     table: NodeTable
     tallies: tuple[_Tally, ...]

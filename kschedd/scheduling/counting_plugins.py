@@ -64,11 +64,8 @@ class CountingPlugins:
         """Prepare the attempt whose state this is; False if one of them says more than that it takes part, or not."""
         state.skip_filter -= self.names
         for plugin, calls in self._pre_filters:
-            began = calls.start() if calls.sampling.plugins else None
+            began = calls.start()
             said = plugin.pre_filter(state, pod, self._cluster)
-            if said is None and began is None:
-                calls.evaluations += 1
-                continue
             calls.answered(began, said)
             if said is None:
                 continue

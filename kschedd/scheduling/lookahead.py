@@ -45,7 +45,7 @@ _MOST_WINDOWS: Final = 64
 _FEWEST_WINDOWS: Final = 2
 _MOST_ROWS: Final = 20_000  # feasible ones: more take milliseconds where none of them has been judged yet
 _LONGEST_PAUSE: Final = 64  # attempts
-_MOST_FILTER_STATES: Final = 64
+_MOST_FILTER_STATES: Final = 16  # 16 bytes a row each
 
 
 @fast_frozen(eq=False)
@@ -217,7 +217,7 @@ class Lookahead:
             return None
         if key not in known:
             if len(known) >= _MOST_FILTER_STATES:
-                known.clear()
+                del known[next(iter(known))]
             known[key] = None
             return None
         done = known[key]

@@ -17,7 +17,7 @@ from typing import Final
 import attrs
 
 from kschedd.cache.table import Ints
-from kschedd.framework.status import Status
+from kschedd.framework.status import SKIP, Status
 from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Histogram, HistogramSeries, Labels, MetricFamily
 
@@ -97,6 +97,9 @@ class CallCounter:
 
     def answered(self, began_s: float | None, said: object) -> None:
         """A call that began then has ended with this, which is no failure unless it is a Status that says so."""
+        if began_s is None and (said is None or said is SKIP):  # as most often
+            self.evaluations += said is None
+            return
         status = said.code.label if isinstance(said, Status) else SUCCESS
         self.ended(began_s, status, 0 if status == _SKIP else 1)
 
