@@ -3,13 +3,13 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`,
-`filter_key`, `filter_state_key`, `repeats_while_unchanged`, `skips_binding_cycle` and those of
+`filter_key`, `filter_state_key`, `repeats_while_unchanged`, `skips_while_unchanged`, `skips_binding_cycle` and those of
 `MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import ClassVar, Final, Literal, Protocol
 
 from kschedd.api.pods import Pod, PodSignature
@@ -81,6 +81,13 @@ class RepeatsWhileUnchanged(Plugin, Protocol):
         `pre_score`, if it is not one by signature, returns Skip, whatever rows it is given. Pods that are pinned to
         different nodes count as of one signature, but for the node to which `pre_filter` narrows. In-tree plugins
         only."""
+
+
+class SkipsWhileUnchanged(Plugin, Protocol):
+    def skips_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> Collection[str]:
+        """Of "pre_filter" and "pre_score". Rule: until some part changes that `Versions.at` dates, these return Skip
+        for every pod of this signature and controller, whatever rows they are given. Asked after an attempt for such a
+        pod that has found a node. In-tree plugins only."""
 
 
 class SkipsBindingCycle(Plugin, Protocol):

@@ -26,7 +26,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import EVERYTHING, SelectorError
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.counts import TermKind, pod_matcher
+from kschedd.cache.counts import pod_matcher
 from kschedd.cache.domain_counter import FEW_DOMAINS, TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows, TableCopy
@@ -130,9 +130,16 @@ class InterPodAffinity:
         return cls(args, handle.cluster, _HintRules(handle.rules.nominated_pods_wake, handle.rules.affinity_wakes_more))
 
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
-        matching, signature = cluster.counts.existing_terms_matching, pod.signature
-        kinds: tuple[TermKind, ...] = ("required-anti", "required", "preferred")
-        return not signature.spec.has_pod_affinity and not any(matching(kind, signature) for kind in kinds)
+        return not pod.signature.spec.has_pod_affinity and len(self.skips_while_unchanged(pod, cluster)) == 2
+
+    def skips_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
+        matching, signature, terms = cluster.counts.existing_terms_matching, pod.signature, self._own(pod.signature)
+        skips = []
+        if terms.candidates is None and not terms.away and not matching("required-anti", signature):
+            skips.append("pre_filter")
+        if not terms.preferred and not matching("required", signature) and not matching("preferred", signature):
+            skips.append("pre_score")
+        return skips
 
     # -- filter -----------------------------------------------------------------------------------------------
 

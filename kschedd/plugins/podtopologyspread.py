@@ -55,6 +55,7 @@ _STATUS = {
     TOO_SKEWED: unschedulable(_NOT_MATCHED),
 }
 _FILTER, _SCORE = "PodTopologySpread", "PodTopologySpread/score"
+_CONCERNED = {"pre_filter": HARD, "pre_score": SOFT}  # by the point, the constraints that it is about
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -212,7 +213,10 @@ class PodTopologySpread:
         return cls(SpreadConstraints(args, handle.cluster), handle.rules.nominated_pods_wake)
 
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
-        return not self._constraints.of(pod, HARD) and not self._constraints.of(pod, SOFT)
+        return len(self.skips_while_unchanged(pod, cluster)) == len(_CONCERNED)
+
+    def skips_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
+        return [point for point, action in _CONCERNED.items() if not self._constraints.of(pod, action)]
 
     # -- filter -----------------------------------------------------------------------------------------------
 

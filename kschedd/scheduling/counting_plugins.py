@@ -8,7 +8,7 @@ A plugin may be among them if it is in-tree, looks at columns, and comes after a
 order; so an earlier verdict never hides theirs.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Self, cast
 
 import attrs
@@ -18,7 +18,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.fast_path import FilterStateKey
+from kschedd.framework.fast_path import FilterStateKey, SkipsWhileUnchanged
 from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterPlugin, PreScorePlugin
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling import plugin_metrics as points
@@ -26,6 +26,8 @@ from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.node_local_plugins import filter_columns, score_columns
 from kschedd.scheduling.plugin_metrics import CallCounter
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
+
+_BOTH = ("pre_filter", "pre_score")
 
 
 @attrs.frozen(eq=False)
@@ -38,10 +40,12 @@ class CountingPlugins:
     _cluster: SchedulerCache
     _pre_filters: tuple[tuple[PreFilterPlugin, CallCounter], ...]
     _pre_scores: tuple[tuple[PreScorePlugin, CallCounter], ...]
+    _may_filter: frozenset[str]  # those of `_pre_filters`: of the others it is known that they skip it
+    _may_score: frozenset[str]  # and those of `_pre_scores`
 
     @classmethod
-    def of(cls, profile: Framework, cluster: SchedulerCache, plugins: Sequence[Plugin]) -> Self | None:
-        """None: one of these plugins cannot be among them."""
+    def of(cls, profile: Framework, cluster: SchedulerCache, plugins: Sequence[Plugin], pod: Pod) -> Self | None:
+        """For pods like this one. None: one of these plugins cannot be among them."""
         names = frozenset(plugin.name for plugin in plugins)
         filters = tuple(one for one in profile.filters if one.name in names)
         scores = tuple(one for one in profile.scores if one.name in names)
@@ -51,18 +55,23 @@ class CountingPlugins:
         if not names <= profile.in_tree or not styles <= {EvaluationStyle.VECTOR} or cached_after:
             return None
         calls = profile.plugin_metrics.calls
+        skips = {plugin.name: _skips(plugin, pod, cluster) for plugin in plugins}
+        pre_filters = [one for one in profile.at(PRE_FILTER) if "pre_filter" not in skips.get(one.name, _BOTH)]
+        pre_scores = [one for one in profile.at(PRE_SCORE) if "pre_score" not in skips.get(one.name, _BOTH)]
         return cls(
             names,
             filters,
             scores,
             cluster,
-            tuple((one, calls(one.name, points.PRE_FILTER)) for one in profile.at(PRE_FILTER) if one.name in names),
-            tuple((one, calls(one.name, points.PRE_SCORE)) for one in profile.at(PRE_SCORE) if one.name in names),
+            tuple((one, calls(one.name, points.PRE_FILTER)) for one in pre_filters),
+            tuple((one, calls(one.name, points.PRE_SCORE)) for one in pre_scores),
+            frozenset(one.name for one in pre_filters),
+            frozenset(one.name for one in pre_scores),
         )
 
     def pre_filter(self, state: CycleState, pod: Pod) -> bool:
         """Prepare the attempt whose state this is; False if one of them says more than that it takes part, or not."""
-        state.skip_filter -= self.names
+        state.skip_filter -= self._may_filter
         for plugin, calls in self._pre_filters:
             began = calls.start()
             said = plugin.pre_filter(state, pod, self._cluster)
@@ -107,7 +116,7 @@ class CountingPlugins:
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> bool:
         """Likewise, before the scores; False if one of them fails."""
-        state.skip_score -= self.names
+        state.skip_score -= self._may_score
         for plugin, calls in self._pre_scores:
             began = calls.start()
             status = plugin.pre_score(state, pod, self._cluster, rows)
@@ -130,3 +139,9 @@ class CountingPlugins:
                 values = score.extensions.normalize(state, pod, values)
                 score.normalizing.ended(began)
             totals += values if score.weight == 1 else values * np.int64(score.weight)
+
+
+def _skips(plugin: Plugin, pod: Pod, cluster: SchedulerCache) -> Collection[str]:
+    if not hasattr(plugin, "skips_while_unchanged"):
+        return ()
+    return cast(SkipsWhileUnchanged, plugin).skips_while_unchanged(pod, cluster)

@@ -117,7 +117,7 @@ class Patterns:
 
     def _with_scores(self, pattern: Pattern, pod: Pod, state: CycleState, changing: Sequence[Plugin]) -> Pattern | None:
         """The pattern with what has to be added to the cached scores; None where some score cannot be cached."""
-        counting = CountingPlugins.of(self._profile, self._cluster, changing) if changing else None
+        counting = CountingPlugins.of(self._profile, self._cluster, changing, pod) if changing else None
         if changing and counting is None:
             return None
         asked = frozenset[str]() if counting is None else counting.names

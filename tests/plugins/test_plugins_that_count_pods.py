@@ -1,4 +1,4 @@
-"""`filter_state_key`: in attempts for pods of one signature equal keys mean equal codes on every node."""
+"""What plugins that count pods say of themselves: `filter_state_key` and `skips_while_unchanged` keep their rules."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.domain_counter import FEW_DOMAINS
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.status import Status
+from kschedd.framework.status import SKIP, Status
 from tests.scheduling.test_evaluation_cache import scheduler
 
 _ZONE = "topology.kubernetes.io/zone"
@@ -40,6 +40,7 @@ _SPECS: dict[str, dict[str, Any]] = {
     "near-its-like": _required("podAffinity", "x"),
     "near-others": _required("podAffinity", "y"),
     "away": _required("podAntiAffinity", "x"),
+    "softly-spread": {"topologySpreadConstraints": [{**_spread(1), "whenUnsatisfiable": "ScheduleAnyway"}]},
 }
 
 
@@ -61,7 +62,7 @@ _comes = st.tuples(st.sampled_from(sorted(_SPECS)), _apps, st.integers(0, _NODES
 
 
 @given(st.lists(st.one_of(_comes, st.integers(0, 30)), max_size=25), st.sampled_from(sorted(_SPECS)), _apps)
-def test_equal_keys_mean_equal_codes(changes: list[Any], spec: str, app: str) -> None:
+def test_equal_keys_mean_equal_codes_and_who_skips_goes_on_to(changes: list[Any], spec: str, app: str) -> None:
     cluster = SchedulerCache()
     for number in range(_NODES):
         cluster.put_node(_node(number))
@@ -70,6 +71,7 @@ def test_equal_keys_mean_equal_codes(changes: list[Any], spec: str, app: str) ->
     assert {one.name for one in plugins} == {"PodTopologySpread", "InterPodAffinity"}
     there: list[Pod] = []
     known: dict[Any, list[int]] = {}
+    skips: dict[Any, list[str]] = {}
     for number, change in enumerate(changes):
         if not isinstance(change, int):
             own, whose, node = change
@@ -80,12 +82,17 @@ def test_equal_keys_mean_equal_codes(changes: list[Any], spec: str, app: str) ->
         pod, state = _pod("new", spec, app), CycleState()
         for one in plugins:
             plugin: Any = one.plugin
-            if isinstance(plugin.pre_filter(state, pod, cluster), Status):
+            # Terms of pods that are there come and go, which dates a part of the cluster.
+            since = one.name, cluster.versions.parts_at
+            skipped = skips.setdefault(since, plugin.skips_while_unchanged(pod, cluster))
+            said = plugin.pre_filter(state, pod, cluster)
+            scores = plugin.pre_score(state, pod, cluster, cluster.table.order)
+            assert "pre_filter" not in skipped or said is SKIP
+            assert "pre_score" not in skipped or scores is SKIP
+            if isinstance(said, Status):
                 continue
             codes = plugin.filter_rows(state, pod, cluster.table, cluster.table.order).tolist()
-            # Terms of pods that are there come and go, which dates a part of the cluster.
-            key = one.name, cluster.versions.parts_at, plugin.filter_state_key(state)
-            assert known.setdefault(key, codes) == codes
+            assert known.setdefault((*since, plugin.filter_state_key(state)), codes) == codes
 
 
 @pytest.mark.parametrize(("spec", "name"), [("spread", "PodTopologySpread"), ("near-others", "InterPodAffinity")])
