@@ -23,7 +23,6 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, fault_text
 from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
-from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
 
@@ -95,7 +94,7 @@ class NominatedPodFilter:
             columns = self._judged(cached, state, pod, asked, counted)
             failed, codes, explicit_status = columns.failed[asked], columns.codes[asked], columns.explicit_status
         else:
-            failed, codes, explicit_status = self._judge_with_nominated(self.filters.local, state, pod, asked, counted)
+            failed, codes, explicit_status = self._judge_with_nominated(state, pod, asked, counted)
         rejected = (failed != PASSED).nonzero()[0]
         if explicit_status:
             explicit_status = {row: explicit_status[row] for row in asked[rejected].tolist() if row in explicit_status}
@@ -104,7 +103,7 @@ class NominatedPodFilter:
     def _judged(
         self, cached: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> _Verdicts:
-        """The signature's columns, valid on these rows, which `cached` has its verdicts on."""
+        """The signature's columns, valid on these rows."""
         table = self.filters.cluster.table
         columns = self._known.get(cached)
         if columns is None:
@@ -112,14 +111,9 @@ class NominatedPodFilter:
         columns.invalidate(table, counted)
         stale = rows[columns.judged_at[rows] < table.versions.row_pods_at[rows]]
         if len(stale):
-            # What plugins say that read the Node alone is known from the search without nominated pods.
-            failed, codes, explicit_status = self._judge_with_nominated(
-                self.filters.of_pods, state, pod, stale, counted
+            columns.failed[stale], columns.codes[stale], explicit_status = self._judge_with_nominated(
+                state, pod, stale, counted
             )
-            node_failed = cached.node_failed[stale]
-            earlier = node_failed < failed
-            failed[earlier], codes[earlier] = node_failed[earlier], cached.node_codes[stale[earlier]]
-            columns.failed[stale], columns.codes[stale] = failed, codes
             columns.judged_at[stale] = table.versions.now
             if columns.explicit_status:
                 for row in stale.tolist():
@@ -128,10 +122,9 @@ class NominatedPodFilter:
         return columns
 
     def _judge_with_nominated(
-        self, plugins: NodeLocalPlugins, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
+        self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Filter indexes and codes of these rows by these plugins and all that read beyond the row, and by row the
-        statuses that are EXPLICIT."""
+        """Filter indexes and codes of these rows, and by row the statuses that are EXPLICIT."""
         filters, asked = self.filters, rows.tolist()
         copy = filters.cluster.table.copy_rows(asked)
         notified = [] if filters.row_by_row(state, pod) else filters.pre_filter_extensions(state)
@@ -147,7 +140,7 @@ class NominatedPodFilter:
                 broken[number] = Status(Code.ERROR, (fault_text(fault),))
         numbers = np.arange(len(asked), dtype=np.int64)
         failed, codes, explicit_status = filters.judge_rows(
-            plugins, state, pod, copy, numbers, states.__getitem__ if notified else None
+            filters.local, state, pod, copy, numbers, states.__getitem__ if notified else None
         )
         for number, status in broken.items():
             failed[number], codes[number], explicit_status[number] = 0, EXPLICIT, status
