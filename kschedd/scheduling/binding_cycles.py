@@ -97,7 +97,15 @@ class BindingCycles:
         """Begin a binding cycle that is one plan."""
         uid = assumed.pod.uid
         cycle = BindingCycle(
-            uid, self.begun, assumed, None, plan, began_s=now, attempt_s=took_s, bind_began_s=bind_began_s
+            uid,
+            self.begun,
+            assumed,
+            None,
+            plan,
+            progress=NOTHING_DONE,
+            began_s=now,
+            attempt_s=took_s,
+            bind_began_s=bind_began_s,
         )
         try:
             self._pending.release(uid)

@@ -176,7 +176,7 @@ class EvaluationCache:
 
         To be called once an attempt, after PreFilter. `many`: a search of many rows follows, by a state that PreScore
         has been asked for. Then rows that pods have changed are judged and scored at once, which costs less than to
-        find out which of them it comes to; raises PluginFault.
+        find out which of them it comes to (what rejects a pod needs no score); raises PluginFault.
         """
         signature = pod.signature
         # Pods pinned to different nodes share one cache entry where PreFilter has already checked the node.
@@ -213,8 +213,13 @@ class EvaluationCache:
         elif rows:
             fresh = np.array(list(rows), dtype=np.int64)
             try:
-                self._judge_fresh(found, state, pod, fresh)
-                self._score_fresh(found, state, pod, fresh)
+                passed = self._judge_fresh(found, state, pod, fresh) == PASSED
+                passing = count_nonzero(passed)
+                if passing < len(fresh):
+                    found.scored[fresh] = False
+                    fresh = fresh[passed]
+                if passing:
+                    self._score_fresh(found, state, pod, fresh)
             except Exception:  # raised again
                 found.invalidate_pods(changed)
                 raise
@@ -241,24 +246,25 @@ class EvaluationCache:
             failed = found.failed[at]
         return failed.copy(), found.codes[at].copy()
 
-    def _judge_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> None:
+    def _judge_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> Places:
+        """Judge these rows, and return the places of the filters that reject them."""
         table, already_filtered_by = self.cluster.table, state.already_filtered_by
         node_failed = found.node_failed[fresh]
-        unknown = node_failed == UNKNOWN
-        if count_nonzero(unknown):
+        nodes_pass = count_nonzero(node_failed == PASSED) == len(fresh)
+        if not nodes_pass and count_nonzero(unknown := node_failed == UNKNOWN):
             stale = fresh[unknown]
             node_failed[unknown], found.node_codes[stale] = self.of_nodes.judge(
                 state, pod, table, stale, already_filtered_by
             )
             found.node_failed[stale] = node_failed[unknown]
         failed, codes = self._alike.judge(state, pod, table, fresh, already_filtered_by)
-        earlier = node_failed < failed
-        if count_nonzero(earlier):
+        if not nodes_pass and count_nonzero(earlier := node_failed < failed):
             failed[earlier] = node_failed[earlier]
             codes[earlier] = found.node_codes[fresh[earlier]]
         found.verdicts += int(count_nonzero((failed != found.failed[fresh]) | (codes != found.codes[fresh])))
         found.codes[fresh] = codes
         found.failed[fresh] = failed
+        return failed
 
     def score(self, found: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows) -> Ints:
         """The weighted sum as of `NodeLocalPlugins.score` of both kinds together, but cached rows are looked up.

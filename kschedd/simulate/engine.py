@@ -139,10 +139,11 @@ class Engine:
         self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
         self._runner: ControllerRunner | None
         if resumed is None:
-            self.start_s = self._now_s = start_s
+            self.start_s = start_s
+            self._set_time(start_s)
             config = config or default_config()
             self.store = store or Store(
-                now=lambda: self._now_s, seed=seed, admission=_admission(registry), rules=config.rules
+                now=lambda: self.now_s, seed=seed, admission=_admission(registry), rules=config.rules
             )
             machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose)
             self.loop = SchedulingLoop(machine, self, recorder=recorder, on_effects=self._applied)
@@ -150,10 +151,11 @@ class Engine:
             self._cursor = self.store.watch(None, 0)
             self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
         else:
-            self.start_s, self._now_s = resumed.start_s, resumed.now_s
+            self.start_s = resumed.start_s
+            self._set_time(resumed.now_s)
             assert isinstance(resumed.store, Store), "an embedded store is expected"
             self.store = resumed.store
-            self.store.set_clock(lambda: self._now_s)
+            self.store.set_clock(lambda: self.now_s)
             self.loop = self._resumed_loop(resumed, recorder)
             self._runner = ControllerRunner(self.store, states=resumed.controllers) if resumed.controllers else None
             self._cursor = self.store.watch(None, resumed.driver.observed)
@@ -177,7 +179,7 @@ class Engine:
     @collection_postponed()
     def _resumed_loop(self, snapshot: ClusterSnapshot, recorder: Recorder | None) -> SchedulingLoop:
         copies = EntryCopies(snapshot.driver.states, snapshot.queue.states)
-        driver = snapshot.driver.restored(copies, self.current_pod, self._is_bound, self._now_s)
+        driver = snapshot.driver.restored(copies, self.current_pod, self._is_bound, self.now_s)
         loop = SchedulingLoop(driver.machine, self, recorder=recorder, on_effects=self._applied, driver=driver)
         loop.queue.restore(snapshot.queue, copies)
         return loop
@@ -196,7 +198,7 @@ class Engine:
             self.queue.snapshot(),
             controllers,
             run_steps(self.store.forking(earliest(driver, controllers))),
-            self._now_s,
+            self.now_s,
             self.start_s,
             self._next_leftover,
         )
@@ -211,20 +213,15 @@ class Engine:
     @property
     def now(self) -> float:
         """Seconds since the Unix epoch."""
-        return self._now_s
+        return self.now_s
 
     @property
     def elapsed(self) -> float:
         """Virtual seconds since the start of the run."""
-        return self._now_s - self.start_s
+        return self.now_s - self.start_s
 
-    @property
-    def now_s(self) -> float:
-        return self._now_s
-
-    @property
-    def now_ns(self) -> int:
-        return round(self._now_s * SECOND)
+    def _set_time(self, now_s: float) -> None:
+        self.now_s, self.now_ns = now_s, round(now_s * SECOND)
 
     def next_moment(self, *, retries: bool = True) -> float | None:
         """The next deadline; None if there is none. `retries`: including the periodic retry of unschedulable pods."""
@@ -258,12 +255,12 @@ class Engine:
             moment = self.next_moment()
             if moment is None or moment > until_s:
                 break
-            self._now_s = max(self._now_s, moment)
+            self._set_time(max(self.now_s, moment))
             self._ring()
             self.run_until_idle()
             if self.driver.debugger.stops != stops:
                 return
-        self._now_s = max(self._now_s, until_s)
+        self._set_time(max(self.now_s, until_s))
         self.run_until_idle()
 
     def run_to_rest(self, limit_s: float = 3600.0, check: Callable[[], None] = lambda: None) -> bool:
@@ -271,7 +268,7 @@ class Engine:
 
         Returns False if that takes more than `limit_s` virtual seconds. `check` is as for `advance`.
         """
-        end = self._now_s + limit_s
+        end = self.now_s + limit_s
         self.run_until_idle()
         while True:
             check()
@@ -283,7 +280,7 @@ class Engine:
             moment = self.next_moment()
             if moment is None or moment > end:
                 return False
-            self._now_s = max(self._now_s, moment)
+            self._set_time(max(self.now_s, moment))
             self._ring()
             self.run_until_idle()
 
@@ -291,10 +288,10 @@ class Engine:
         """Process the deadlines that are due now: backoffs, unschedulable leftovers, Permit timeouts."""
         now = self.now_ns
         self.queue.flush_backoff(now)
-        while self._next_leftover <= self._now_s:
+        while self._next_leftover <= self.now_s:
             self._next_leftover += LEFTOVER_FLUSH / SECOND
             self.queue.flush_unschedulable_leftover(now)
-        self.driver.tick(self._now_s)
+        self.driver.tick(self.now_s)
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
@@ -369,7 +366,7 @@ class Engine:
         debugger = self.driver.debugger
         if debugger.stop is not None or self._stopped is None:
             return False
-        debugger.now_s = self._now_s
+        debugger.now_s = self.now_s
         if next(self._stopped, None) is None:
             self._stopped = None
         return True

@@ -86,7 +86,7 @@ class Simulation(Engine):
 
     def run_until_idle(self) -> None:
         super().run_until_idle()
-        self._utilisation.sample(self._now_s - self.start_s)
+        self._utilisation.sample(self.now_s - self.start_s)
 
     def _count_pods(self, events: Sequence[WatchEvent]) -> None:
         for event in events:
@@ -138,7 +138,7 @@ class Simulation(Engine):
             time_s = event.time_s
             if until_s is not None and time_s > until_s:
                 break
-            if time_s > self._now_s - self.start_s:
+            if time_s > self.now_s - self.start_s:
                 self._skip_to(self.start_s + time_s)
             if event.pod is not None:
                 self._create(event.pod)
@@ -154,7 +154,7 @@ class Simulation(Engine):
         """`advance` for a cluster that is idle: where nothing is due until then, nothing is to be done."""
         moment = self.next_moment()
         if self.auditor is None and (moment is None or moment > until_s):
-            self._now_s = until_s
+            self._set_time(until_s)
         else:
             self.advance(until_s)
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.values import fast_frozen
 
 Raw = Mapping[str, Any]
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
@@ -29,7 +30,7 @@ class UserInfo:
     groups: tuple[str, ...] = ()
 
 
-@attrs.frozen
+@fast_frozen
 class Attributes:
     """A request. The object's name is for messages only: equal pods share what a plugin makes of one.
 
