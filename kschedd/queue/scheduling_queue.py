@@ -280,7 +280,7 @@ class SchedulingQueue:
     @property
     def heeds_events(self) -> bool:
         """Whether events may be of consequence: to pods that are unschedulable, or to those in flight if they fail."""
-        return len(self._unschedulable) > 0 or len(self._in_flight) > 0
+        return bool(self._unschedulable or self._in_flight)
 
     def move_all_to_active_or_backoff(
         self,

@@ -46,12 +46,17 @@ class GeneratedWorkloadError(KscheddError):
 
 @attrs.frozen
 class GeneratedPods:
-    """One kind of pod. All of them share one spec."""
+    """One kind of pod. All of them share one spec, and their labels."""
 
     name: str
     weight: int
     priority: int
     spec: Raw
+    _labels: Raw = attrs.field(init=False)
+
+    @_labels.default
+    def _kind(self) -> Raw:
+        return {"kind": self.name}
 
     @classmethod
     def parse(cls, flag: str, text: str, number: int) -> "GeneratedPods":
@@ -68,7 +73,7 @@ class GeneratedPods:
         return cls(f"kind-{number}", numbers["weight"], numbers["priority"], spec)
 
     def manifest(self, name: str) -> Raw:
-        meta = {"name": name, "namespace": NAMESPACE, "labels": {"kind": self.name}}
+        meta = {"name": name, "namespace": NAMESPACE, "labels": self._labels}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": self.spec}
 
 

@@ -172,7 +172,7 @@ def _pod(record: TraceRecord, seen: dict[str, int]) -> TracePod:
             "metadata": {
                 "name": name,
                 "namespace": NAMESPACE,
-                "labels": {"qos": record.one_of("qos", QOS)},
+                "labels": _labels(record.one_of("qos", QOS)),
             },
             "spec": spec,
         },
@@ -218,6 +218,12 @@ def _model(record: TraceRecord, column: str, model: str) -> str:
     for fault in label_value(model):
         record.refuse(column, f"is no value for the label {GPU_MODEL}: {fault}")
     return model
+
+
+@lru_cache(16)
+def _labels(qos: str) -> Raw:
+    """Shared by the pods of that class, as are specs."""
+    return {"qos": qos}
 
 
 @lru_cache(4096)
