@@ -4,7 +4,8 @@ Receives: rings of its watch, and its own timer.  Sends: one request to the stor
 controller looks at what is there and its writes are carried out, with nothing in between; so it never acts on what
 is no longer true, and sees its own writes the next time. Between two writes others have the event loop. Where the look
 takes long, over a workload of thousands of pods, the turn is followed by a rest: the next finds more changes, and looks
-at everything for them once.
+at everything for them once. There is none where the cluster's time is not real time: it may stand still until nobody
+has anything to do, which whoever rests has.
 Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle;
 what else it or a write raises is the fault of an object, noted in the controller's ledger and tried again later. What
 the journal could not keep the controller has not done, though it believes it has: then another one, as it was at
@@ -19,7 +20,7 @@ from functools import partial
 import attrs
 import trio
 
-from kschedd.actors.clock import Clock
+from kschedd.actors.clock import REAL, Clock
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
@@ -94,7 +95,7 @@ class ControllerActor:
                         self._given = ()
                     elif events or self._due():
                         await self._store.do_in_steps(self._turn)
-                        if self._looked_s > _LONG_S:
+                        if self._looked_s > _LONG_S and self._clock.speed == REAL:
                             await trio.sleep(min(_REST * self._looked_s, _LONGEST_REST_S))
             finally:
                 self._watch, self._given = None, ()

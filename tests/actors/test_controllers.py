@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 import trio
 
+from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
@@ -88,6 +89,10 @@ async def test_what_is_written_of_a_large_node_is_worked_out_aside(monkeypatch: 
     assert forks
 
 
+async def nothing() -> None:
+    """To be told after each move of the time."""
+
+
 class Slow:
     """Looks at all there is for as long as `look_s`, and notes when it did."""
 
@@ -124,6 +129,15 @@ async def _looks(look_s: float, writes: int) -> int:
 
 async def test_a_controller_whose_looks_take_long_has_fewer_of_them() -> None:
     assert await _looks(0.0, 60) > 3 * await _looks(0.04, 60)
+
+
+async def test_nobody_rests_while_time_may_stand_still_for_him() -> None:
+    slow, clock = Slow(0.03), Clock.started(1_000.0, VIRTUAL)
+    async with cluster_actors(controllers=[slow], clock=clock) as cluster:
+        for number in range(5):
+            await cluster.store.create(config_map(f"c{number}"))
+            await cluster.time.advance(clock.now() + 1, nothing)
+            assert sum(slow.looked) == number + 1
 
 
 async def test_others_have_the_loop_between_the_writes_of_a_turn_and_see_nothing_of_it(
