@@ -170,10 +170,7 @@ def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_k
 
 
 def read_delete_options(data: bytes, content_type: str) -> dict[str, Any]:
-    """The DeleteOptions in a body, of whatever group and version; every field has its type.
-
-    From 1.35 on what cannot be decoded is a bad request; before it was answered with the code 500.
-    """
+    """The DeleteOptions in a body, of whatever group and version; every field has its type."""
     value = _with_kind(read_body(data, content_type, ""), "")
     if (kind := value.get("kind") or "DeleteOptions") != "DeleteOptions":
         version = value.get("apiVersion") or "meta.k8s.io/v1"

@@ -20,6 +20,10 @@ class ServedVersion:
         return cls(config.version.patch, frozenset(config.rules.names))
 
     @property
+    def minor(self) -> int:
+        return int(self.patch.split(".")[1])
+
+    @property
     def git_version(self) -> str:
         return f"v{self.patch}"
 

@@ -351,12 +351,17 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def delete_options(asked: Asked) -> DeleteOptions:
+def delete_options(face: FaceServices, asked: Asked) -> DeleteOptions:
     """From the body, or from the query where there is none."""
     query, body = asked.query, asked.http.body
     given: dict[str, Any] = {}
     if body:
-        given = read_delete_options(body, asked.headers.get("content-type", ""))
+        try:
+            given = read_delete_options(body, asked.headers.get("content-type", ""))
+        except StatusError as refusal:
+            if refusal.code == 400 and face.served.minor < 35:
+                raise StatusError(500, "", refusal.message) from None  # upstream's: mended in 1.35
+            raise
     else:
         if (grace := query.integer("gracePeriodSeconds")) is not None:
             given["gracePeriodSeconds"] = grace
@@ -404,7 +409,7 @@ def _delete_faults(given: Mapping[str, Any]) -> list[FieldError]:
 async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=True)
-    options = delete_options(asked)
+    options = delete_options(face, asked)
 
     def gone(store: ClusterWriter) -> dict[str, Any]:
         last = _delete(store, target.resource, target.namespace, target.name, options)
@@ -451,7 +456,7 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
     """Delete all that is selected; answered with the objects as they were."""
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=False)
-    options = delete_options(asked)
+    options = delete_options(face, asked)
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
     _warn_of_orphans(asked, options)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from kschedd.config.kube_versions import V1_36
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
 from tests.apiserver.asking import JSON, MERGE, PODS, STRATEGIC, TABLE, Asker, asking, node, pod
@@ -100,7 +101,7 @@ async def test_an_invalid_object_names_each_field(api: Asker) -> None:
             "DELETE", f"{PODS}/a", {"preconditions": {"resourceVersion": "²"}}, {}, 404, id="and-of-a-precondition"
         ),
         *(
-            pytest.param("DELETE", f"{PODS}/a", {field: wrong}, {}, 400, id=f"{field}-that-is-none")
+            pytest.param("DELETE", f"{PODS}/a", {field: wrong}, {}, 500, id=f"{field}-that-is-none")
             for field, wrong in (
                 ("preconditions", 5),
                 ("propagationPolicy", []),
@@ -400,9 +401,15 @@ async def test_a_deletion_of_another_object_or_version_is_refused(
 async def test_a_body_that_is_no_delete_options_deletes_nothing(api: Asker, path: str, body: bytes, words: str) -> None:
     await api.create(PODS, pod("a"))
     answer = await api.ask("DELETE", path, body)
-    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
+    assert (answer.status, answer.json.get("reason")) == (500, None)
     assert answer.json["message"].startswith(words)
     assert (await api.ask("GET", f"{PODS}/a")).status == 200
+
+
+async def test_a_body_that_is_no_delete_options_is_a_bad_request_from_1_35_on() -> None:
+    async with asking(version=V1_36) as api:
+        answer = await api.ask("DELETE", PODS, b"[]")
+    assert (answer.status, answer.json["reason"]) == (400, "BadRequest")
 
 
 @pytest.mark.parametrize("body", [b"null", b"{}", b'{"kind": "DeleteOptions", "apiVersion": "apps/v1", "other": 1}'])
