@@ -77,8 +77,8 @@ def _perform_all(
 ) -> Generator[None, None, int]:
     done = 0
     for write in writes:
+        yield
         try:
-            yield
             perform(store, write)
             done += 1
         except ApiError as error:

@@ -96,17 +96,7 @@ class BindingCycles:
     def _begin_directly(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
         """Begin a binding cycle that is one plan."""
         uid = assumed.pod.uid
-        cycle = BindingCycle(
-            uid,
-            self.begun,
-            assumed,
-            None,
-            plan,
-            progress=NOTHING_DONE,
-            began_s=now,
-            attempt_s=took_s,
-            bind_began_s=bind_began_s,
-        )
+        cycle = self._of_one_plan(assumed, plan, bind_began_s, now, took_s)
         try:
             self._pending.release(uid)
         except Exception as fault:  # the pod's: its binding has failed
@@ -116,14 +106,11 @@ class BindingCycles:
         self._effects.plans.append(ExecutePlan(uid, plan))
         self.cycles[uid] = cycle
 
-    def begin_of_run(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
-        """Begin the binding cycle of a pod of a run, which is this plan; the pod was never noted to be in flight."""
-        self.begun += 1
-        uid = assumed.pod.uid
-        self._effects.released.append(uid)
-        self._effects.plans.append(ExecutePlan(uid, plan))
-        self.cycles[uid] = BindingCycle(
-            uid,
+    def _of_one_plan(
+        self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float
+    ) -> BindingCycle:
+        return BindingCycle(
+            assumed.pod.uid,
             self.begun,
             assumed,
             None,
@@ -133,6 +120,14 @@ class BindingCycles:
             attempt_s=took_s,
             bind_began_s=bind_began_s,
         )
+
+    def begin_of_run(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
+        """Begin the binding cycle of a pod of a run, which is this plan; the pod was never noted to be in flight."""
+        self.begun += 1
+        uid = assumed.pod.uid
+        self._effects.released.append(uid)
+        self._effects.plans.append(ExecutePlan(uid, plan))
+        self.cycles[uid] = self._of_one_plan(assumed, plan, bind_began_s, now, took_s)
 
     def take_up(
         self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
