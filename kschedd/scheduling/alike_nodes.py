@@ -12,6 +12,7 @@ Owned by an evaluation cache.
 """
 
 from collections.abc import Hashable, Sequence
+from itertools import repeat
 from typing import Final, cast
 
 import attrs
@@ -50,7 +51,7 @@ class AlikeNodes:
         look_at_amounts = frozenset(one.name for one in enabled if one.in_tree and _looks_at_amounts(one.plugin))
         # Of scores that are normalized the raw ones are kept, too.
         self._names = look_at_amounts - {score.name for score in plugins.scores if score.normalizes}
-        self._kinds: dict[bytes, int] = {}
+        self._kinds: dict[tuple[int, ...], int] = {}  # by amounts
         self._answers: dict[Hashable, _Answers] = {}
         self._latest: tuple[bytes, int, Ints] = b"", -1, np.zeros(0, dtype=np.int64)  # rows, stamp, and their kinds
 
@@ -106,18 +107,17 @@ class AlikeNodes:
         if len(self._kinds) > _MOST_KINDS - _MOST_ROWS:
             self._kinds.clear()
             self._answers.clear()
-        amounts = np.concatenate(
-            (
-                table.allocatable[:, rows],
-                table.requested[:, rows],
-                table.nonzero[:, rows],
-                (table.allowed_pods[rows], table.pod_count[rows], np.full(len(rows), table.numbering)),
-            )
-        )
-        size, packed, numbers = amounts.itemsize * len(amounts), amounts.T.tobytes(), self._kinds
+        amounts = [
+            *table.allocatable.take(rows, axis=1).tolist(),
+            *table.requested.take(rows, axis=1).tolist(),
+            *table.nonzero.take(rows, axis=1).tolist(),
+            table.allowed_pods.take(rows).tolist(),
+            table.pod_count.take(rows).tolist(),
+            repeat(table.numbering),
+        ]
+        numbers = self._kinds
         kinds = np.array(
-            [numbers.setdefault(packed[at : at + size], len(numbers)) for at in range(0, len(packed), size)],
-            dtype=np.int64,
+            [numbers.setdefault(kind, len(numbers)) for kind in zip(*amounts, strict=False)], dtype=np.int64
         )
         self._latest = asked, now, kinds
         return kinds
