@@ -34,7 +34,7 @@ from kschedd.apiserver.negotiation import (
     text_response,
     wanted_form,
 )
-from kschedd.apiserver.reading import get_object, list_objects
+from kschedd.apiserver.reading import find, get_object, list_objects
 from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
 from kschedd.apiserver.resources import Catalogue, built_in, defined_versions, metrics_version
 from kschedd.apiserver.reviews import REVIEWS, review
@@ -51,7 +51,7 @@ from kschedd.apiserver.status import (
     refusal_of,
     too_large_version,
 )
-from kschedd.apiserver.subresources import bind, find, serve_subresource
+from kschedd.apiserver.subresources import bind, serve_subresource
 from kschedd.apiserver.watching import watch_objects
 from kschedd.apiserver.writing import create, delete, delete_collection, patch, update
 from kschedd.errors import KscheddError

@@ -43,6 +43,11 @@ _PIECE: Final = 64 << 10  # bytes
 _LOOKED_AT: Final = 200
 
 
+async def find(face: FaceServices, asked: Asked) -> Object:
+    target = asked.target
+    return await face.cluster.store.do(lambda store: store.get(target.resource.stored, target.namespace, target.name))
+
+
 @attrs.frozen(eq=False)
 class ListPage:
     """Objects in order, as they were at `version`; `more` is the key of the last one where others follow."""

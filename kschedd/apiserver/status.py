@@ -17,6 +17,7 @@ from kschedd.api.kinds import BY_NAME, lookup
 from kschedd.api.selector_text import SelectorTextError
 from kschedd.errors import KscheddError
 from kschedd.store import errors as store
+from kschedd.store.custom_scale import ScaleUnreadable
 from kschedd.store.journal_format import JournalError
 
 Raw = Mapping[str, Any]
@@ -64,6 +65,10 @@ def not_found_path() -> StatusError:
 
 def method_not_allowed() -> StatusError:
     return StatusError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {})
+
+
+def internal_error(why: str) -> StatusError:
+    return StatusError(500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]})
 
 
 def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "", group: str = "meta.k8s.io") -> StatusError:
@@ -135,7 +140,7 @@ def refusal_of(error: KscheddError) -> StatusError:
         case store.ApplyConflict(causes=found):
             told = [{"reason": "FieldManagerConflict", "message": why, "field": field} for field, why in found]
             return StatusError(409, "Conflict", str(error), {"causes": told})
-        case store.ApplyError() | store.PatchFailed() | store.MalformedVersion():
+        case store.ApplyError() | store.PatchFailed() | store.MalformedVersion() | ScaleUnreadable():
             return StatusError(500, "", str(error))
         case store.InvalidOptions(kind=kind, faults=faults):
             return invalid_options(kind, faults)

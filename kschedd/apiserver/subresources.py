@@ -4,45 +4,34 @@ Source: Kubernetes v1.34, pkg/registry/core/pod/storage, pkg/registry/apps/*/sto
 Raises: StatusError and the store's errors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.fields import FieldError, invalid
-from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.apiserver.bodies import Body, checked_kind, field_validation, media_type, read_body
-from kschedd.apiserver.negotiation import json_response, text_response, wanted_form
-from kschedd.apiserver.reading import get_object
+from kschedd.apiserver.bodies import read_body
+from kschedd.apiserver.negotiation import json_response, text_response
+from kschedd.apiserver.reading import find, get_object
 from kschedd.apiserver.requests import CONNECTED, Asked, RequestInfo
+from kschedd.apiserver.scaling import serve_scale
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError, bad_request, causes, invalid_options, method_not_allowed, success
-from kschedd.apiserver.tables import scale_table
+from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.apiserver.writing import (
-    APPLY,
     DeleteOptions,
     check_options,
-    manager_of,
     on_behalf_of,
     options_of,
     patch,
-    placed,
-    read_apply,
-    read_patch,
     received,
     update,
-    write,
 )
 from kschedd.http.server import HttpResponse
-from kschedd.printing.columns_workloads import selector_text
-from kschedd.registry.warnings import update_warnings
 from kschedd.store.binding import refuse_binding
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Conflict
-from kschedd.store.patch_decoding import decode_patched
-from kschedd.store.patching import patched
 from kschedd.store.times import stamp
 
 SIMULATED: Final = "this pod is simulated: no container runs, so there is no log of it\n"
@@ -56,7 +45,7 @@ async def serve_subresource(face: FaceServices, asked: Asked) -> HttpResponse:
         case "resize":
             return await _part(face, asked, "resize")
         case "scale":
-            return await _scale(face, asked)
+            return await serve_scale(face, asked)
         case "binding":
             return await bind(face, asked)
         case "eviction":
@@ -75,143 +64,11 @@ async def serve_subresource(face: FaceServices, asked: Asked) -> HttpResponse:
     return await _connect(face, asked)
 
 
-async def find(face: FaceServices, asked: Asked) -> Object:
-    target = asked.target
-    return await face.cluster.store.do(lambda store: store.get(target.resource.stored, target.namespace, target.name))
-
-
 async def _part(face: FaceServices, asked: Asked, part: Any) -> HttpResponse:
     verb = asked.target.verb
     if verb == "get":
         return await get_object(face, asked, await find(face, asked))
     return await (patch if verb == "patch" else update)(face, asked, part)
-
-
-# Scale
-
-
-def scale_of(obj: Object) -> dict[str, Any]:
-    """The Scale of a workload; of a custom resource, whose fields may have any type, what can be one."""
-    meta = {
-        field: obj.metadata[field]
-        for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-        if field in obj.metadata
-    }
-    wanted, there = (_replicas(obj.raw.get(part)) for part in ("spec", "status"))
-    status: dict[str, Any] = {"replicas": there}
-    if obj.kind in BY_NAME and (selector := selector_text(obj.spec.get("selector"))) != "<none>":
-        status["selector"] = selector
-    shown = {"replicas": wanted} if wanted else {}
-    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": shown, "status": status}
-
-
-def _replicas(part: Any) -> int:
-    found = part.get("replicas") if isinstance(part, Mapping) else None
-    return found if type(found) is int else 0
-
-
-async def _scale(face: FaceServices, asked: Asked) -> HttpResponse:
-    target = asked.target
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    if target.verb == "get":
-        scale = scale_of(await find(face, asked))
-        if form.shape == "Table":
-            return json_response(scale_table(scale, face.now(), form.version), form=form)
-        return json_response(scale, form=form, request_headers=asked.headers)
-    if media_type(asked.headers.get("content-type", "")) == APPLY:
-        return await _apply_scale(face, asked)
-    manager = manager_of(asked)
-    if target.verb == "patch":
-        patch_type, body = read_patch(asked)
-        if patch_type == "strategic":
-            patch_type = "merge"  # a Scale has no lists
-    else:
-        check_options(asked)
-        given = await received(face, asked, "autoscaling/v1", "Scale", "autoscaling")
-        if not (given.get("metadata") or {}).get("name"):
-            why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
-            raise bad_request(why)
-
-    def scaled(store: ClusterWriter) -> dict[str, Any]:
-        old = store.get(target.resource.stored, target.namespace, target.name)
-        if target.verb == "patch":
-            scale = scale_of(old)
-            whole = patched(scale, body.value, patch_type)
-            wanted, told = decode_patched(
-                scale, whole, body.value, patch_type, field_validation(asked.query), body.duplicates
-            )
-        else:
-            wanted, told = given, ()
-        meta = wanted.get("metadata") or {}
-        if meta.get("name") and meta["name"] != target.name:
-            raise bad_request(
-                f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})"
-            )
-        version = meta.get("resourceVersion")
-        if version and str(version) not in ("0", str(old.resource_version)):
-            raise Conflict(old.kind, old.name)
-        replicas = (wanted.get("spec") or {}).get("replicas") or 0
-        if replicas < 0:
-            raise _invalid_scale(target.name, replicas)
-        changed = store.merge_patch(
-            old.kind,
-            old.namespace,
-            old.name,
-            {"spec": {"replicas": replicas}},
-            subresource="scale",
-            dry_run=asked.dry_run,
-            manager=manager,
-        )
-        return {"object": scale_of(changed), "warnings": (*told, *update_warnings(old, changed))}
-
-    return await _scaled(face, asked, scaled)
-
-
-async def _apply_scale(face: FaceServices, asked: Asked) -> HttpResponse:
-    """Server-side apply of a Scale: whoever applies one manages the workload's `spec.replicas`, by this subresource."""
-    target = asked.target
-    config, warnings = read_apply(asked)
-    scale = checked_kind(Body(asked.http.body, config), "autoscaling/v1", "Scale", "autoscaling")
-    config = placed(asked, scale, named=True)
-    replicas = (config.get("spec") or {}).get("replicas")
-    if replicas is not None and (not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0):
-        raise _invalid_scale(target.name, replicas)
-    asked.warnings.extend(warnings)
-
-    def scaled(store: ClusterWriter) -> dict[str, Any]:
-        old = store.get(target.resource.stored, target.namespace, target.name)
-        changed, _ = store.server_side_apply(
-            old.kind,
-            old.namespace,
-            old.name,
-            {
-                "apiVersion": old.raw["apiVersion"],
-                "kind": old.raw["kind"],
-                "metadata": {"name": old.name, "namespace": old.namespace},
-                "spec": {} if replicas is None else {"replicas": replicas},
-            },
-            asked.query.text("fieldManager"),
-            api_version=str(old.raw["apiVersion"]),
-            force=asked.query.flag("force"),
-            subresource="scale",
-            dry_run=asked.dry_run,
-        )
-        return {"object": scale_of(changed), "warnings": update_warnings(old, changed)}
-
-    return await _scaled(face, asked, scaled)
-
-
-async def _scaled(face: FaceServices, asked: Asked, scaled: Callable[[ClusterWriter], dict[str, Any]]) -> HttpResponse:
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    answer = await write(face, asked, scaled)
-    asked.warnings.extend(answer["warnings"])
-    return json_response(answer["object"], form=form, request_headers=asked.headers)
-
-
-def _invalid_scale(name: str, replicas: Any) -> StatusError:
-    fault = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
-    details = {"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes((fault,))}
-    return StatusError(422, "Invalid", f'Scale.autoscaling "{name}" is invalid: {fault}', details)
 
 
 # Binding and eviction

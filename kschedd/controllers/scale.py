@@ -15,6 +15,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.controllers.controller import View
 from kschedd.errors import KscheddError
+from kschedd.store.custom_scale import ScaleUnreadable, integer_at, scale_paths
 
 _SCALED: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"))
 
@@ -71,16 +72,14 @@ def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
         names: Mapping[str, Any] = definition.spec.get("names") or {}
         if definition.spec.get("group") != group or names.get("kind") != reference.get("kind"):
             continue
-        versions = definition.spec.get("versions") or ()
-        served: Mapping[str, Any] = next((each for each in versions if each.get("name") == version), {})
-        path = ((served.get("subresources") or {}).get("scale") or {}).get("specReplicasPath")
-        if not path:
+        paths = scale_paths(definition, f"{group}/{version}")
+        if paths is None:
             raise ScaleError(f"{names.get('plural')}.{group} does not implement the scale subresource")
         if owner is None or owner.uid != reference.get("uid"):
             return None
-        value: Any = owner.raw
-        for step in str(path).strip(".").split("."):
-            value = value.get(step) if isinstance(value, Mapping) else None
-        return Scale(owner.uid, value if isinstance(value, int) else 0)
+        try:
+            return Scale(owner.uid, integer_at(owner.raw, paths.replicas) or 0)
+        except ScaleUnreadable as wrong:  # since before the definition said so
+            raise ScaleError(wrong.why) from None
     shown = f"{group}{slash}{version}"
     raise ScaleError(f'no matches for kind "{reference.get("kind")}" in version "{shown}"')

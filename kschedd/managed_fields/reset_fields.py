@@ -3,7 +3,7 @@
 Source: Kubernetes v1.34, GetResetFields and GetResetFieldsFilter of the strategies in pkg/registry.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.managed_fields.field_set import FieldSet, Path, only_below, recursive_difference, set_of
@@ -33,13 +33,17 @@ _ONLY: Final[Mapping[str, tuple[Path, ...]]] = {
         for field in ("resources", "resizePolicy")
     ),
     "ephemeralcontainers": (("f:spec", "f:ephemeralContainers"),),
-    "scale": (("f:spec", "f:replicas"),),
 }
 
 
-def kept_fields(kind: str, subresource: str, *, status: bool | None = None) -> Filter:
-    """What takes out of a set the fields that this write resets. `status`: whether a kind that is not built in has one
-    as a subresource."""
+def kept_fields(
+    kind: str, subresource: str, *, status: bool | None = None, replicas: Sequence[str] = ("spec", "replicas")
+) -> Filter:
+    """What takes out of a set the fields that this write resets. Of a kind that is not built in `status` says whether
+    it has one as a subresource, and `replicas` where those are that its scale changes."""
+    if subresource == "scale":
+        number = tuple(f"f:{step}" for step in replicas)
+        return lambda fields: only_below(fields, (number,))
     if subresource in _ONLY:
         roots = _ONLY[subresource]
         return lambda fields: only_below(fields, roots)

@@ -26,6 +26,8 @@ Old = Mapping[str, Any]
 _LAST_GENERATION: Final = 2**63 - 1
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
+_SAID_OF_ALL: Final = frozenset(("apiVersion", "kind", "metadata"))
+
 
 @attrs.frozen
 class KindStrategy:
@@ -45,7 +47,7 @@ class KindStrategy:
 
 
 def strategy_of(kind: str) -> KindStrategy:
-    return _BY_KIND.get(kind, _PLAIN)
+    return _BY_KIND.get(kind, _PLAIN if kind in BY_NAME else _CUSTOM)
 
 
 def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
@@ -73,7 +75,8 @@ def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_
         strategy.drop(new, old, features)
     if strategy.on_update is not None:
         strategy.on_update(new, old)
-    if any(not _same(kind, new, old, part) for part in strategy.counts) or (
+    counts = strategy.counts if strategy is not _CUSTOM else (new.keys() | old.keys()) - _SAID_OF_ALL
+    if any(not _same(kind, new, old, part) for part in counts) or (
         kind == "Deployment" and (_annotations(new) or {}) != (_annotations(old) or {})
     ):
         new["metadata"] = {**new["metadata"], "generation": next_generation(old.get("metadata") or {})}
@@ -287,6 +290,7 @@ def _drop_from_job_template(new: Raw, old: Old | None, features: frozenset[str])
 
 
 _PLAIN: Final = KindStrategy()
+_CUSTOM: Final = KindStrategy(born=True)  # what is not built in, of which any part but the metadata counts
 _WITH_STATUS: Final = KindStrategy(status=True)
 _WORKLOAD: Final = KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_template)
 _CONDITIONAL: Final = KindStrategy(unconditional=False)

@@ -14,6 +14,13 @@ Faults = list[FieldError]
 
 SCOPES: Final = ("Cluster", "Namespaced")
 
+# Of a scale: its fields, where they may point to, and whether they have to.
+_SCALE_PATHS: Final = (
+    ("specReplicasPath", (".spec.",), True),
+    ("statusReplicasPath", (".status.",), True),
+    ("labelSelectorPath", (".spec.", ".status."), False),
+)
+
 
 def validate_definition(raw: Raw, faults: Faults) -> None:
     spec = raw.get("spec") or {}
@@ -33,7 +40,9 @@ def validate_definition(raw: Raw, faults: Faults) -> None:
         faults.append(required("spec.scope"))
     elif scope not in SCOPES:
         faults.append(unsupported("spec.scope", scope, SCOPES))
-    _validate_versions(spec.get("versions") or [], faults)
+    versions = spec.get("versions") or []
+    _validate_versions(versions, faults)
+    _validate_subresources(versions, faults)
     for field in ("plural", "singular", "kind", "listKind"):
         word = names.get(field) or ""
         if not word:
@@ -61,3 +70,28 @@ def _validate_versions(versions: list[Raw], faults: Faults) -> None:
     if sum(bool(version.get("storage")) for version in versions) != 1:
         why = "must have exactly one version marked as storage version"
         faults.append(invalid("spec.versions", [version.get("name") for version in versions], why))
+
+
+def _validate_subresources(versions: list[Raw], faults: Faults) -> None:
+    subresources = [version.get("subresources") for version in versions]
+    if subresources and all(each == subresources[0] for each in subresources):  # upstream keeps one for all of them
+        _validate_scale(subresources[0], "spec.subresources.scale", faults)
+        return
+    for index, each in enumerate(subresources):
+        _validate_scale(each, f"spec.versions[{index}].subresources.scale", faults)
+
+
+def _validate_scale(subresources: Raw | None, here: str, faults: Faults) -> None:
+    scale = (subresources or {}).get("scale")
+    if scale is None:
+        return
+    for field, parts, needed in _SCALE_PATHS:
+        path = scale.get(field) or ""
+        if not path:
+            if needed:
+                faults.append(required(f"{here}.{field}"))
+        elif not path.startswith("."):
+            faults.append(invalid(f"{here}.{field}", path, "must be a simple json path starting with ."))
+        elif not path.startswith(parts):
+            of = f"under {parts[0][:-1]}" if len(parts) == 1 else "under either .spec or .status"
+            faults.append(invalid(f"{here}.{field}", path, f"should be a json path {of}"))

@@ -19,6 +19,8 @@ from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import resolve_namespace
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.custom import definition_of
+from kschedd.store.custom_scale import ScalePaths, integer_at, scale_paths, with_integer
 from kschedd.store.deletion import Propagation
 from kschedd.store.managing import without_entries
 from kschedd.store.patching import PatchType
@@ -83,20 +85,39 @@ def patch(
     return change_result(old, new, warnings)
 
 
-def scale(store: ClusterWriter, kind: Kind, name: str, namespace: str | None, replicas: int) -> dict[str, Any]:
-    if kind.name not in SCALABLE:
-        allowed = ", ".join(SCALABLE)
-        raise RpcError("invalid", f"cannot scale a {kind.name}; allowed: {allowed}", {"kind": kind.name})
+def scale(
+    store: ClusterWriter, kind: Kind, name: str, namespace: str | None, replicas: int, current: int | None = None
+) -> dict[str, Any]:
+    if kind.known and kind.name not in SCALABLE:
+        raise _not_scalable(kind)
     if replicas < 0:
         raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
     space = resolve_namespace(kind, namespace)
     old = store.get(kind.name, space, name)
-    new = store.merge_patch(kind.name, space, name, {"spec": {"replicas": replicas}}, manager="kubectl")
-    return {
-        "object": without_entries(new.raw),
-        "before": old.spec.get("replicas", 1),
-        "after": new.spec.get("replicas", 1),
-    }
+    path = _replicas_path(store, kind, old)
+    before = integer_at(old.raw, path)
+    if before is None:
+        before = 1 if kind.known else 0
+    if current not in (None, before):
+        raise RpcError("conflict", f"Expected replicas to be {current}, was {before}", {"replicas": before})
+    new = store.merge_patch(kind.name, space, name, with_integer(path, replicas), manager="kubectl")
+    return {"object": without_entries(new.raw), "before": before, "after": integer_at(new.raw, path)}
+
+
+def _replicas_path(store: ClusterWriter, kind: Kind, obj: Object) -> str:
+    """Where its replicas are. Raises RpcError if its definition gives it no scale."""
+    if kind.known:
+        return ScalePaths().replicas
+    definition = definition_of(store, obj.raw)
+    paths = None if definition is None else scale_paths(definition, str(obj.raw.get("apiVersion") or ""))
+    if paths is None:
+        raise _not_scalable(kind)
+    return paths.replicas
+
+
+def _not_scalable(kind: Kind) -> RpcError:
+    allowed = f"{', '.join(SCALABLE)}, custom resources whose definition has the subresource scale"
+    return RpcError("invalid", f"cannot scale a {kind.name}; allowed: {allowed}", {"kind": kind.name})
 
 
 def set_metadata(

@@ -201,8 +201,14 @@ class ObjectMethods:
             Method(
                 "objects.scale",
                 self.scale,
-                (KIND, NAME, NAMESPACE, Param("replicas", "integer", doc="how many", minimum=0, maximum=_INT32)),
-                doc="Sets the number of replicas of a workload.",
+                (
+                    KIND,
+                    NAME,
+                    NAMESPACE,
+                    Param("replicas", "integer", doc="how many", minimum=0, maximum=_INT32),
+                    Param("current", "integer", False, doc="null, or how many it has to ask for now"),
+                ),
+                doc="Sets the number of replicas of a workload, or of a custom resource whose definition says where.",
                 returns="`{object, before, after}`.",
             ),
             self._marking("objects.label", self.label, "labels"),
@@ -418,12 +424,11 @@ class ObjectMethods:
         )
 
     async def scale(self, call: Call) -> Any:
-        return await self._changed(
-            call,
-            lambda store: edit.scale(
-                store, find_kind(store, call["kind"]), call["name"], call["namespace"], call["replicas"]
-            ),
-        )
+        def scaled(store: ClusterWriter) -> Any:
+            kind = find_kind(store, call["kind"])
+            return edit.scale(store, kind, call["name"], call["namespace"], call["replicas"], call["current"])
+
+        return await self._changed(call, scaled)
 
     async def _changed(self, call: Call, request: Callable[[ClusterWriter], Any]) -> Any:
         """A change of one object that is there, made aside if it is a large one."""

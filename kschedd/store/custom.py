@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from kschedd.api.fields import FieldError
 from kschedd.api.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.objects import Object
+from kschedd.store.custom_scale import scale_faults, scale_paths
 from kschedd.store.errors import Forbidden, Invalid, NoMatch
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.validation_rules import definition_rule_faults, rule_faults
@@ -118,17 +119,18 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
     return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
 
 
-def by_schema(definition: Object, raw: Raw, old: Object | None = None) -> dict[str, Any]:
+def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
     """A custom object as its schema has it: without unknown fields, with defaults. Raises Invalid.
 
     `old` is the object before, of which rules about changes speak.
     """
-    schema = schema_of(definition, str(raw.get("apiVersion") or ""))
-    if schema is None:
-        return dict(raw)
-    made: dict[str, Any] = defaulted(schema, pruned(schema, raw))
-    faults = value_faults(schema, made) or spec_faults(definition, made)
-    if not faults:  # a rule may rely on what the schema says besides
+    api_version = str(raw.get("apiVersion") or "")
+    schema, scale = schema_of(definition, api_version), scale_paths(definition, api_version)
+    made: dict[str, Any] = dict(raw) if schema is None else defaulted(schema, pruned(schema, raw))
+    faults = [] if schema is None else value_faults(schema, made) or spec_faults(definition, made)
+    if scale is not None:
+        faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
+    if schema is not None and not faults:  # a rule may rely on what the schema says besides
         faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
     if faults:
         kind = str(raw.get("kind") or "")
@@ -189,7 +191,7 @@ def as_defined(cluster: Cluster, raw: Raw, old: Object | None, subresource: str)
     definition = definition_of(cluster, raw)
     if definition is None:
         return raw
-    made = by_schema(definition, raw, old)
+    made = by_schema(definition, raw, old, subresource)
     if not subresource and has_status(definition, str(raw.get("apiVersion") or "")):
         made.pop("status", None)
         if old is not None and "status" in old.raw:

@@ -21,6 +21,7 @@ from kschedd.managed_fields.noted import LIMITED, note, with_note, with_resolved
 from kschedd.managed_fields.reset_fields import kept_fields
 from kschedd.managed_fields.structural import structural_schema
 from kschedd.managed_fields.updater import Conflicted
+from kschedd.store.custom_scale import ScalePaths, scale_paths, steps_of
 from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, Conflict
 from kschedd.store.identity import check_path
 
@@ -57,7 +58,9 @@ def field_write(
         return FieldWrite(manager, kind, schema, api_version, subresource, at, kept_fields(kind, subresource))
     version = _version(definition, api_version)
     has_status = "status" in (version.get("subresources") or {})
-    kept = kept_fields(stored or kind, subresource, status=has_status)
+    scale = None if definition is None else scale_paths(definition, api_version)
+    paths = scale or ScalePaths()
+    kept = kept_fields(stored or kind, subresource, status=has_status, replicas=steps_of(paths.replicas))
     return FieldWrite(manager, kind, _custom_schema(version), api_version, subresource, at, kept)
 
 

@@ -110,11 +110,11 @@ def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schem
     live, patched = merged.get(name), rest.get(name)
     for value in (order, *(value for value in (live, patched) if value is not None)):
         if not isinstance(value, list):
-            raise PatchFailed(f"expected a []interface {{}}, but received a {_go_type(value)}")
+            raise PatchFailed(f"expected a []interface {{}}, but received a {go_type(value)}")
     inner, strategy = _lookup(schema, name)
     merge_key = strategy.merge_key
     if merge_key and (wrong := [item for item in order if not isinstance(item, Mapping)]):
-        raise BadPatch(f"{REJECTED}: {key}: a map with {merge_key} is expected, not a {_go_type(wrong[0])}")
+        raise BadPatch(f"{REJECTED}: {key}: a map with {merge_key} is expected, not a {go_type(wrong[0])}")
     _check_order(patched or [], order, merge_key)
     if patched is None:
         if live is None:
@@ -254,7 +254,7 @@ def _key(item: Any, merge_key: str) -> Any:
     if not merge_key:
         return item
     if not isinstance(item, Mapping):
-        raise PatchFailed(f"expected a map[string]interface {{}}, but received a {_go_type(item)}")
+        raise PatchFailed(f"expected a map[string]interface {{}}, but received a {go_type(item)}")
     if merge_key not in item:
         raise PatchFailed(f"map: {go_text(item)} does not contain declared merge key: {merge_key}")
     return item[merge_key]
@@ -277,6 +277,16 @@ def _field_of(key: str, prefix: str) -> str:
     return name
 
 
+_GO_TYPES: Final = {
+    "map": "map[string]interface {}",
+    "list": "[]interface {}",
+    "str": "string",
+    "int": "int64",
+    "float": "float64",
+    "null": "<nil>",
+}
+
+
 def _sort(value: Any) -> str:
     """The Go kind of a JSON value; values of different kinds never merge."""
     match value:
@@ -292,9 +302,10 @@ def _sort(value: Any) -> str:
             return type(value).__name__
 
 
-def _go_type(value: Any) -> str:
-    names = {"map": "map[string]interface {}", "list": "[]interface {}", "str": "string", "int": "int64"}
-    return names.get(_sort(value), "float64" if isinstance(value, float) else _sort(value))
+def go_type(value: Any) -> str:
+    """The type of a JSON value as Go's %T prints it."""
+    sort = _sort(value)
+    return _GO_TYPES.get(sort, sort)
 
 
 def go_text(value: Any) -> str:

@@ -26,7 +26,7 @@ from kschedd.verbs.grammar import (
 from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
-from kschedd.verbs.targets import get_object, selected, targets_of, where, with_near_name
+from kschedd.verbs.targets import selected, targets_of, where, with_near_name
 from kschedd.verbs.waiting import Patience, seconds_to_wait, timed_out, wait_until
 
 FORMS = ("table", "name", "yaml", "json")
@@ -299,14 +299,9 @@ def scale(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError(f"--replicas {options.replicas}: a number from 0 up is expected")
     failed = 0
     for kind, name, namespace in selected(session, targets_of(session, options.what), options):
-        if options.current_replicas is not None:
-            present = get_object(session, kind, name, namespace)
-            replicas = (present.get("spec") or {}).get("replicas", 1)
-            if replicas != options.current_replicas:
-                session.error(f"Expected replicas to be {options.current_replicas}, was {replicas}")
-                failed += 1
-                continue
         params = {"kind": kind.name, "name": name, "replicas": options.replicas, **where(kind, namespace)}
+        if options.current_replicas is not None:
+            params["current"] = options.current_replicas
         answer = _call(session, "objects.scale", params, kind, name, namespace)
         if answer is None:
             failed += 1

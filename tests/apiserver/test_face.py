@@ -1,6 +1,5 @@
 """The face, verb by verb: what is answered to whom, in which form, and with which status."""
 
-import copy
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -751,19 +750,6 @@ async def test_metadata_of_a_custom_resource_has_the_fields_of_metadata_and_no_o
     assert "size" not in answer.json["metadata"]
     assert answer.headers["warning"] == '299 - "unknown field \\"metadata.size\\""'
     assert (await api.ask("POST", f"{WIDGETS}?fieldValidation=Strict", widget)).status == 400
-
-
-@pytest.mark.parametrize("spec", [5, "x", [], {"replicas": "x", "selector": {"matchLabels": 5}}])
-async def test_a_scale_of_a_custom_resource_of_any_shape_is_one(api: Asker, spec: Any) -> None:
-    definition = copy.deepcopy(CRD)
-    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-    definition["spec"]["versions"][0]["subresources"] = {"scale": paths}
-    await _with_widgets(api, definition)
-    await api.create(
-        WIDGETS, {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}
-    )
-    found = await api.get(f"{WIDGETS}/w/scale")
-    assert (found["spec"], found["status"]) == ({}, {"replicas": 0})
 
 
 @pytest.mark.parametrize("patch", [{"spec": 5}, {"metadata": "x"}, {"spec": {"replicas": "x"}}])

@@ -103,3 +103,29 @@ def test_a_definition_must_make_sense(store: Store, change: dict[str, Any], faul
     with pytest.raises(Invalid) as refusal:
         store.create({**raw, "spec": {**raw["spec"], **change}})
     assert fault in str(refusal.value)
+
+
+def test_the_generation_counts_what_is_asked_for(store: Store) -> None:
+    made = definition()
+    made["spec"]["versions"][1]["subresources"] = {"status": {}}
+    store.create(made)
+    store.create({**widget("a"), "metadata": {"name": "a", "generation": 7}, "spec": {"size": 1}})
+    generations = []
+    for patch, subresource in (
+        ({"metadata": {"labels": {"x": "1"}}}, ""),
+        ({"spec": {"size": 2}}, ""),
+        ({"spec": {"size": 2}}, ""),
+        ({"status": {"size": 2}}, ""),
+        ({"status": {"size": 2}}, "status"),
+        ({"data": "x"}, ""),
+    ):
+        changed = store.merge_patch("Widget", "default", "a", patch, subresource=subresource)
+        generations.append(changed.metadata["generation"])
+    assert generations == [1, 2, 2, 2, 2, 3]
+
+
+def test_without_a_status_of_its_own_the_status_counts_as_well(store: Store) -> None:
+    store.create(definition())
+    store.create(widget("a"))
+    changed = store.merge_patch("Widget", "default", "a", {"status": {"size": 2}})
+    assert changed.metadata["generation"] == 2
