@@ -45,8 +45,9 @@ def scale_paths(definition: Object, api_version: str) -> ScalePaths | None:
             scale = (version.get("subresources") or {}).get("scale")
             if scale is None:
                 return None
-            selector = scale.get("labelSelectorPath") or ""
-            return ScalePaths(scale["specReplicasPath"], scale["statusReplicasPath"], selector)
+            fields = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+            replicas, status_replicas, selector = (scale.get(field) or "" for field in fields)
+            return ScalePaths(replicas, status_replicas, selector)
     return None
 
 
