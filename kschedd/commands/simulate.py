@@ -252,10 +252,13 @@ def _simulate(options: argparse.Namespace) -> int:
         summary = _run(options, registry, config, dump, manifests, arrivals, log, observed)
     for warning in summary.warnings:
         print(safe(f"warning: {warning}"), file=sys.stderr)
-    for error in summary.errors:
+    errors = [*summary.errors]
+    if dump is not None and not dump.count:
+        errors.append(f"{', '.join(options.origin)}: there is no object of Kubernetes in it")
+    for error in errors:
         print(safe(f"error: {error}"), file=sys.stderr)
     print(exact(summary.json_text()) if options.output == "json" else safe(summary.text()))
-    if summary.errors:
+    if errors:
         return BAD_INPUT
     if summary.audit is not None and summary.audit.missed:
         return PENDING
