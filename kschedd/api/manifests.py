@@ -16,6 +16,7 @@ from kschedd.api.documents import MOST_FAULTS, Document, read_documents
 from kschedd.api.documents import Path as Steps
 from kschedd.api.fields import FieldError, path_text, steps
 from kschedd.api.quantity import shown
+from kschedd.api.text_files import NotText, text_of
 from kschedd.errors import KscheddError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -94,11 +95,9 @@ def read_text(text: str, source: str, check: Callable[[], None] | None = None) -
 
 def read_bytes(data: bytes, source: str) -> ManifestReading:
     try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as wrong:
-        line = data.count(b"\n", 0, wrong.start) + 1
-        why = f"not UTF-8 text: byte 0x{data[wrong.start]:02x} at offset {wrong.start}"
-        return ManifestReading(errors=(ManifestError(source, line, "", None, why),))
+        text = text_of(data)
+    except NotText as wrong:
+        return ManifestReading(errors=(ManifestError(source, wrong.line, "", None, wrong.why),))
     return read_text(text, source)
 
 

@@ -13,6 +13,7 @@ import attrs
 
 from kschedd.api.kinds import lookup
 from kschedd.api.portions import portions
+from kschedd.api.text_files import NotText, text_of
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.verbs.grammar import (
     Output,
@@ -96,10 +97,9 @@ def _files(path: Path) -> list[Path]:
 
 def _take(session: VerbSession, sources: list[Source], name: str, data: bytes) -> int:
     try:
-        sources.append(Source(name, data.decode("utf-8-sig")))
-    except UnicodeDecodeError as wrong:
-        at = data.count(b"\n", 0, wrong.start) + 1
-        session.error(f"{name}:{at}: not UTF-8 text: byte 0x{data[wrong.start]:02x} at offset {wrong.start}")
+        sources.append(Source(name, text_of(data).removeprefix("\ufeff")))
+    except NotText as wrong:
+        session.error(f"{name}:{wrong.line}: {wrong.why}")
         return 1
     return 0
 

@@ -1,5 +1,8 @@
 """Manifests are read whole, and every fault says where it stands."""
 
+import bz2
+import gzip
+import lzma
 from pathlib import Path
 
 import pytest
@@ -85,6 +88,22 @@ def test_a_long_line_is_not_repeated() -> None:
 def test_bytes_that_are_no_text() -> None:
     (error,) = read_bytes(b"a: 1\nb: \xff\n", "f.yaml").errors
     assert str(error) == "f.yaml:2: not UTF-8 text: byte 0xff at offset 8"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        pytest.param("a: 1\n".encode("utf-16"), "UTF-16 text: convert it first", id="as-powershell-writes"),
+        pytest.param(gzip.compress(b"a: 1\n"), "gzip data: unpack it first", id="gzip"),
+        pytest.param(bz2.compress(b"a: 1\n"), "bzip2 data: unpack it first", id="bzip2"),
+        pytest.param(lzma.compress(b"a: 1\n"), "xz data: unpack it first", id="xz"),
+        pytest.param(b"PK\x03\x04\x14\0", "a zip archive: unpack it first", id="zip"),
+        pytest.param(b"dump.json".ljust(257, b"\0") + b"ustar\x0000", "a tar archive: unpack it first", id="tar"),
+    ],
+)
+def test_a_well_known_form_that_is_no_text_is_named(data: bytes, said: str) -> None:
+    (error,) = read_bytes(data, "f.yaml").errors
+    assert str(error) == f"f.yaml:1: not UTF-8 text but {said}"
 
 
 def test_a_byte_order_mark_is_no_text() -> None:
