@@ -190,6 +190,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from kschedd.framework.look_alikes import look_alikes
     from kschedd.framework.registry import PluginLoadError, Registry
     from kschedd.testing.rules import RULES, BrokenRule, check
 
@@ -218,4 +219,6 @@ def _check(options: argparse.Namespace) -> int:
         print(safe(f"{name}: {len(RULES) - len(faults)} of {len(RULES)} rules kept in {options.seeds} random clusters"))
         for line in faults:
             print(safe(f"  {line}"))
+        if unused := look_alikes(registry.plugin_class(name)):
+            print(safe(f"  never called, and named like what is: {', '.join(unused)}"))
     return BROKEN if broken else 0

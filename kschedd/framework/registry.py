@@ -24,6 +24,7 @@ from kschedd.framework.faults import BadAnswer, PluginError, plain_text
 from kschedd.framework.guard import START_LIMIT_S, PluginGuard
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import extension_points, missing_methods, plugin_info
+from kschedd.framework.look_alikes import look_alikes
 from kschedd.framework.plugin_file import PluginFile, file_of
 from kschedd.framework.status import fault_text
 from kschedd.framework.validating_admission import fault_of_class, is_validating, validating_plugin
@@ -116,7 +117,9 @@ class Registry:
             self._add_validating(cls, name, source)
             return
         if not extension_points(cls):
-            raise PluginLoadError(source, f"class {cls.__name__} has none of the methods by which a plugin takes part")
+            what = f"class {cls.__name__} has none of the methods by which a plugin takes part"
+            there = look_alikes(cls)
+            raise PluginLoadError(source, f"{what}, but {', '.join(there)}" if there else what)
         self.added[name] = cls
         self.sources[name] = source
 

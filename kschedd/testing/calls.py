@@ -1,4 +1,7 @@
-"""The methods of a plugin, called as the scheduler calls them, with rows or with single nodes, by tests of plugins."""
+"""The methods of a plugin, called as the scheduler calls them, with rows or with single nodes, by tests of plugins.
+
+What a filter, a score and their preparation return is checked as in a scheduler: BadAnswer says what is wrong with it.
+"""
 
 from collections.abc import Hashable
 from typing import Any, cast
@@ -14,6 +17,7 @@ from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import defaults
 from kschedd.config.kube_versions import DEFAULT
 from kschedd.config.reading import ConfigReader, ConfigValue
+from kschedd.framework import answers
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult, plugin_info
@@ -57,13 +61,15 @@ class PluginCalls:
         state = CycleState()
         if not self.has("pre_filter"):
             return state, None
-        return state, self.plugin.pre_filter(state, pod, self.cluster)
+        said = self.plugin.pre_filter(state, pod, self.cluster)
+        answers.pre_filter("pre_filter", said, self.plugin.name)
+        return state, said
 
     def verdicts(self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None) -> list[Status | None]:
         """The filter's verdict on each row; `table`: a copy of the cluster's."""
         table = self.cluster.table if table is None else table
         if self.has("filter_rows"):
-            codes = self.plugin.filter_rows(state, pod, table, rows)
+            codes = answers.codes("filter_rows", self.plugin.filter_rows(state, pod, table, rows), len(rows))
             if codes is None:
                 return [None] * len(rows)
             return [None if code == 0 else self.plugin.code_status(state, pod, code) for code in codes.tolist()]
@@ -74,6 +80,8 @@ class PluginCalls:
     ) -> list[Status | None]:
         table = self.cluster.table if table is None else table
         said = [self.plugin.filter(state, pod, NodeInfo(table, row)) for row in rows.tolist()]
+        for status in said:
+            answers.status("filter", status, self.plugin.name)
         return [None if status is None or status.code is Code.SUCCESS else status for status in said]
 
     def filtered(self, pod: Pod) -> list[Status | None] | None:
@@ -89,16 +97,22 @@ class PluginCalls:
         state, _ = self.pre_filter(pod)
         if not self.has("pre_score"):
             return state, None
-        return state, self.plugin.pre_score(state, pod, self.cluster, rows)
+        said = self.plugin.pre_score(state, pod, self.cluster, rows)
+        answers.status("pre_score", said, self.plugin.name, Code.SKIP)
+        return state, said
 
     def raw_scores(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
         table = self.cluster.table
         if self.has("score_rows"):
-            return cast(list[int], np.asarray(self.plugin.score_rows(state, pod, table, rows)).tolist())
+            said = self.plugin.score_rows(state, pod, table, rows)
+            return cast(list[int], answers.column("score_rows", said, len(rows)).tolist())
         return self.raw_scores_by_node(state, pod, rows)
 
     def raw_scores_by_node(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
-        return [self.plugin.score(state, pod, NodeInfo(self.cluster.table, row)) for row in rows.tolist()]
+        said = [self.plugin.score(state, pod, NodeInfo(self.cluster.table, row)) for row in rows.tolist()]
+        for score in said:
+            answers.score("score", score, self.plugin.name)
+        return said
 
     def scores(self, pod: Pod, rows: Rows) -> list[int] | None:
         """The final scores; None where PreScore returned Skip."""
@@ -109,7 +123,7 @@ class PluginCalls:
         if not self.has("normalize"):
             return raw
         normal = self.plugin.normalize(state, pod, np.array(raw, dtype=np.int64))
-        return cast(list[int], np.asarray(normal).tolist())
+        return cast(list[int], answers.column("normalize", normal, len(raw)).tolist())
 
     def answers(self, pod: Pod) -> dict[str, tuple[str | int | None, ...]]:
         """By node: the plugin's answers with an empty CycleState, as for cached evaluations."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import hints_of
+from kschedd.framework.faults import BadAnswer
 from kschedd.framework.interface import MAX_NODE_SCORE, PreFilterResult, extension_points, missing_methods
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status
@@ -313,3 +314,5 @@ def check(
             rule.check(Trial(made(plugin_class, args, world.cluster), world.cluster, world, args))
         except _Broken as broken:
             raise BrokenRule(plugin_class.name, str(rule), seed, f"{rule.text} But: {broken}") from None
+        except BadAnswer as wrong:
+            raise BrokenRule(plugin_class.name, str(rule), seed, str(wrong)) from None

@@ -82,6 +82,35 @@ def test_a_plugin_that_raises_is_said(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "says-the-same-twice: raised OSError: gone" in capsys.readouterr().out
 
 
+def test_an_answer_of_a_wrong_type_is_told_as_by_a_scheduler(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "class Mine:\n    name = 'Mine'\n    def filter(self, state, pod, node):\n        return False\n"
+        "    def score(self, state, pod, node):\n        return 0.5\n"
+    )
+    assert main(["plugin", "check", str(file), "--seeds", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "rejects-with-a-rejection: seed 0: filter returned False; a Status or None is expected" in out
+    assert "scores-within-range: seed 0: score returned 0.5; an int from 0 to 100 is expected" in out
+
+
+def test_a_method_that_is_named_like_one_that_is_called_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.py"
+    methods = "    def fliter(self, state, pod, node): ...\n    def preFilter(self, state, pod, cluster): ...\n"
+    file.write_text(f"class Mine:\n    name = 'Mine'\n{methods}    def limit(self): ...\n")
+    assert main(["plugin", "check", str(file)]) == 2
+    err = capsys.readouterr().err
+    assert "none of the methods by which a plugin takes part, but fliter (filter?), preFilter (pre_filter?)\n" in err
+    file.write_text(f"{file.read_text()}    def score(self, state, pod, node):\n        return 1\n")
+    assert main(["plugin", "check", str(file), "--seeds", "1"]) == 0
+    said = "never called, and named like what is: fliter (filter?), preFilter (pre_filter?)"
+    assert said in capsys.readouterr().out
+
+
 def test_a_file_that_cannot_be_loaded_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "wrong.py"
     file.write_text("import nothing_of_that_name\n")

@@ -1,0 +1,33 @@
+"""Methods of a plugin class that nobody calls, and that are named much like one that the scheduler would call.
+
+For words to the plugin's author only: having such a method is no fault.
+"""
+
+from difflib import get_close_matches
+from typing import Any, Final
+
+from kschedd.framework import fast_path
+from kschedd.framework.interface import POINTS, EnqueueExtensions, methods_of
+from kschedd.framework.remedies import RemedyPlugin
+
+_ALIKE: Final = 0.8  # of difflib's ratio
+_PROTOCOLS: Final = (
+    *(protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)),
+    *(EnqueueExtensions, RemedyPlugin, *fast_path.METHODS),
+)
+_KNOWN: Final = {
+    name.replace("_", ""): name
+    for name in (*(method for protocol in _PROTOCOLS for method in methods_of(protocol)), "from_args", "validate")
+}
+
+
+def look_alikes(cls: type[Any]) -> list[str]:
+    """Such as "fliter (filter?)", for each public method of the class or its bases that is meant for no call."""
+    found = []
+    for name in dir(cls):
+        bare = name.replace("_", "").lower()
+        if name.startswith("_") or name in _KNOWN.values() or not callable(getattr(cls, name, None)):
+            continue
+        if close := get_close_matches(bare, _KNOWN, 1, _ALIKE):
+            found.append(f"{name} ({_KNOWN[close[0]]}?)")
+    return found
