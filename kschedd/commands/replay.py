@@ -63,7 +63,8 @@ def add_parser(subparsers: Any) -> None:
     live.add_argument(
         "--attach",
         action="store_true",
-        help="the REPL on the replay, stopped at that moment: look, `step`, `next`, `until`, `break`, `fork`",
+        help="the REPL on the replay, stopped at that moment (without one: at the start, before the scheduler has seen "
+        "anything): look, `step`, `next`, `until`, `break`, `fork`",
     )
     live.add_argument("--serve", action="store_true", help="serve it on --socket for other clients, until Ctrl-C")
     live.add_argument("--socket", metavar="PATH", help="where to serve it")
