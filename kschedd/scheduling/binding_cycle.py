@@ -99,10 +99,6 @@ class CallExtender:
     call: ExtenderCall
     binding: Bind  # the write that it makes
 
-    def run(self) -> Status | None:
-        """Make the call at once."""
-        return self.answered(self.call())
-
     def answered(self, said: str | ExtenderFailure) -> Status | None:
         """The answer where the extender said this."""
         return error(str(said)) if str(said) else None

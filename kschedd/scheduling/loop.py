@@ -194,11 +194,14 @@ class SchedulingLoop:
             self._on_effects(effects)
 
     def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
-        """Make the call now. An extender cannot write into this cluster: what it has bound is bound here for it."""
-        answer = called.run()
-        if isinstance(called, CallExtender) and answer is None:
+        """Make the call now.
+
+        No extender is asked to bind: it would bind the pod in the cluster that it serves, and this one is a copy of
+        that at best. What it would write is written here.
+        """
+        if isinstance(called, CallExtender):
             return self.environment.write(called.binding)
-        return answer
+        return called.run()
 
     def _execute(self, plan: Plan) -> Status | None:
         """Do the writes of a plan up to the first refused one."""
