@@ -195,7 +195,7 @@ class _Drain:
                 known[namespace, name] = self._not_found("DaemonSet", namespace, name)
             return known[namespace, name]
 
-        now = self._session.now()
+        now = self._session.cluster_now() if options.skip_wait_for_delete_timeout else 0.0
         return [(pod, delete_status(pod, flags, daemon_set_error, now)) for pod in self._pods()]
 
     def _not_found(self, kind: str, namespace: str, name: str) -> str | None:
@@ -334,9 +334,10 @@ class _Drain:
             return
         there = {pod["metadata"]["uid"]: pod for pod in self._pods()}
         limit_s = self._options.skip_wait_for_delete_timeout
+        now = self._session.cluster_now() if limit_s else 0.0
         for each in list(waiting):
             pod = there.get(each.pod["metadata"]["uid"])
-            if pod is not None and is_long_deleted(pod, limit_s, self._session.now()):
+            if pod is not None and is_long_deleted(pod, limit_s, now):
                 self._session.write(f'pod "{each.name}" has DeletionTimestamp older than {limit_s} seconds, skipping\n')
                 yield each
             elif pod is None:

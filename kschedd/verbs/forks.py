@@ -57,6 +57,7 @@ def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT
         session,
         connect=lambda: client,
         now=lambda: now,
+        cluster_time=None,  # it is `now`
         sleep=sleep,
         streams=False,
         asks_first=lambda: False,  # nothing is lost there

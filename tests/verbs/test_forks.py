@@ -1,0 +1,53 @@
+"""Verbs in a fork and in a cluster whose time is another than the machine's, as the command line has them."""
+
+from pathlib import Path
+
+from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.verbs.session import VerbSession
+from kschedd.verbs.table import run_words
+
+MACHINE_S = 2_000_000_000.0  # far from the cluster's time
+CLUSTER = """\
+apiVersion: v1
+kind: Node
+metadata: {name: node-a}
+status: {allocatable: {cpu: 8, memory: 32Gi, pods: 110}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: stays}
+spec: {nodeName: node-a, terminationGracePeriodSeconds: 30, containers: [{name: c, image: app}]}
+"""
+
+
+def typed(scenario: ScenarioCluster, line: str) -> str:
+    said: list[str] = []
+    session = VerbSession(
+        scenario.connect,
+        said.append,
+        said.append,
+        now=lambda: MACHINE_S,
+        sleep=lambda seconds: scenario.cluster.engine.advance(scenario.cluster.engine.now + seconds),
+        cluster_time=lambda: scenario.cluster.engine.now,
+    )
+    run_words(session, line.split())
+    return "".join(said)
+
+
+def test_ages_in_a_fork_are_of_its_own_time() -> None:
+    scenario = ScenarioCluster(Path())
+    scenario.do("apply -f -", CLUSTER)
+    for line in ("fork f", "in f advance 10m", "in f run late --image=app", "in f advance 2m"):
+        typed(scenario, line)
+    pods = typed(scenario, "in f get pods").splitlines()
+    assert [line.split()[-1] for line in pods] == ["AGE", "2m", "12m"]
+    assert typed(scenario, "in f decisions").splitlines()[1].startswith("2m ")
+    assert typed(scenario, "get pods").split()[-1] == "0s"
+
+
+def test_a_drain_skips_pods_that_are_deleted_for_long_by_the_clusters_time() -> None:
+    scenario = ScenarioCluster(Path())
+    scenario.do("apply -f -", CLUSTER)
+    said = typed(scenario, "drain node-a --force --skip-wait-for-delete-timeout=60")
+    assert "skipping" not in said
+    assert "pod/stays evicted" in said
