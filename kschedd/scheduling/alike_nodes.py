@@ -5,19 +5,20 @@ Plugins that look at nothing but amounts (`LooksAtAmounts`) say the same of all 
 requests, whatever else their templates say. So they are asked once for each kind of node, and not for each node anew.
 
 Invariant: an answer is what the plugins would say now. It is kept by all that it depends on: the pod's requests, the
-plugins that take part, and the amounts of the node, the columns that `LooksAtAmounts` names.
+plugins that take part, and the amounts of the node, the columns that `LooksAtAmounts` names. Which kind a row is of is
+kept until its Node object or its pods change, or there is another resource.
 
 For a few rows at a time: where there are many, the plugins are asked in less time than it takes to see which are alike.
 Owned by an evaluation cache.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import repeat
 from typing import Final, cast
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # of a boolean column, several times faster than its `all`
+from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
@@ -29,8 +30,9 @@ from kschedd.scheduling.profile import EnabledFilter, EnabledScore
 from kschedd.scheduling.verdicts import Places
 
 _MOST_ROWS: Final = 64
-_MOST_KINDS: Final = 1 << 12  # of nodes
-_MOST_ASKED: Final = 64  # combinations of requests and plugins
+_MOST_KINDS: Final = 1 << 11  # of nodes
+_MOST_ASKED: Final = 256  # combinations of requests and plugins
+UNKNOWN: Final = -1  # instead of the number of a kind
 
 
 @attrs.define(eq=False)
@@ -51,9 +53,11 @@ class AlikeNodes:
         look_at_amounts = frozenset(one.name for one in enabled if one.in_tree and _looks_at_amounts(one.plugin))
         # Of scores that are normalized the raw ones are kept, too.
         self._names = look_at_amounts - {score.name for score in plugins.scores if score.normalizes}
-        self._kinds: dict[tuple[int, ...], int] = {}  # by amounts
+        self._kinds: dict[Hashable, int] = {}
+        self._kind_of = np.zeros(0, dtype=np.int64)  # by row; UNKNOWN where it has changed
+        self._stamp = 0  # of the table's versions, of `_kind_of`
+        self._layout = 0, 0, 0  # of the table's columns, likewise
         self._answers: dict[Hashable, _Answers] = {}
-        self._latest: tuple[bytes, int, Ints] = b"", -1, np.zeros(0, dtype=np.int64)  # rows, stamp, and their kinds
 
     def judge(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
@@ -100,27 +104,43 @@ class AlikeNodes:
         """The number of each row's kind; None where the plugins of these names look at more than amounts."""
         if len(rows) > _MOST_ROWS or table.wraps or not self._names.issuperset(names):
             return None
-        asked, now = rows.tobytes(), table.versions.now
-        before, stamp, kinds = self._latest
-        if stamp == now and before == asked:  # as when several templates look at what has changed
-            return kinds
         if len(self._kinds) > _MOST_KINDS - _MOST_ROWS:
             self._kinds.clear()
             self._answers.clear()
-        amounts = [
-            *table.allocatable.take(rows, axis=1).tolist(),
-            *table.requested.take(rows, axis=1).tolist(),
-            *table.nonzero.take(rows, axis=1).tolist(),
-            table.allowed_pods.take(rows).tolist(),
-            table.pod_count.take(rows).tolist(),
-            repeat(table.numbering),
-        ]
-        numbers = self._kinds
-        kinds = np.array(
-            [numbers.setdefault(kind, len(numbers)) for kind in zip(*amounts, strict=False)], dtype=np.int64
-        )
-        self._latest = asked, now, kinds
+            self._kind_of.fill(UNKNOWN)
+        self._forget_changed(table)
+        kinds: Ints = self._kind_of[rows]
+        unknown = kinds == UNKNOWN
+        if count_nonzero(unknown):
+            changed, numbers = rows[unknown], self._kinds
+            self._kind_of[changed] = [numbers.setdefault(each, len(numbers)) for each in _amounts(table, changed)]
+            kinds = self._kind_of[rows]
         return kinds
+
+    def _forget_changed(self, table: NodeTable) -> None:
+        """Forget of which kind the rows are that have changed."""
+        versions, layout = table.versions, (table.capacity, len(table.resources), table.numbering)
+        if layout != self._layout:
+            self._layout, self._kind_of = layout, np.full(table.capacity, UNKNOWN, dtype=np.int64)
+        if self._stamp != versions.now:
+            for log in (versions.nodes, versions.pods):
+                if log.at > self._stamp:
+                    rows = log.since(self._stamp)
+                    self._kind_of[slice(None) if rows is None else rows] = UNKNOWN
+            self._stamp = versions.now
+
+
+def _amounts(table: NodeTable, rows: Rows) -> Iterable[Hashable]:
+    """What makes each of these rows alike to others."""
+    return zip(
+        *table.allocatable.take(rows, axis=1).tolist(),
+        *table.requested.take(rows, axis=1).tolist(),
+        *table.nonzero.take(rows, axis=1).tolist(),
+        table.allowed_pods.take(rows).tolist(),
+        table.pod_count.take(rows).tolist(),
+        repeat(table.numbering, len(rows)),
+        strict=True,
+    )
 
 
 def _looks_at_amounts(plugin: Plugin) -> bool:
