@@ -10,7 +10,6 @@ Owns nothing but the queue it was given.
 Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
 """
 
-from collections import defaultdict
 from collections.abc import Container, Iterable
 from typing import Final
 
@@ -62,7 +61,7 @@ class EventHandlers:
     def observed(self, events: Iterable[WatchEvent], now: int) -> None:
         """As `changed` for each of these."""
         clock = None if self.times is None else self.times.start
-        took_s: defaultdict[str, list[float]] = defaultdict(list)  # by label
+        took_s: dict[str, list[float]] = {}  # by label
         began_s = 0.0 if clock is None else clock()
         for event in events:
             deleted = event.type == DELETED
@@ -77,7 +76,7 @@ class EventHandlers:
             else:
                 if clock is not None and label:
                     ended_s = clock()
-                    took_s[label].append(ended_s - began_s)
+                    took_s.setdefault(label, []).append(ended_s - began_s)
                     began_s = ended_s
         if self.times is not None:
             self.times.handled(took_s)

@@ -41,21 +41,19 @@ class Happened:
 
 @attrs.define(eq=False)
 class InFlight:
-    _pods: OrderedDict[str, tuple[int, QueuedPod]] = attrs.field(
-        factory=OrderedDict, init=False
-    )  # by uid, oldest first
+    # By uid, oldest first, each with the number of the first event after its pop. Nobody else changes it.
+    pods: OrderedDict[str, tuple[int, QueuedPod]] = attrs.field(factory=OrderedDict, init=False)
     _events: list[Happened] = attrs.field(factory=list, init=False)
     _first: int = attrs.field(default=0, init=False)  # the number of _events[0]
-    observation: int = attrs.field(default=0, init=False)  # what happens now is part of
 
     def __len__(self) -> int:
-        return len(self._pods)
+        return len(self.pods)
 
     def __contains__(self, uid: str) -> bool:
-        return uid in self._pods
+        return uid in self.pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return (entry for _, entry in self._pods.values())
+        return (entry for _, entry in self.pods.values())
 
     def events(self) -> list[Happened]:
         """The events that are kept, oldest first."""
@@ -65,54 +63,54 @@ class InFlight:
     @property
     def events_kept(self) -> int:
         """How many events are kept because some in-flight pod was popped before them."""
-        if not self._pods:
+        if not self.pods:
             return 0
-        return self._first + len(self._events) - next(iter(self._pods.values()))[0]
+        return self._first + len(self._events) - next(iter(self.pods.values()))[0]
 
     def snapshot(self) -> InFlightSnapshot:
         return InFlightSnapshot(
-            [(uid, number, entry) for uid, (number, entry) in self._pods.items()], self._events.copy(), self._first
+            [(uid, number, entry) for uid, (number, entry) in self.pods.items()], self._events.copy(), self._first
         )
 
     def restore(self, snapshot: InFlightSnapshot, copies: EntryCopies) -> None:
-        self._pods = OrderedDict((uid, (number, copies.of(entry))) for uid, number, entry in snapshot.pods)
+        self.pods = OrderedDict((uid, (number, copies.of(entry))) for uid, number, entry in snapshot.pods)
         self._events, self._first = snapshot.events.copy(), snapshot.first
 
     def begin(self, entry: QueuedPod) -> None:
-        assert entry.uid not in self._pods, f"{entry.key} is in flight already"
-        self._pods[entry.uid] = (self._first + len(self._events), entry)
+        assert entry.uid not in self.pods, f"{entry.key} is in flight already"
+        self.pods[entry.uid] = (self._first + len(self._events), entry)
 
-    def happened(self, event: ClusterEvent, old: Any, new: Any) -> None:
+    def happened(self, event: ClusterEvent, old: Any, new: Any, observation: int) -> None:
         """Keep the event if any pod is in flight."""
-        if self._pods:
-            self._events.append(Happened(event, old, new, self.observation))
+        if self.pods:
+            self._events.append(Happened(event, old, new, observation))
 
     def since_pop(self, uid: str, seen: int = 0) -> Iterator[Happened]:
         """The events since that pod was popped, oldest first, but for those of observations up to number `seen`."""
-        start = self._pods[uid][0] - self._first
+        start = self.pods[uid][0] - self._first
         since = (self._events[at] for at in range(start, len(self._events)))
         return (happened for happened in since if not 0 < happened.observation <= seen)
 
     def get(self, uid: str) -> QueuedPod | None:
-        found = self._pods.get(uid)
+        found = self.pods.get(uid)
         return None if found is None else found[1]
 
     def done(self, uid: str) -> QueuedPod | None:
         """Forget the pod, and the events that were kept only for it."""
-        found = self._pods.pop(uid, None)
+        found = self.pods.pop(uid, None)
         if found is None:
             return None
-        if not self._pods:
+        if not self.pods:
             if self._events:
                 self._first += len(self._events)
                 self._events.clear()
         elif self._events:
-            unwanted = next(iter(self._pods.values()))[0] - self._first
+            unwanted = next(iter(self.pods.values()))[0] - self._first
             if unwanted >= _BATCH and 2 * unwanted >= len(self._events):
                 del self._events[:unwanted]
                 self._first += unwanted
         return found[1]
 
     def clear(self) -> None:
-        self._pods.clear()
+        self.pods.clear()
         self._events.clear()

@@ -121,9 +121,9 @@ class QueueOperations:
             case EventsObserved(events, assumed, rejected, number):
                 handlers = self.handlers
                 handlers.assumed, handlers.rejected = assumed, rejected
-                queue.observation(number)
+                queue.observation = number
                 handlers.observed(events, now)
-                queue.observation(0)
+                queue.observation = 0
             case AttemptFailed(entry, pod, unschedulable, pending, evicting, seen):
                 entry.pod = pod
                 entry.unschedulable_plugins = unschedulable

@@ -83,6 +83,7 @@ class SchedulingQueue:
         self.on_nominated: Callable[[Pod], None] | None = None
         self.scheduling_cycle = 0  # number of pods popped
         self.closed = False
+        self.observation = 0  # the events that follow are part of the caches' observation of this number; 0: of none
         self._sort_key = sort_key
         self._gating = Gating(pre_enqueue or {}, on_fault)
         self._times: QueueTimes | None = None
@@ -108,7 +109,7 @@ class SchedulingQueue:
             # The attempt continues with the pod as popped; the update is evaluated if the attempt fails.
             for event in events.pod_events(old, new):
                 self._saw(event, old, new, now)
-                self._in_flight.happened(event, old, new)
+                self._in_flight.happened(event, old, new, self.observation)
             return SubQueue.IN_FLIGHT
         entry = self._entries.get(new.key)
         if entry is None:
@@ -156,7 +157,7 @@ class SchedulingQueue:
                     moved.append(entry)
                     continue
             if pod.uid in self._in_flight:
-                self._in_flight.happened(events.FORCE_ACTIVATE, None, pod)
+                self._in_flight.happened(events.FORCE_ACTIVATE, None, pod, self.observation)
         return moved
 
     def ungated(self) -> list[Pod]:
@@ -195,7 +196,7 @@ class SchedulingQueue:
 
     def pop(self, now: int) -> QueuedPod | None:
         """The next pod to schedule; in flight until `done` or `add_unschedulable_if_not_present` is called."""
-        while not self.closed:
+        while self._entries and not self.closed:
             label, early = "", 0
             entry = self._active.take()
             if entry is None:
@@ -273,14 +274,10 @@ class SchedulingQueue:
 
     # Events and time.
 
-    def observation(self, number: int) -> None:
-        """The events that follow are part of the caches' observation of this number; 0: of none."""
-        self._in_flight.observation = number
-
     @property
     def heeds_events(self) -> bool:
         """Whether events may be of consequence: to pods that are unschedulable, or to those in flight if they fail."""
-        return bool(self._unschedulable or self._in_flight)
+        return bool(self._unschedulable.spots or self._in_flight.pods)
 
     def move_all_to_active_or_backoff(
         self,
@@ -296,13 +293,13 @@ class SchedulingQueue:
         if not self.heeds_events or not self._hints.of_interest(event):
             return []
         moved = []
-        if len(self._unschedulable):
-            waiting = self._unschedulable
+        waiting = self._unschedulable
+        if waiting.spots:
             decide = waiting.decide_each if self._one_by_one else waiting.decide
             for entry, decision in decide(event, old, new, pre_check):
                 if self._requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
                     moved.append(entry)
-        self._in_flight.happened(event, old, new)
+        self._in_flight.happened(event, old, new, self.observation)
         return moved
 
     def assigned_pod_updated(self, old: Pod, new: Pod, now: int) -> list[QueuedPod]:
@@ -340,16 +337,16 @@ class SchedulingQueue:
             if self._requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
                 moved.append(entry)
         if any_left:
-            self._in_flight.happened(event, None, None)
+            self._in_flight.happened(event, None, None, self.observation)
         return moved
 
     def next_flush(self) -> int | None:
         """The first whole second at which `flush_backoff` moves a pod; None if no pod is backing off."""
-        return self._backoff.next_flush()
+        return self._backoff.next_flush() if self._entries else None
 
     def next_leftover(self) -> int | None:
         """The time after which `flush_unschedulable_leftover` moves a pod; None if it has none to move."""
-        oldest = self._unschedulable.oldest()
+        oldest = self._unschedulable.oldest() if self._entries else None
         return None if oldest is None else oldest + self.settings.max_in_unschedulable
 
     # Snapshots.

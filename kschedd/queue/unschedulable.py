@@ -34,14 +34,15 @@ _Shape = dict[str, QueuedPod]  # by key
 class UnschedulablePods:
     hints: HintTable
     _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
-    _spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
+    # By key, which group the pod was added to. Nobody else changes it.
+    spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
     _by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _unmoved_by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _gated: int = attrs.field(default=0, init=False)
 
     def __len__(self) -> int:
         """The number of unschedulable pods, gated ones included."""
-        return len(self._spots)
+        return len(self.spots)
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return (
@@ -54,13 +55,13 @@ class UnschedulablePods:
             for group, signatures in self._groups.items()
         }
         return UnschedulableSnapshot(
-            groups, self._spots.copy(), self._by_age.items(), self._unmoved_by_age.items(), self._gated
+            groups, self.spots.copy(), self._by_age.items(), self._unmoved_by_age.items(), self._gated
         )
 
     def restore(self, snapshot: UnschedulableSnapshot, copies: EntryCopies) -> None:
         """Hold what another one held, with the same event registrations."""
         self._groups = copies.groups(snapshot.groups)
-        self._spots = dict(snapshot.spots)
+        self.spots = dict(snapshot.spots)
         self._by_age = KeyedHeap.of(copies.heap(snapshot.by_age))
         self._unmoved_by_age = KeyedHeap.of(copies.heap(snapshot.unmoved_by_age))
         self._gated = snapshot.gated
@@ -85,7 +86,7 @@ class UnschedulablePods:
             entry.pending_plugins,
             entry.gating_plugin,
         )
-        self._spots[entry.key] = (group, signature)
+        self.spots[entry.key] = (group, signature)
         self._groups.setdefault(group, {}).setdefault(signature, {})[entry.key] = entry
         if not entry.gating_plugin:
             self._by_age.put(entry.key, entry.timestamp, entry)
@@ -96,7 +97,7 @@ class UnschedulablePods:
 
     def remove(self, key: str) -> None:
         """Remove the pod from the group it was added to, even if its entry has changed since."""
-        group, signature = self._spots.pop(key)
+        group, signature = self.spots.pop(key)
         signatures = self._groups[group]
         pods = signatures[signature]
         del pods[key]
@@ -208,7 +209,7 @@ class UnschedulablePods:
         for subject in (new, old):
             if not isinstance(subject, Pod):
                 continue
-            spot = self._spots.get(subject.key)
+            spot = self.spots.get(subject.key)
             if spot is not None:
                 entry = self._groups[spot[0]][spot[1]][subject.key]
                 if entry.pod.uid == subject.uid:

@@ -409,9 +409,9 @@ def test_events_are_kept_only_for_pods_in_flight(make: Any) -> None:
 def test_events_before_an_attempt_began_do_not_wake_its_pod(make: Any) -> None:
     q = queue()
     first, second, third = (popped(q, make.pod(name), 0) for name in "123")
-    q.observation(7)
+    q.observation = 7
     q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
-    q.observation(0)
+    q.observation = 0
     assert reject(q, first, 2, "Fit", seen=6) is SubQueue.BACKOFF
     assert reject(q, second, 3, "Fit", seen=7) is SubQueue.UNSCHEDULABLE
     q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 4)  # of no observation: nobody has seen it
