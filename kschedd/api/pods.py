@@ -427,6 +427,10 @@ class Pod(Object):
         return self.signature.spec.scheduler_name
 
     @property
+    def deleting(self) -> bool:
+        return self.deletion_timestamp != ""
+
+    @property
     def finished(self) -> bool:
         return self.phase in ("Succeeded", "Failed")
 

@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-import attrs
 import numpy as np
 
 from kschedd.api.resource_names import is_scalar
 from kschedd.api.resources import PLAIN_AMOUNT, Resources
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
+from kschedd.values import fast_frozen
 
 _ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # count whether or not the pod requests them
 _CPU_AND_MEMORY: Final = [CPU, MEMORY]
 
 
-@attrs.frozen(eq=False)
+@fast_frozen(eq=False)
 class Fractions:
     """Of each resource that counts: requested with the pod, and allocatable.
 

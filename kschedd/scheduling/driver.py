@@ -177,7 +177,12 @@ class SchedulingDriver:
     # -- the cluster ------------------------------------------------------------------------------------------
 
     def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
-        """Bring the caches up to date, and have the queue told. What goes wrong over one is that one's fault."""
+        """Bring the caches up to date, and have the queue told."""
+        self.tell_queue(self.take_in(events, now))
+
+    def take_in(self, events: Sequence[WatchEvent], now: float) -> EventsObserved:
+        """Bring the caches up to date; the queue is to apply the operation next. What goes wrong over one event is its
+        object's fault."""
         observe, faults = self.machine.observe_each, self.machine.faults
         if events:
             self.observed_version = events[-1].version
@@ -204,8 +209,7 @@ class SchedulingDriver:
                     faults.strike_off(ObjectRef("Pod", pod.namespace, pod.name), _PENDING)
         self.machine.cluster.table.trim()
         self._observations += 1
-        number = self._observations
-        self._effects.queue.append(EventsObserved(events, frozenset(assumed), frozenset(rejected), number))
+        return EventsObserved(events, frozenset(assumed), frozenset(rejected), self._observations)
 
     def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:
         if event.type == DELETED or pod.node_name or pod.finished:

@@ -22,6 +22,7 @@ from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
+from kschedd.queue.operations import QueueOperation
 from kschedd.queue.scheduling_queue import Recorder
 from kschedd.scheduling.binding_cycle import AssumedPod, CallExtender, CallPlugin
 from kschedd.scheduling.breakpoints import StopPoint
@@ -57,7 +58,8 @@ class Environment(Protocol):
 
 
 class SchedulingLoop:
-    """See the module. `on_effects` is called with every applied batch of effects. `driver`: one of a fork."""
+    """See the module. `on_effects` is called with every applied batch of effects; what the queue is told of
+    events is none. `driver`: one of a fork."""
 
     def __init__(
         self,
@@ -84,7 +86,7 @@ class SchedulingLoop:
 
     def observe_all(self, events: Sequence[WatchEvent]) -> None:
         """Apply watch events, all of them to the caches first, and then to the queue."""
-        self.driver.observe(events, self.environment.now_s)
+        self._tell_queue(self.driver.take_in(events, self.environment.now_s))
         self.apply_effects()
 
     # -- attempts ---------------------------------------------------------------------------------------------
@@ -172,16 +174,14 @@ class SchedulingLoop:
 
     def apply_effects(self) -> None:
         """Apply the effects, then those that their answers cause."""
-        driver, environment, operations = self.driver, self.environment, self._operations
+        driver, environment = self.driver, self.environment
         while driver.has_effects:
             effects = driver.take_effects()
             now = environment.now_ns
             for uid in effects.released:
                 self.queue.done(uid, now)
-            for operation in effects.queue:
-                operations.apply(operation, now)
-            if operations.nominated:
-                driver.nominated(operations.take_nominated())
+            if effects.queue:
+                self._tell_queue(*effects.queue)
             for write in effects.writes:
                 environment.write(write)
             for eviction in effects.evictions:
@@ -192,6 +192,13 @@ class SchedulingLoop:
             for called in effects.calls:
                 driver.plugin_called(called.uid, self._call(called), environment.now_s)
             self._on_effects(effects)
+
+    def _tell_queue(self, *operations: QueueOperation) -> None:
+        applied = self._operations
+        for operation in operations:
+            applied.apply(operation, self.environment.now_ns)
+        if applied.nominated:
+            self.driver.nominated(applied.take_nominated())
 
     def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
         """Make the call now.

@@ -1,5 +1,6 @@
 """The virtual-time loop: when it rests, and when it gives up."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -10,8 +11,9 @@ from kschedd.config.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
-from kschedd.scheduling.effects import Effects
+from kschedd.queue.operations import EventsObserved
 from kschedd.simulate.engine import Engine, LivelockError, LoggedAttempt
+from kschedd.store.log import WatchEvent
 
 NODE = {
     "apiVersion": "v1",
@@ -81,9 +83,16 @@ def test_a_moment_without_end_is_told_and_ends() -> None:
 
 
 def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_on_as_if_one_by_one() -> None:
-    def decided(**observing: Any) -> list[LoggedAttempt]:
+    def decided(observed: list[int], **observing: Any) -> list[LoggedAttempt]:
         decisions: list[LoggedAttempt] = []
         engine = Engine(seed=3, on_decision=decisions.append, **observing)
+        take_in = engine.driver.take_in
+
+        def counted(events: Sequence[WatchEvent], now: float) -> EventsObserved:
+            observed.append(len(events))
+            return take_in(events, now)
+
+        engine.driver.take_in = counted
         for number in range(40):
             engine.store.create({**NODE, "metadata": {"name": f"n{number}"}})
         for number in range(200):
@@ -96,9 +105,12 @@ def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_
         assert engine.run_to_rest()
         return decisions
 
-    effects: list[Effects] = []
-    one_by_one = decided(on_effects=effects.append)
-    assert len([one for one in effects if one.queue]) > 240
-    together = decided()
+    each: list[int] = []
+    one_by_one = decided(each, on_effects=lambda effects: None)
+    assert len(each) > 240
+    assert set(each) == {1}
+    several: list[int] = []
+    together = decided(several)
+    assert max(several) > 40
     assert [one.line() for one in together] == [one.line() for one in one_by_one]
     assert {one.pod for one in together} == {f"default/p{number}" for number in range(4, 200, 5)}
