@@ -34,7 +34,7 @@ from numpy import count_nonzero  # of a boolean column, several times faster tha
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import CacheKey
@@ -213,7 +213,7 @@ class EvaluationCache:
         elif rows:
             fresh = np.array(list(rows), dtype=np.int64)
             try:
-                passed = self._judge_fresh(found, state, pod, fresh) == PASSED
+                passed = self._judge_fresh(found, state, pod, fresh)
                 passing = count_nonzero(passed)
                 if passing < len(fresh):
                     found.scored[fresh] = False
@@ -246,8 +246,8 @@ class EvaluationCache:
             failed = found.failed[at]
         return failed.copy(), found.codes[at].copy()
 
-    def _judge_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> Places:
-        """Judge these rows, and return the places of the filters that reject them."""
+    def _judge_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> Bools:
+        """Judge these rows, and return which of them pass."""
         table, already_filtered_by = self.cluster.table, state.already_filtered_by
         node_failed = found.node_failed[fresh]
         nodes_pass = count_nonzero(node_failed == PASSED) == len(fresh)
@@ -261,10 +261,14 @@ class EvaluationCache:
         if not nodes_pass and count_nonzero(earlier := node_failed < failed):
             failed[earlier] = node_failed[earlier]
             codes[earlier] = found.node_codes[fresh[earlier]]
-        found.verdicts += int(count_nonzero((failed != found.failed[fresh]) | (codes != found.codes[fresh])))
-        found.codes[fresh] = codes
-        found.failed[fresh] = failed
-        return failed
+        passed: Bools = failed == PASSED
+        before = found.failed[fresh]
+        # Most rows passed before and do now: there is nothing to write.
+        if not count_nonzero(passed) == count_nonzero(before == PASSED) == len(fresh):
+            found.verdicts += int(count_nonzero((failed != before) | (codes != found.codes[fresh])))
+            found.codes[fresh] = codes
+            found.failed[fresh] = failed
+        return passed
 
     def score(self, found: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows) -> Ints:
         """The weighted sum as of `NodeLocalPlugins.score` of both kinds together, but cached rows are looked up.
