@@ -26,7 +26,7 @@ class Fractions:
     `wraps`: amounts may be negative, and results may overflow int64: they must wrap around as upstream's do.
     """
 
-    places: Sequence[int]  # of these resources, in the list that was asked for
+    places: tuple[int, ...]  # of these resources, in the list that was asked for
     used: Ints  # resources by rows
     capacity: Ints  # likewise
     wraps: bool
@@ -73,7 +73,7 @@ def scoring_resources(
         for line, number in enumerate(numbers):
             sums = table.nonzero if nonzero and number in _CPU_AND_MEMORY else table.requested
             used[line], capacity[line] = sums[number][rows], table.allocatable[number][rows]
-    return Fractions(places, used + _column(tuple(amounts)), capacity, wraps)
+    return Fractions(tuple(places), used + _column(tuple(amounts)), capacity, wraps)
 
 
 @lru_cache(4096)

@@ -67,10 +67,10 @@ class NodeResourcesBalancedAllocation:
         return not any(pod.pod_spec.requests.get(name) for name in self.resources)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-        if self._best_effort(pod):  # where the profile disables PreScore
-            return np.zeros(len(rows), dtype=np.int64)
         requests = pod.pod_spec.requests
         asked = [requests.get(name, 0) for name in self.resources]
+        if not any(asked):  # where the profile disables PreScore
+            return np.zeros(len(rows), dtype=np.int64)
         fractions = scoring_resources(requests, table, rows, self.resources, nonzero=False)
         if self._devices is not None:
             fractions = with_devices(fractions, self.resources, asked, table, rows, self._devices)
