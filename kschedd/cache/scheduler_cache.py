@@ -95,24 +95,21 @@ class SchedulerCache:
         An object that cannot be read is left out entirely, never stored in part; the exception is passed on.
         """
         try:
-            self._put(obj)
+            if isinstance(obj, Pod):
+                if obj.node_name and not obj.finished:
+                    self.put_pod(obj)
+                elif obj.uid in self._pods and not self._pods[obj.uid].assumed:
+                    self.remove_pod(obj)
+            elif isinstance(obj, Node):
+                self.put_node(obj)
+            else:
+                self.objects.setdefault(obj.kind, {})[obj.key] = obj
+                self.versions.touch_object(obj.kind)
+                if obj.kind == "Namespace":
+                    self.counts.set_namespace(obj.name, obj.labels)
         except Exception:
             self.remove(obj)
             raise
-
-    def _put(self, obj: Object) -> None:
-        if isinstance(obj, Pod):
-            if obj.node_name and not obj.finished:
-                self.put_pod(obj)
-            elif obj.uid in self._pods and not self._pods[obj.uid].assumed:
-                self.remove_pod(obj)
-        elif isinstance(obj, Node):
-            self.put_node(obj)
-        else:
-            self.objects.setdefault(obj.kind, {})[obj.key] = obj
-            self.versions.touch_object(obj.kind)
-            if obj.kind == "Namespace":
-                self.counts.set_namespace(obj.name, obj.labels)
 
     def remove(self, obj: Object) -> None:
         if isinstance(obj, Pod):

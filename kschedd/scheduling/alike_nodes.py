@@ -56,7 +56,7 @@ class AlikeNodes:
         self._kinds: dict[Hashable, int] = {}
         self._kind_of = np.zeros(0, dtype=np.int64)  # by row; UNKNOWN where it has changed
         self._stamp = 0  # of the table's versions, of `_kind_of`
-        self._layout = 0, 0, 0  # of the table's columns, likewise
+        self._columns = 0, 0  # how many resources the table has, and its numbering of them, likewise
         self._answers: dict[Hashable, _Answers] = {}
 
     def judge(
@@ -108,7 +108,9 @@ class AlikeNodes:
             self._kinds.clear()
             self._answers.clear()
             self._kind_of.fill(UNKNOWN)
-        self._forget_changed(table)
+        columns = len(table.resources), table.numbering
+        if self._stamp != table.versions.now or self._columns != columns:
+            self._forget_changed(table, columns)
         kinds: Ints = self._kind_of[rows]
         unknown = kinds == UNKNOWN
         if count_nonzero(unknown):
@@ -117,17 +119,15 @@ class AlikeNodes:
             kinds = self._kind_of[rows]
         return kinds
 
-    def _forget_changed(self, table: NodeTable) -> None:
-        """Forget of which kind the rows are that have changed."""
-        versions, layout = table.versions, (table.capacity, len(table.resources), table.numbering)
-        if layout != self._layout:
-            self._layout, self._kind_of = layout, np.full(table.capacity, UNKNOWN, dtype=np.int64)
-        if self._stamp != versions.now:
-            for log in (versions.nodes, versions.pods):
-                if log.at > self._stamp:
-                    rows = log.since(self._stamp)
-                    self._kind_of[slice(None) if rows is None else rows] = UNKNOWN
-            self._stamp = versions.now
+    def _forget_changed(self, table: NodeTable, columns: tuple[int, int]) -> None:
+        """Forget of which kind the rows are that have changed; all of them where the table has other columns."""
+        if self._columns != columns or len(self._kind_of) != table.capacity:
+            self._columns, self._kind_of = columns, np.full(table.capacity, UNKNOWN, dtype=np.int64)
+        for log in (table.versions.nodes, table.versions.pods):
+            if log.at > self._stamp:
+                rows = log.since(self._stamp)
+                self._kind_of[slice(None) if rows is None else rows] = UNKNOWN
+        self._stamp = table.versions.now
 
 
 def _amounts(table: NodeTable, rows: Rows) -> Iterable[Hashable]:

@@ -334,7 +334,7 @@ class Engine:
                 self.loop.observe_all(together)
             events = events[len(together) :]
         for event in events:
-            self.loop.observe(event)
+            self.loop.observe_all((event,))
         self.driver.observed = self._cursor.version
 
     def cycle(self, entry: QueuedPod) -> None:
