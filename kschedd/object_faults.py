@@ -13,12 +13,14 @@ Owns the faults of its component. Ends: never by itself. Source of the backoff: 
 
 import heapq
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import attrs
+
+from kschedd.values import run_steps
 
 R = TypeVar("R")
 W = TypeVar("W")
@@ -109,6 +111,27 @@ class FaultLedger(Generic[R]):
                     self.strike_off(ObjectRef(kind, namespace, name), step)
         return results
 
+    def each_in_steps(
+        self,
+        kind: str,
+        keys: Iterable[tuple[str, str]],
+        work: Callable[[str, str, float], "Generator[None, None, list[W]]"],
+        now: float,
+    ) -> "Generator[None, None, list[W]]":
+        """The same for work that is done in steps, with a pause after each object."""
+        results: list[W] = []
+        for namespace, name in keys:
+            try:
+                results += yield from work(namespace, name, now)
+            except Exception as fault:  # the object's: see the module
+                again: Any = partial(_at_once, work, namespace, name)
+                self.note(ObjectRef(kind, namespace, name), again, fault, now)
+            else:
+                if self.by_object:
+                    self.strike_off(ObjectRef(kind, namespace, name))
+            yield
+        return results
+
     def note(self, ref: ObjectRef, work: Callable[[float], R], raised: Exception, now: float, step: str = "") -> None:
         """Record an exception of the work on this object, and schedule a retry."""
         key = (ref, step)
@@ -156,6 +179,12 @@ class FaultLedger(Generic[R]):
     def faults(self) -> list[ObjectFault]:
         """All that is wrong now, in the order in which it was noted."""
         return [attrs.evolve(fault) for fault in self.by_object.values()]
+
+
+def _at_once(
+    work: "Callable[[str, str, float], Generator[None, None, list[W]]]", namespace: str, name: str, now: float
+) -> "list[W]":
+    return run_steps(work(namespace, name, now))
 
 
 def _log() -> Any:

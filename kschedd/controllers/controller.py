@@ -8,10 +8,13 @@ there are no others it is not woken and has no turn, which holds the store. It i
 event behind what is there; so it may be False only where the event changes nothing that the controller keeps, and where
 what it comes to know later (a budget, say, that covers the pod) has it read what is there.
 
+One whose `reconcile` may take long, as over a workload of thousands of pods, has a method `reconciling` as well, which
+does the same in steps: between two of them others have the event loop, but nobody may read or write the cluster.
+
 It handles each object through its `faults`, so that a failure with one object does not affect the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from kschedd.object_faults import FaultLedger
@@ -21,6 +24,7 @@ from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Write
 
 View = ClusterReader  # a controller's read access to the cluster
+Reconciling = Generator[None, None, list[Write]]  # a reconcile in steps
 
 
 class Controller(Protocol):

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from kschedd.api.kinds import kind_of
-from kschedd.controllers.controller import Controller
+from kschedd.controllers.controller import Controller, Reconciling, View
 from kschedd.errors import without_traceback
 from kschedd.object_faults import ObjectRef
 from kschedd.store.cluster_api import ClusterWriter, perform
@@ -48,24 +48,30 @@ def take_turn(controller: Controller, events: Sequence[WatchEvent], store: Clust
 def turn_in_steps(
     controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter
 ) -> Generator[None, None, int]:
-    """The same, with a pause before each write. Nobody else may write meanwhile."""
+    """The same, with pauses where the controller reconciles in steps, and before each write. Nobody else may write, or
+    read, meanwhile."""
     now = store.now
     writes = [write for again in controller.faults.retry(now) for write in again]
     own = controller.next_deadline
     if events or (own is not None and own <= now):
-        writes += _reaction(controller, events, store, now)
+        writes += yield from _reaction(controller, events, store, now)
     with store.one_request():
         return (yield from _perform_all(controller, writes, store, now))
 
 
-def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> list[Write]:
+def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> Reconciling:
+    reconciling: Callable[[Sequence[WatchEvent], View, float], Reconciling] | None
+    reconciling = getattr(controller, "reconciling", None)
     try:
-        return controller.reconcile(events, store, now)
+        if reconciling is None:
+            return controller.reconcile(events, store, now)
+        writes: list[Write] = yield from reconciling(events, store, now)
+        return writes
     except Exception as fault:  # caused by one event: found below by delivering each separately, as after a restart
         if not events:
             nothing = ObjectRef("Controller", "", controller.name)
             controller.faults.note(nothing, partial(controller.reconcile, (), store), fault, now, "event")
-    writes: list[Write] = []
+    writes = []
     for event in events:
         ref = ObjectRef(event.new.kind, event.new.namespace, event.new.name)
         writes += controller.faults.run(ref, partial(controller.reconcile, (event,), store), now, "event") or []

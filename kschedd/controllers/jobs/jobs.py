@@ -1,33 +1,38 @@
 """The Job controller: makes, counts and deletes the pods of Jobs, and says how each Job stands.
 
 A sync (`kschedd.controllers.jobs.sync`) looks at those pods only that have not ended, or that the Job has not counted
-yet: an index of them is kept up by pod events, so a Job with 10,000 pods done costs no more than a new one. Pods whose
-Job is gone, or finished, lose the finalizer that holds them.
+yet: its tally, so a Job with 10,000 pods done costs no more than a new one. Pods whose Job is gone, or finished, lose
+the finalizer that holds them.
 
-Owns that index, the back-off of each Job's pods, which a restart forgets as upstream's does, and the deadlines of later
-syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
+Owns the tallies, the back-off of each Job's pods, which a restart forgets as upstream's does, and the deadlines of
+later syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
+from kschedd.api.selectors import LabelSelector
+from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.derived import Derived
 from kschedd.controllers.jobs.adoption import Adoption, job_reference
 from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
+from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, is_finished, sync_job
 from kschedd.controllers.object_events import object_event
-from kschedd.controllers.templates import controller_reference
+from kschedd.controllers.templates import controller_reference, controller_uid
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.ownership import Key, selector_of
+from kschedd.controllers.workloads.tallies import Tallies
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
+from kschedd.values import run_steps
 
 COMPONENT: Final = "job-controller"
 MANAGED_BY: Final = "kubernetes.io/job-controller"
@@ -42,7 +47,8 @@ class Jobs:
         self._retry: Timers[Key] = Timers()  # of refused pods
         self._refused = CreateBackoff(self._retry)
         self._adoption = Adoption()
-        self._live: dict[str, dict[str, None]] = {}  # by uid of the Job: names of pods not ended, or not counted
+        self._selectors = Derived(_selector)
+        self._tallies: Tallies[JobTally] = Tallies(("Job",))
         self._backoff: dict[str, PodBackoff] = {}  # by uid of the Job
         self._told: dict[Key, str] = {}  # the last refusal that was made an event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -61,6 +67,9 @@ class Jobs:
         return self._adoption.concerns(new)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         orphans: dict[tuple[str, str], None] = {}
         running: dict[str, bool] = {}  # by uid: whether there is such a Job, and it has not ended
@@ -75,11 +84,12 @@ class Jobs:
                 orphans.update(self._forget(new, view))
         changed.update(dict.fromkeys(self._later.due(now)))
         changed.update(dict.fromkeys(self._retry.due(now)))
+        yield from self._tallies.catching_up(view, now)
         writes = self.faults.each("Pod", orphans, partial(self._release, view), now)
         keys = [(namespace, name) for _, namespace, name in changed]
-        return writes + self.faults.each("Job", keys, partial(self._look_at, view), now)
+        return writes + (yield from self.faults.each_in_steps("Job", keys, partial(self._look_at, view), now))
 
-    # -- the index --------------------------------------------------------------------------------------------------
+    # -- events -----------------------------------------------------------------------------------------------------
 
     def _observe_pod(
         self,
@@ -93,31 +103,19 @@ class Jobs:
         owner = job_reference(pod)
         old = event.old
         if isinstance(old, Pod) and (before := job_reference(old)) is not None and before != owner:
-            self._file(before["uid"], pod.name, False)
             changed["Job", pod.namespace, before["name"]] = None
         if owner is None:
             changed.update(dict.fromkeys(self._adoption.observe_pod(event, pod)))
             return
         uid, name = owner["uid"], owner["name"]
         changed["Job", pod.namespace, name] = None
-        tracked = is_tracked(pod)
-        matters = event.type != DELETED and (tracked or not pod.finished)
-        self._file(uid, pod.name, matters)
-        if not tracked or not matters:
+        if event.type == DELETED or not is_tracked(pod):
             return
         if uid not in running:
             job = view.find("Job", pod.namespace, name)
             running[uid] = job is not None and job.uid == uid and not is_finished(job)
         if not running[uid]:
             orphans[pod.namespace, pod.name] = None
-
-    def _file(self, uid: str, name: str, matters: bool) -> None:
-        if matters:
-            self._live.setdefault(uid, {})[name] = None
-        elif uid in self._live:
-            self._live[uid].pop(name, None)
-            if not self._live[uid]:
-                del self._live[uid]
 
     def _forget(self, job: Object, view: View) -> dict[tuple[str, str], None]:
         """A Job is gone; returns its pods that are to lose their finalizer."""
@@ -127,7 +125,8 @@ class Jobs:
         self._refused.clear(key)
         self._told.pop(key, None)
         self._backoff.pop(job.uid, None)
-        return {(job.namespace, name): None for name in self._live.get(job.uid, ())}
+        self._selectors.forget(job)
+        return {(pod.namespace, pod.name): None for pod in _pods_of(job, view)}
 
     def _release(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         pod = view.find("Pod", namespace, name)
@@ -135,20 +134,21 @@ class Jobs:
 
     # -- a Job ------------------------------------------------------------------------------------------------------
 
-    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> Reconciling:
         job = view.find("Job", namespace, name)
         if job is None or (job.spec.get("managedBy") or MANAGED_BY) != MANAGED_BY:
             return []
         key = ("Job", namespace, name)
-        if is_finished(job):
+        finished = is_finished(job)
+        selector = None if finished or job.deleting else self._selectors.of(job)
+        adoptions = self._adoptions(job, selector, view)
+        pods, releases = yield from self._pods_of(job, selector, view, now)
+        if finished:
             self._backoff.pop(job.uid, None)
             self._later.clear(key)
-            pods = self._pods_of(job, view)
-            return [untracked(pod) for pod in pods if is_tracked(pod)]
-        pods = self._pods_of(job, view)
-        claims = self._claims(job, pods, view)
-        if claims:
-            return claims  # whose events lead to the next sync
+            return [untracked(pod) for pod in pods.items.values() if is_tracked(pod)]
+        if adoptions or releases:
+            return adoptions + releases  # whose events lead to the next sync
         waits = self._refused.waits(key, now)
         record = self._backoff.get(job.uid, PodBackoff())
         done = sync_job(job, pods, record, now, may_create=not waits)
@@ -162,32 +162,28 @@ class Jobs:
             self._backoff[job.uid] = done.backoff
         return _writes(job, done, now)
 
-    def _pods_of(self, job: Object, view: View) -> list[Pod]:
-        found = (view.find("Pod", job.namespace, name) for name in self._live.get(job.uid, ()))
-        owned = ((pod, job_reference(pod)) for pod in found if isinstance(pod, Pod))
-        return [pod for pod, owner in owned if owner is not None and owner.get("uid") == job.uid]
+    def _pods_of(
+        self, job: Object, selector: LabelSelector | None, view: View, now: float
+    ) -> Generator[None, None, tuple[JobTally, list[Write]]]:
+        """The Job's tally, and the writes that let those pods go that the selector matches no longer."""
+        empty = JobTally(JobTerms(selector, job.spec.get("completionMode") == "Indexed"))
+        known = self._tallies.known(job, empty.terms)
+        if known is not None:
+            return known, []
+        pods = [pod for pod in _pods_of(job, view) if empty.counts(pod)]
+        releases = [_release(job, pod) for pod in pods if selector is not None and not selector.matches(pod.labels)]
+        yield from self._tallies.making(job, empty, pods, now, stays=not releases)
+        return empty, releases
 
-    def _claims(self, job: Object, pods: Sequence[Pod], view: View) -> list[Write]:
-        """Adopt pods that the selector matches, and let those go that it matches no longer."""
-        selector = selector_of(job)
-        template = (job.spec.get("template") or {}).get("metadata") or {}
-        # A Job that does not match its own pods would make and release them for ever.
-        if selector is None or job.deleting or not selector.matches(template.get("labels") or {}):
-            return []
+    def _adoptions(self, job: Object, selector: LabelSelector | None, view: View) -> list[Write]:
+        """Adopt pods that the selector matches."""
         writes: list[Write] = []
-        for obj in self._adoption.adoptable(job, selector, view):
+        for obj in self._adoption.adoptable(job, selector, view) if selector is not None else ():
             meta = obj.metadata
             owners = [*(meta.get("ownerReferences") or ()), controller_reference(job)]
             finalizers = [*(each for each in meta.get("finalizers") or () if each != TRACKING), TRACKING]
             adoption = {"metadata": {"ownerReferences": owners, "finalizers": finalizers}}
             writes.append(patch_of(obj, adoption, exactly=True))
-        for pod in pods:
-            if not selector.matches(pod.labels):
-                references = pod.metadata.get("ownerReferences") or ()
-                kept = [each for each in references if each.get("uid") != job.uid]
-                left = [each for each in pod.metadata.get("finalizers") or () if each != TRACKING]
-                release = {"metadata": {"ownerReferences": kept or None, "finalizers": left or None}}
-                writes.append(patch_of(pod, release, exactly=True))
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
@@ -204,6 +200,25 @@ class Jobs:
             return []
         self._told[key] = gist
         return [object_event(job, "FailedCreate", f"Error creating: {error}", COMPONENT, now, warning=True)]
+
+
+def _selector(job: Object) -> LabelSelector | None:
+    """By which the Job adopts and releases; None if it does neither, as a Job that does not match its own pods would
+    make and release them for ever."""
+    selector = selector_of(job)
+    template = (job.spec.get("template") or {}).get("metadata") or {}
+    return selector if selector is not None and selector.matches(template.get("labels") or {}) else None
+
+
+def _pods_of(job: Object, view: View) -> list[Pod]:
+    return [pod for pod in view.owned_by(job.uid) if isinstance(pod, Pod) and controller_uid(pod) == job.uid]
+
+
+def _release(job: Object, pod: Pod) -> Write:
+    references = pod.metadata.get("ownerReferences") or ()
+    kept = [each for each in references if each.get("uid") != job.uid]
+    left = [each for each in pod.metadata.get("finalizers") or () if each != TRACKING]
+    return patch_of(pod, {"metadata": {"ownerReferences": kept or None, "finalizers": left or None}}, exactly=True)
 
 
 def _writes(job: Object, done: JobSync, now: float) -> list[Write]:

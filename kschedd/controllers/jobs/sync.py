@@ -9,7 +9,7 @@ Pods that ended and were counted do not matter any more, however many they are.
 Source: Kubernetes v1.34, pkg/controller/job/job_controller.go (syncJob, manageJob, trackJobStatusAndRemoveFinalizers).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -27,6 +27,7 @@ from kschedd.controllers.jobs.job_pods import (
     replaces_failed_only,
     to_remove,
 )
+from kschedd.controllers.jobs.job_tally import JobTally
 from kschedd.controllers.jobs.pod_backoff import (
     PodBackoff,
     failure_count,
@@ -76,13 +77,13 @@ def is_finished(job: Object) -> bool:
     return is_true(job.status, "Complete") or is_true(job.status, "Failed")
 
 
-def sync_job(job: Object, pods: Sequence[Pod], backoff: PodBackoff, now: float, *, may_create: bool = True) -> JobSync:
-    """See the module. `pods`: those that have not ended, or have the finalizer. `may_create`: not after a refusal."""
+def sync_job(job: Object, pods: JobTally, backoff: PodBackoff, now: float, *, may_create: bool = True) -> JobSync:
+    """See the module. `may_create`: not after a refusal."""
     return _Sync(job, pods, backoff, now, may_create).run()
 
 
 class _Sync:
-    def __init__(self, job: Object, pods: Sequence[Pod], backoff: PodBackoff, now: float, may_create: bool) -> None:
+    def __init__(self, job: Object, pods: JobTally, backoff: PodBackoff, now: float, may_create: bool) -> None:
         spec = self._spec = job.spec
         self._job = job
         self._now = now
@@ -93,8 +94,8 @@ class _Sync:
         self._parallelism: int = 1 if spec.get("parallelism") is None else spec["parallelism"]
         self._suspended = bool(spec.get("suspend"))
         self._per_index = self._indexed and spec.get("backoffLimitPerIndex") is not None
-        self._pods = sorted(pods, key=completion_index) if self._indexed else list(pods)
-        self._tracked = frozenset(pod.uid for pod in pods if is_tracked(pod))
+        self._pods = pods
+        self._ended = self._sorted(pods.ended())  # or being deleted
         self._status: dict[str, Any] = dict(job.status)
         self._conditions: list[Raw] = list(job.status.get("conditions") or ())
         uncounted = job.status.get("uncountedTerminatedPods") or {}
@@ -103,9 +104,8 @@ class _Sync:
             "failed": list(uncounted.get("failed") or ()),
         }
         self._was_uncounted = {name: frozenset(uids) for name, uids in self._uncounted.items()}
-        self._active = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
-        self._ready = sum(is_true(pod.status, "Ready") for pod in self._active)
-        self._terminating = sum(bool(pod.deletion_timestamp) and not pod.finished for pod in pods)
+        self._ready = pods.ready
+        self._terminating = sum(not pod.finished for pod in self._ended)
         succeeded, failed = self._newly_ended()
         self._backoff = backoff.after(succeeded, failed)
         self._succeeded = (job.status.get("succeeded") or 0) + len(succeeded) + len(self._uncounted["succeeded"])
@@ -120,13 +120,14 @@ class _Sync:
     def _newly_ended(self) -> tuple[list[Pod], list[Pod]]:
         """Tracked pods that succeeded and that failed, and are not listed as such yet."""
         valid = [
-            pod
-            for pod in self._pods
-            if pod.uid in self._tracked and (not self._indexed or self._index_of(pod) is not None)
+            pod for pod in self._ended if is_tracked(pod) and (not self._indexed or self._index_of(pod) is not None)
         ]
         succeeded = [p for p in valid if p.phase == "Succeeded" and p.uid not in self._was_uncounted["succeeded"]]
         failed = [p for p in valid if has_failed(p, self._spec) and p.uid not in self._was_uncounted["failed"]]
         return succeeded, failed
+
+    def _sorted(self, pods: list[Pod]) -> list[Pod]:
+        return sorted(pods, key=completion_index) if self._indexed else pods
 
     def _index_of(self, pod: Pod) -> int | None:
         index = completion_index(pod)
@@ -136,9 +137,9 @@ class _Sync:
         if not self._status.get("startTime") and not self._suspended:
             self._status["startTime"] = stamp(self._now)
         self._decide_end()
-        active = len(self._active)
+        active = self._pods.actives
         if self._end is not None:
-            self._outcome.delete = list(self._active)
+            self._outcome.delete = self._pods.active()
             self._terminating += active
             active = self._ready = 0
         else:
@@ -158,8 +159,8 @@ class _Sync:
         before = IndexSet.parse(self._status.get("completedIndexes") or "", completions)
         new = [
             index
-            for pod in self._pods
-            if pod.phase == "Succeeded" and pod.uid in self._tracked and (index := self._index_of(pod)) is not None
+            for pod in self._ended
+            if pod.phase == "Succeeded" and is_tracked(pod) and (index := self._index_of(pod)) is not None
         ]
         self._succeeded_before, self._succeeded_indexes = before, before.union(IndexSet.of(new))
         self._succeeded = self._succeeded_indexes.total
@@ -182,7 +183,7 @@ class _Sync:
 
     def _failing_pod(self) -> End | None:
         policy = self._spec.get("podFailurePolicy")
-        for pod in self._pods if policy else ():
+        for pod in self._ended if policy else ():
             if has_failed(pod, self._spec) and (why := match_failure(policy, pod).message) is not None:
                 return End("FailureTarget", "PodFailurePolicy", why)
         return None
@@ -205,21 +206,15 @@ class _Sync:
         template = (self._spec.get("template") or {}).get("spec") or {}
         if template.get("restartPolicy") != "OnFailure":
             return False
-        restarts = sum(
-            container.get("restartCount") or 0
-            for pod in self._pods
-            if pod.phase in ("Running", "Pending")
-            for field in ("initContainerStatuses", "containerStatuses")
-            for container in pod.status.get(field) or ()
-        )
+        restarts = self._pods.restarts
         return restarts > 0 if limit == 0 else restarts >= limit
 
     def _count_failed_indexes(self, completions: int) -> None:
         before = IndexSet.parse(self._status.get("failedIndexes") or "", completions)
         new = [
             index
-            for pod in self._pods
-            if pod.uid in self._tracked and (index := self._index_of(pod)) is not None and self._fails_its_index(pod)
+            for pod in self._ended
+            if is_tracked(pod) and (index := self._index_of(pod)) is not None and self._fails_its_index(pod)
         ]
         failed = self._failed_indexes = before.union(IndexSet.of(new))
         if self._end is None:
@@ -229,10 +224,10 @@ class _Sync:
                 self._end = End("FailureTarget", "MaxFailedIndexesExceeded", why)
             elif failed.total > 0 and failed.total + self._succeeded_indexes.total >= completions:
                 self._end = End("FailureTarget", "FailedIndexes", "Job has failed indexes")
-        active = {completion_index(pod) for pod in self._active}
-        for pod in self._pods:
+        active = self._pods.indexes
+        for pod in self._ended:
             index = self._index_of(pod)
-            if index is None or pod.uid not in self._tracked or not has_failed(pod, self._spec):
+            if index is None or not is_tracked(pod) or not has_failed(pod, self._spec):
                 continue
             if index in self._succeeded_indexes or index in failed or index in active:
                 continue
@@ -252,7 +247,7 @@ class _Sync:
 
     def _manage(self) -> int:
         """Make and delete pods; returns how many are active then."""
-        active = len(self._active)
+        active = self._pods.actives
         if not self._job.deleting:
             active = self._scale(active)
         if self._is_complete(active):
@@ -282,7 +277,9 @@ class _Sync:
             wanted = active if self._succeeded else self._parallelism
         else:
             wanted = max(0, min(self._completions - self._succeeded, self._parallelism))
-        surplus = to_remove(self._job, self._active, max(0, active - wanted))
+        surplus: list[Pod] = []
+        if active > wanted or (self._indexed and self._pods.misplaced(self._completions or 0)):
+            surplus = to_remove(self._job, self._pods.active(), max(0, active - wanted))
         if surplus:
             gone = surplus if self._suspended else surplus[:BURST]
             if len(gone) < len(surplus):
@@ -305,10 +302,12 @@ class _Sync:
         if not self._indexed:
             self._outcome.create = [plain_pod(self._job)] * count
         else:
-            taken = self._succeeded_indexes.union(IndexSet.of(self._indexes_in_use()))
+            done = self._succeeded_indexes
             if self._failed_indexes is not None:
-                taken = taken.union(self._failed_indexes)
-            indexes = taken.first_missing(count, self._completions or 0)
+                done = done.union(self._failed_indexes)
+            used = self._indexes_in_use()
+            free = done.first_missing(count + len(used), self._completions or 0)
+            indexes = [index for index in free if index not in used][:count]
             if self._per_index and indexes:
                 indexes = self._indexes_not_backing_off(indexes)
                 if not indexes:
@@ -317,11 +316,11 @@ class _Sync:
             self._outcome.create = [indexed_pod(self._job, index, self._delayed.get(index)) for index in indexes]
         return active + count
 
-    def _indexes_in_use(self) -> list[int]:
-        pods = list(self._active)
-        if replaces_failed_only(self._spec):
-            pods += [pod for pod in self._pods if pod.deletion_timestamp and not pod.finished]
-        return [index for pod in pods if (index := completion_index(pod)) != UNKNOWN_INDEX]
+    def _indexes_in_use(self) -> Collection[int]:
+        active = self._pods.indexes
+        if not replaces_failed_only(self._spec):
+            return active
+        return {*active, *(completion_index(pod) for pod in self._ended if not pod.finished)}
 
     def _indexes_not_backing_off(self, indexes: Sequence[int]) -> list[int]:
         times = {index: index_ready_at(self._delayed.get(index)) for index in indexes}
@@ -337,7 +336,7 @@ class _Sync:
 
     def _track(self) -> None:
         """Both steps of counting: see the module."""
-        self._count_untracked(self._tracked)
+        self._count_untracked(frozenset())
         new_indexes, reached_most = self._list_ended()
         if self._indexed:
             self._succeeded_indexes = self._succeeded_indexes.union(IndexSet.of(new_indexes))
@@ -348,23 +347,24 @@ class _Sync:
         if self._end is not None and self._end.type != "Failed":
             self._ensure(self._end.type, "True", self._end.reason, self._end.message)
         self._outcome.listed = self._status_now(self._job.status)
-        self._count_untracked(self._tracked - {pod.uid for pod in self._outcome.counted})
+        self._count_untracked(frozenset(pod.uid for pod in self._outcome.counted))
         if self._end is not None and not reached_most and not any(self._uncounted.values()) and not self._terminating:
             self._finish(self._end)
         self._outcome.settled = self._status_now(self._outcome.listed or self._job.status)
 
-    def _count_untracked(self, tracked: frozenset[str]) -> None:
-        """Pods that are listed as uncounted and have lost their finalizer are counted."""
+    def _count_untracked(self, losing: frozenset[str]) -> None:
+        """Pods that are listed as uncounted and have lost their finalizer, or are losing it now, are counted."""
         for field, uids in self._uncounted.items():
-            left = [uid for uid in uids if uid in tracked]
+            left = [uid for uid in uids if uid not in losing and self._pods.is_tracked(uid)]
             self._status[field] = (self._status.get(field) or 0) + len(uids) - len(left)
             self._uncounted[field] = left
 
     def _list_ended(self) -> tuple[list[int], bool]:
         """List the pods that ended as uncounted; returns newly succeeded indexes, and whether there are more pods."""
         new_indexes: list[int] = []
-        for pod in self._pods:
-            if pod.uid not in self._tracked or not self._may_untrack(pod):
+        every = self._job.deleting or self._end is not None
+        for pod in self._sorted(list(self._pods.items.values())) if every else self._ended:
+            if not is_tracked(pod) or not self._may_untrack(pod):
                 continue
             self._outcome.counted.append(pod)
             index = self._index_of(pod)

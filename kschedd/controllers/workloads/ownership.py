@@ -10,7 +10,7 @@ Owns the two indexes. Adopting and releasing are patches of one version of the d
 the same dependent one is refused, and reconciles again.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from itertools import chain
 from typing import Any, Final
 
@@ -19,16 +19,19 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.selectors import IN, LabelSelector, SelectorError, from_map, parse_label_selector
 from kschedd.controllers.controller import View
+from kschedd.controllers.derived import Derived
 from kschedd.controllers.templates import controller_of, controller_reference, controller_uid
 from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Patch, Write, patch_of
+from kschedd.values import run_steps
 
 Key = tuple[str, str, str]  # kind, namespace, name
 _Label = tuple[str, str]
 _ANY: Final[_Label] = ("", "")  # for selectors and objects without a label to be found by
 _MANY: Final[_Label] = ("", "many")  # for objects with more labels than
 _FEW: Final = 64
+_STEP: Final = 250  # dependents gone through between two pauses: about 1 ms
 
 
 def selector_of(workload: Object) -> LabelSelector | None:
@@ -65,6 +68,7 @@ class Ownership:
         self._dependent = dependent
         self._workloads: dict[tuple[str, _Label], dict[Key, LabelSelector]] = {}  # by namespace and required label
         self._filed: dict[Key, _Label] = {}
+        self._selectors = Derived(selector_of)
         self._orphans: dict[tuple[str, _Label], dict[str, None]] = {}  # by namespace and each label: names
 
     def observe(self, event: WatchEvent) -> Iterable[Key]:
@@ -90,9 +94,10 @@ class Ownership:
         key = (new.kind, new.namespace, new.name)
         if event.type == DELETED:
             self._unfile(key)
+            self._selectors.forget(new)
         elif event.old is None or event.old.spec.get("selector") != new.spec.get("selector"):
             self._unfile(key)
-            selector = selector_of(new)
+            selector = self._selectors.of(new)
             if selector is not None:
                 label = self._filed[key] = required_pair(selector)
                 self._workloads.setdefault((new.namespace, label), {})[key] = selector
@@ -153,20 +158,30 @@ class Ownership:
         found = view.find(write.kind, write.namespace, write.name)
         return self.candidates(found) if found is not None else []
 
+    def selector(self, workload: Object) -> LabelSelector | None:
+        """By which the workload adopts and releases; None if it does neither."""
+        return None if workload.deleting else self._selectors.of(workload)
+
     def claim(self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True) -> Claimed:
         """The workload's dependents; what is not `eligible` is neither counted, adopted nor released."""
-        selector = selector_of(workload)
+        return run_steps(self.claiming(workload, view, eligible))
+
+    def claiming(self, workload: Object, view: View, eligible: Callable[[Any], bool]) -> Generator[None, None, Claimed]:
+        """The same, in steps."""
+        selector = self.selector(workload)
         claimed = Claimed([], [])
-        for obj in view.owned_by(workload.uid):
+        for number, obj in enumerate(view.owned_by(workload.uid), 1):
+            if not number % _STEP:
+                yield
             if obj.kind != self._dependent or controller_uid(obj) != workload.uid or not eligible(obj):
                 continue
-            if selector is None or workload.deleting or selector.matches(obj.labels):
+            if selector is None or selector.matches(obj.labels):
                 claimed.dependents.append(obj)
                 continue
             references = obj.metadata.get("ownerReferences") or ()
             left = [reference for reference in references if reference.get("uid") != workload.uid]
             claimed.writes.append(patch_of(obj, {"metadata": {"ownerReferences": left or None}}, exactly=True))
-        if selector is not None and not workload.deleting:
+        if selector is not None:
             for obj in self._adoptable(workload, selector, view):
                 if not eligible(obj):
                     continue
@@ -177,7 +192,7 @@ class Ownership:
 
     def may_adopt(self, workload: Object, view: View, eligible: Callable[[Any], bool]) -> bool:
         """Whether there is anything that `claim` would adopt."""
-        selector = selector_of(workload)
+        selector = self.selector(workload)
         return selector is not None and any(map(eligible, self._adoptable(workload, selector, view)))
 
     def _adoptable(self, workload: Object, selector: LabelSelector, view: View) -> Iterable[Object]:

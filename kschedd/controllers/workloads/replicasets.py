@@ -7,30 +7,69 @@ Source: Kubernetes v1.34, controller/replicaset/replica_set.go, controller/repli
 Owns the deadlines of later reconciles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+import attrs
+
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.selectors import LabelSelector
 from kschedd.controllers.conditions import condition, with_condition
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed, was_evicted
 from kschedd.controllers.workloads.ownership import Claimed, Key, Ownership
-from kschedd.controllers.workloads.pod_state import deletion_order, is_active
+from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
-from kschedd.controllers.workloads.tallies import Tallies, Tally
+from kschedd.controllers.workloads.tallies import PodGroups, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Create, Delete, Patch, Write, status_of
+from kschedd.values import run_steps
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
 _KINDS: Final = ("ReplicaSet", "ReplicationController")
+
+
+@attrs.frozen
+class ReplicaTerms(Terms):
+    labels: Mapping[str, str]  # of the template
+    min_ready_s: int
+
+
+def terms_of(replica_set: Object, selector: LabelSelector | None) -> ReplicaTerms:
+    labels = ((replica_set.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    return ReplicaTerms(selector, labels, replica_set.spec.get("minReadySeconds") or 0)
+
+
+@attrs.frozen
+class _Standing:
+    labeled: bool  # with all labels of the template
+    ready: bool
+    available: bool
+
+
+class ReplicaTally(PodGroups[_Standing]):
+    """The active pods of a ReplicaSet."""
+
+    def __init__(self, terms: ReplicaTerms) -> None:
+        super().__init__()
+        self.terms = terms
+
+    def counts(self, pod: Pod) -> bool:
+        return is_active(pod)
+
+    def standing(self, item: Pod, now: float) -> tuple[_Standing, float | None]:
+        at = available_at(item, self.terms.min_ready_s)
+        coming = at is not None and at > now
+        labeled = self.terms.labels.items() <= item.labels.items()
+        return _Standing(labeled, at is not None, at is not None and not coming), at if coming else None
 
 
 class ReplicaSets:
@@ -41,7 +80,7 @@ class ReplicaSets:
         self._later: Timers[Key] = Timers()
         self._backoff = CreateBackoff(self._later)
         self._pods = Ownership(_KINDS, "Pod")
-        self._tallies = Tallies(_KINDS)
+        self._tallies: Tallies[ReplicaTally] = Tallies(_KINDS)
         # Pods of these failed, or were evicted, soon after they were created, since pods were last created.
         self._failing: set[Key] = set()
         self._failures: FailureBackoff[Key] = FailureBackoff()
@@ -55,6 +94,9 @@ class ReplicaSets:
         return self._pods.concerns(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         for event in events:
             keys = list(self._pods.observe(event))
@@ -62,33 +104,30 @@ class ReplicaSets:
             if (has_failed(event) or was_evicted(event)) and failed_soon(event.new, now):
                 self._failing.update(keys)
         changed.update(dict.fromkeys(self._later.due(now)))
-        self._tallies.catch_up(view)
+        yield from self._tallies.catching_up(view, now)
         writes: list[Write] = []
         for kind, namespace, name in changed:
-            writes += self.faults.each(kind, [(namespace, name)], partial(self._look_at, view, kind), now)
+            look = partial(self._look_at, view, kind)
+            writes += yield from self.faults.each_in_steps(kind, [(namespace, name)], look, now)
         return writes
 
-    def _look_at(self, view: View, kind: str, namespace: str, name: str, now: float) -> list[Write]:
+    def _look_at(self, view: View, kind: str, namespace: str, name: str, now: float) -> Reconciling:
         replica_set = view.find(kind, namespace, name)
         if replica_set is not None:
-            return self._sync(replica_set, view, now)
+            return (yield from self._sync(replica_set, view, now))
         self._later.clear((kind, namespace, name))
         self._backoff.clear((kind, namespace, name))
         self._failures.forget((kind, namespace, name))
         self._failing.discard((kind, namespace, name))
         return []
 
-    def _sync(self, replica_set: Object, view: View, now: float) -> list[Write]:
-        tally = self._tallies.known(replica_set)
-        writes: list[Write] = []
-        if tally is None or self._pods.may_adopt(replica_set, view, is_active):
-            claimed = self._pods.claim(replica_set, view, is_active)
-            writes += claimed.writes
-            pods = _pods_of(claimed)
-            tally = self._tallies.made(replica_set, pods, stays=not writes and not replica_set.deleting)
+    def _sync(self, replica_set: Object, view: View, now: float) -> Reconciling:
+        begin = partial(ReplicaTally, terms_of(replica_set, self._pods.selector(replica_set)))
+        tally, writes = yield from self._tallies.taking(replica_set, begin, self._pods, view, now)
+        tally.pass_time(now)
         if not replica_set.deleting:
-            writes += self._scale(replica_set, tally.pods, view, now)
-        return writes + status_write(replica_set, self._status(replica_set, tally, now), ("replicas",))
+            writes += self._scale(replica_set, len(tally.items), view, now)
+        return writes + status_write(replica_set, self._status(replica_set, tally), ("replicas",))
 
     def _scale(self, replica_set: Object, count: int, view: View, now: float) -> list[Write]:
         """Pods to create or delete to reach spec.replicas. `count`: of its active pods."""
@@ -130,16 +169,15 @@ class ReplicaSets:
                     count[pod.node_name] = count.get(pod.node_name, 0) + 1
         return count
 
-    def _status(self, replica_set: Object, tally: Tally, now: float) -> dict[str, Any]:
-        coming = tally.coming(now)
+    def _status(self, replica_set: Object, tally: "ReplicaTally") -> dict[str, Any]:
         key = _key(replica_set)
-        if coming and key not in self._later:
-            self._later.set(key, min(coming))
+        if tally.next_change is not None and key not in self._later:
+            self._later.set(key, tally.next_change)
         status: dict[str, Any] = {
-            "replicas": tally.pods,
-            "fullyLabeledReplicas": tally.labeled,
-            "readyReplicas": tally.ready,
-            "availableReplicas": tally.ready - len(coming),
+            "replicas": len(tally.items),
+            "fullyLabeledReplicas": tally.count(lambda pod: pod.labeled),
+            "readyReplicas": tally.count(lambda pod: pod.ready),
+            "availableReplicas": tally.count(lambda pod: pod.available),
             "observedGeneration": replica_set.metadata.get("generation") or 0,
         }
         if key not in self._backoff and condition(replica_set.status, "ReplicaFailure") is not None:

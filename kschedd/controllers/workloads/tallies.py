@@ -1,15 +1,21 @@
-"""Tallies: how many pods of a ReplicaSet there are, are ready, and are available, kept up to date by what was written.
+"""Tallies: what a controller has found out of all pods of a workload, kept up to date by what was written.
 
-A set is looked at whenever some of its pods have changed; if that meant to look at all of its pods each time, a set of
-20,000 would take most of the time there is. So its pods are gone through once, for a tally; from then on the log says
-which of them changed, and how: those, too, whose events have not been delivered yet, such as the pods that the
-controller has just created. A tally is made again where the log does not go back far enough, or the set counts
-differently than before.
+A workload is looked at whenever some of its pods have changed; if that meant to look at all of its pods each time, one
+of 20,000 would take most of the time there is. So its pods are gone through once, for a tally; from then on the log
+says which of them changed, and how: those, too, whose events have not been delivered yet, such as the pods that the
+controller has just created. A tally is made again where the log does not say what happened since, or the workload asks
+something else of its pods than before.
 
-Owns the tallies, and the version of the store up to which they are true.
+What a tally knows of a pod (or of a node, where there is one pod on each) is its standing: a value of which there are
+few, such as "ready, of the old template". Pods are grouped by standing, so that to count them is to add up the sizes of
+some groups, and to find those that need something is to list others.
+
+Owns the tallies, and the place in the log up to which they are true.
 """
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Generic, Protocol, TypeVar
 
 import attrs
 
@@ -18,110 +24,194 @@ from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
 from kschedd.controllers.controller import View
 from kschedd.controllers.templates import controller_uid
-from kschedd.controllers.workloads.ownership import selector_of
-from kschedd.controllers.workloads.pod_state import available_at, is_active
+from kschedd.controllers.timers import Timers
+from kschedd.controllers.workloads.ownership import Ownership
 from kschedd.store.errors import Gone
 from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.writes import Write
+
+V = TypeVar("V")
+S = TypeVar("S")
+
+_STEP = 250  # pods or events gone through between two pauses: about 1 ms
 
 
 @attrs.frozen
 class Terms:
-    """What a set asks of its pods in order to count them."""
+    """What a workload asks of its pods. `selector`: None if it adopts none and lets go of none."""
 
     selector: LabelSelector | None
-    labels: dict[str, str]  # of its template
-    min_ready_s: int
 
 
-def terms_of(replica_set: Object) -> Terms:
-    labels = ((replica_set.spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    return Terms(selector_of(replica_set), labels, replica_set.spec.get("minReadySeconds") or 0)
+class Tally(Protocol):
+    @property
+    def terms(self) -> Terms: ...
+
+    def counts(self, pod: Pod) -> bool:
+        """Whether the pod, one of the workload's own, is of interest."""
+
+    def put(self, pod: Pod, now: float) -> None:
+        """A pod that counts is new, or has changed."""
+
+    def drop(self, pod: Pod) -> None:
+        """A pod that counted does so no more."""
 
 
-@attrs.define(eq=False)
-class Tally:
-    """The counts over the active pods of a set."""
+T = TypeVar("T", bound=Tally)
 
-    terms: Terms
-    pods: int = 0
-    labeled: int = 0  # that have all labels of the template
-    ready: int = 0
-    _coming: dict[str, float] = attrs.field(factory=dict)  # when those become available that are ready, by uid
 
-    def count(self, pod: Pod, change: int) -> None:
-        """`change`: 1 or -1."""
-        self.pods += change
-        self.labeled += change * (self.terms.labels.items() <= pod.labels.items())
-        at = available_at(pod, self.terms.min_ready_s)
-        if at is None:
-            return
-        self.ready += change
-        if change > 0:
-            self._coming[pod.uid] = at
+class Groups(ABC, Generic[V, S]):
+    """Items by name, and by standing. A standing may change with time alone: `pass_time` brings all up to date."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, V] = {}  # in the order in which they came
+        self._standings: dict[str, S] = {}
+        self.groups: dict[S, dict[str, None]] = {}  # by standing: names
+        self._until: Timers[str] = Timers()
+
+    @abstractmethod
+    def standing(self, item: V, now: float) -> tuple[S, float | None]:
+        """The item's standing, and until when (seconds) it has that unless it changes; None: for good."""
+
+    def place(self, name: str, item: V, now: float) -> None:
+        """An item is new, or has changed."""
+        standing, until = self.standing(item, now)
+        self.items[name] = item
+        before = self._standings.get(name)
+        if before != standing:
+            if before is not None:
+                self._leave(name, before)
+            self._standings[name] = standing
+            self.groups.setdefault(standing, {})[name] = None
+        if until is None:
+            self._until.clear(name)
         else:
-            self._coming.pop(pod.uid, None)
+            self._until.set(name, until)
 
-    def coming(self, now: float) -> list[float]:
-        """When those pods become available (seconds) that are ready and not available yet."""
-        for uid in [uid for uid, at in self._coming.items() if at <= now]:
-            del self._coming[uid]
-        return list(self._coming.values())
+    def remove(self, name: str) -> None:
+        if self.items.pop(name, None) is not None:
+            self._leave(name, self._standings.pop(name))
+            self._until.clear(name)
+
+    def _leave(self, name: str, standing: S) -> None:
+        group = self.groups[standing]
+        del group[name]
+        if not group:
+            del self.groups[standing]
+
+    def pass_time(self, now: float) -> None:
+        for name in self._until.due(now):
+            self.place(name, self.items[name], now)
+
+    @property
+    def next_change(self) -> float | None:
+        """When the next standing changes by itself."""
+        return self._until.next
+
+    def count(self, has: Callable[[S], object]) -> int:
+        """Of how many items the standing is so."""
+        return sum(len(group) for standing, group in self.groups.items() if has(standing))
+
+    def names(self, has: Callable[[S], object]) -> list[str]:
+        """Their names, in no order."""
+        return [name for standing, group in self.groups.items() if has(standing) for name in group]
 
 
-class Tallies:
-    """See the module. `kinds`: of the sets."""
+class PodGroups(Groups[Pod, S]):
+    """The tally of a workload whose pods have a standing each."""
+
+    def put(self, pod: Pod, now: float) -> None:
+        self.place(pod.uid, pod, now)
+
+    def drop(self, pod: Pod) -> None:
+        self.remove(pod.uid)
+
+
+class Tallies(Generic[T]):
+    """See the module. `kinds`: of the workloads."""
 
     def __init__(self, kinds: Iterable[str]) -> None:
         self._kinds = frozenset(kinds)
-        self._by_uid: dict[str, Tally] = {}  # of sets
+        self._by_uid: dict[str, T] = {}  # of workloads
         self._version = 0
+        self._last: WatchEvent | None = None  # at that version; None if the log did not have it even then
 
-    def catch_up(self, view: View) -> None:
-        """Have all tallies be of what is there now."""
-        version, self._version = self._version, view.version
-        if not self._by_uid:
-            return
+    def catching_up(self, view: View, now: float) -> Generator[None, None, None]:
+        """Have all tallies be of what is there now. In steps, between which nobody may write."""
+        events = self._news(view)
+        for number, event in enumerate(events, 1):
+            self.observe(event, now)
+            if not number % _STEP:
+                yield
+
+    def _news(self, view: View) -> Sequence[WatchEvent]:
+        """What was written since the last time. All tallies go if that is not known: the log has been cut off, or is
+        another one's, which the controller has been at in the meantime."""
+        known = 1 if self._last is not None else 0
+        since, self._version = self._version - known, view.version
         try:
-            events = view.written_after(version)
+            found = view.written_after(since) if self._by_uid else view.written_after(self._version - 1)
         except Gone:
+            found = ()
+        missed = self._by_uid and (len(found) != self._version - since or (known and found[0] is not self._last))
+        if missed:
             self._by_uid.clear()
+        self._last = found[-1] if found else None
+        return found[known:] if self._by_uid else ()
+
+    def observe(self, event: WatchEvent, now: float) -> None:
+        old, new = event.old, event.new
+        if new.kind in self._kinds and event.type == DELETED:
+            self._by_uid.pop(new.uid, None)
+        if not isinstance(new, Pod):
             return
-        for event in events:
-            if event.new.kind == "Pod":
-                self._observe(event)
-            elif event.type == DELETED and event.new.kind in self._kinds:
-                self._by_uid.pop(event.new.uid, None)
+        after = controller_uid(new) if event.type != DELETED else ""
+        before = controller_uid(old) if old is not None else ""
+        if before != after and isinstance(old, Pod) and (tally := self._by_uid.get(before)) is not None:
+            tally.drop(old)
+        if (tally := self._by_uid.get(after)) is not None and not self._keep(tally, new, now):
+            del self._by_uid[after]
 
-    def _observe(self, event: WatchEvent) -> None:
-        if event.old is not None:
-            self._count(event.old, -1)
-        if event.type != DELETED:
-            self._count(event.new, 1)
+    def _keep(self, tally: T, pod: Pod, now: float) -> bool:
+        """Take in one of its pods. False where the tally is of no use any more."""
+        if not tally.counts(pod):
+            tally.drop(pod)
+            return True
+        selector = tally.terms.selector
+        if selector is not None and not selector.matches(pod.labels):
+            return False  # the workload does not count it, and has to let go of it
+        try:
+            tally.put(pod, now)
+        except Exception:  # raised again by the next look, which makes the tally anew: there it is the workload's fault
+            return False
+        return True
 
-    def _count(self, pod: Object, change: int) -> None:
-        owner = controller_uid(pod)
-        tally = self._by_uid.get(owner)
-        if tally is None or not isinstance(pod, Pod) or not is_active(pod):
-            return
-        if tally.terms.selector is None or not tally.terms.selector.matches(pod.labels):
-            del self._by_uid[owner]  # the set does not count it, and has to let go of it
-        else:
-            tally.count(pod, change)
+    def known(self, workload: Object, terms: Terms) -> T | None:
+        """The workload's tally; None where its pods have to be gone through."""
+        tally = self._by_uid.get(workload.uid)
+        return tally if tally is not None and tally.terms == terms else None
 
-    def known(self, replica_set: Object) -> Tally | None:
-        """The set's tally; None where its pods have to be gone through."""
-        tally = self._by_uid.get(replica_set.uid)
-        return (
-            tally if tally is not None and not replica_set.deleting and tally.terms == terms_of(replica_set) else None
-        )
+    def making(
+        self, workload: Object, tally: T, pods: Iterable[Pod], now: float, *, stays: bool
+    ) -> Generator[None, None, None]:
+        """Count these pods; `stays`: they are all that count of its own, and it lets go of none. In steps."""
+        self._by_uid.pop(workload.uid, None)
+        for number, pod in enumerate(pods, 1):
+            tally.put(pod, now)
+            if not number % _STEP:
+                yield
+        if stays:
+            self._by_uid[workload.uid] = tally
 
-    def made(self, replica_set: Object, pods: Iterable[Pod], *, stays: bool) -> Tally:
-        """The tally of these pods; `stays`: they are all that the set owns, and it lets go of none."""
-        tally = Tally(terms_of(replica_set))
-        for pod in pods:
-            tally.count(pod, 1)
-        if stays and tally.terms.selector is not None:
-            self._by_uid[replica_set.uid] = tally
-        else:
-            self._by_uid.pop(replica_set.uid, None)
-        return tally
+    def taking(
+        self, workload: Object, begin: Callable[[], T], ownership: Ownership, view: View, now: float
+    ) -> Generator[None, None, tuple[T, list[Write]]]:
+        """The workload's tally, and the writes that adopt pods and let go of them. `begin`: an empty one. In steps."""
+        empty = begin()
+        tally = self.known(workload, empty.terms)
+        if tally is not None and not ownership.may_adopt(workload, view, tally.counts):
+            return tally, []
+        claimed = yield from ownership.claiming(workload, view, empty.counts)
+        pods = [pod for pod in claimed.dependents if isinstance(pod, Pod)]
+        yield from self.making(workload, empty, pods, now, stays=not claimed.writes)
+        return empty, claimed.writes

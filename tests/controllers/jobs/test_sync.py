@@ -10,8 +10,10 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.jobs.indexes import COMPLETION_INDEX
 from kschedd.controllers.jobs.job_pods import TRACKING
+from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import FAILURE_COUNT, PodBackoff
-from kschedd.controllers.jobs.sync import JobSync, sync_job
+from kschedd.controllers.jobs.sync import JobSync
+from kschedd.controllers.jobs.sync import sync_job as sync_tally
 from kschedd.store.times import stamp
 
 NOW = 1_700_000_000.0
@@ -60,6 +62,13 @@ class Given:
         for number, (index, phase) in enumerate(self.indexed or ()):
             pods.append(made(f"i{number}", phase, annotations={COMPLETION_INDEX: index}))
         return pods
+
+
+def sync_job(job: Object, pods: Sequence[Pod], backoff: PodBackoff, now: float) -> JobSync:
+    tally = JobTally(JobTerms(None, job.spec.get("completionMode") == "Indexed"))
+    for pod in pods:
+        tally.put(pod, now)
+    return sync_tally(job, tally, backoff, now)
 
 
 def made(name: str, phase: str, *, ready: bool = False, deleted: str = "", **meta: Any) -> Pod:

@@ -10,10 +10,12 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.conditions import condition
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.workloads.replicasets import ReplicaSets
+from kschedd.controllers.workloads.ownership import selector_of
+from kschedd.controllers.workloads.replicasets import ReplicaSets, ReplicaTally, terms_of
 from kschedd.controllers.workloads.tallies import Tallies
 from kschedd.store.store import Store
 from kschedd.store.times import seconds, stamp
+from kschedd.values import run_steps
 from tests.store.manifests import Clock, pod, workload
 
 SETS = ("web", "shop")
@@ -108,23 +110,47 @@ def test_a_status_is_that_of_all_pods_whatever_happens_to_them(seed: int) -> Non
 
 def test_a_set_is_counted_anew_where_the_log_does_not_go_back_far_enough() -> None:
     cluster = Cluster(1)
-    store, tallies = cluster.store, Tallies(("ReplicaSet",))
+    store = cluster.store
+    tallies: Tallies[ReplicaTally] = Tallies(("ReplicaSet",))
     store.merge_patch("ReplicaSet", "default", "web", {"spec": {"replicas": 2}})
     cluster.runner.run_until_idle()
     web = store.get("ReplicaSet", "default", "web")
-    tallies.catch_up(store)
+    made = tally_of(web)
+    run_steps(tallies.catching_up(store, store.now))
     pods = [each for each in store.owned_by(web.uid) if isinstance(each, Pod)]
-    made = tallies.made(web, pods, stays=True)
-    tallies.catch_up(store)
-    assert tallies.known(web) is made
+    run_steps(tallies.making(web, made, pods, store.now, stays=True))
+    run_steps(tallies.catching_up(store, store.now))
+    assert tallies.known(web, made.terms) is made
     made_at = store.version
     store.log.keep(1)
     for number in range(5):
         store.merge_patch("ReplicaSet", "default", "shop", {"metadata": {"annotations": {"n": str(number)}}})
         cluster.runner.run_until_idle()
     assert store.log.oldest > made_at
-    tallies.catch_up(store)
-    assert tallies.known(web) is None
+    run_steps(tallies.catching_up(store, store.now))
+    assert tallies.known(web, made.terms) is None
+
+
+def tally_of(replica_set: Object) -> ReplicaTally:
+    return ReplicaTally(terms_of(replica_set, selector_of(replica_set)))
+
+
+def test_a_tally_is_of_one_log_and_made_again_beside_another_one() -> None:
+    """As where a turn was taken on a fork: what came of it has other uids and versions in the cluster itself."""
+    cluster = Cluster(1)
+    store, fork = cluster.store, cluster.store.fork()
+    tallies: Tallies[ReplicaTally] = Tallies(("ReplicaSet",))
+    run_steps(tallies.catching_up(fork, store.now))
+    for each in (store, fork):
+        each.merge_patch("ReplicaSet", "default", "web", {"metadata": {"annotations": {"in": "both"}}})
+    web = fork.get("ReplicaSet", "default", "web")
+    made = tally_of(web)
+    run_steps(tallies.catching_up(fork, store.now))
+    run_steps(tallies.making(web, made, (), store.now, stays=True))
+    run_steps(tallies.catching_up(fork, store.now))
+    assert tallies.known(web, made.terms) is made
+    run_steps(tallies.catching_up(store, store.now))
+    assert tallies.known(web, made.terms) is None
 
 
 def test_a_look_does_not_go_through_pods_that_have_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:

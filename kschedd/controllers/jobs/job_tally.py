@@ -1,0 +1,116 @@
+"""The tally of a Job: those of its pods that have not ended, or that it has not counted yet.
+
+What a sync asks of active pods are numbers, and which indexes they have; those that ended or are being deleted it looks
+at one by one, and they are few: soon they are counted, or gone.
+"""
+
+from collections.abc import Mapping
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.controllers.conditions import is_true
+from kschedd.controllers.jobs.indexes import UNKNOWN_INDEX, completion_index
+from kschedd.controllers.jobs.job_pods import is_tracked
+from kschedd.controllers.workloads.tallies import PodGroups, Terms
+
+
+@attrs.frozen
+class JobTerms(Terms):
+    indexed: bool = False
+
+
+@attrs.frozen
+class _Standing:
+    active: bool  # neither ended nor being deleted
+    ready: bool
+    restarts: int  # of its containers, while it is pending or running
+
+
+class JobTally(PodGroups[_Standing]):
+    def __init__(self, terms: JobTerms) -> None:
+        super().__init__()
+        self.terms = terms
+        self._index: dict[str, int] = {}  # by uid: of active pods of an Indexed Job
+        self._by_index: dict[int, dict[str, None]] = {}
+
+    def counts(self, pod: Pod) -> bool:
+        return not pod.finished or is_tracked(pod)
+
+    def standing(self, item: Pod, now: float) -> tuple[_Standing, None]:
+        active = not item.finished and not item.deletion_timestamp
+        return _Standing(active, active and is_true(item.status, "Ready"), _restarts(item)), None
+
+    def put(self, pod: Pod, now: float) -> None:
+        super().put(pod, now)
+        if self.terms.indexed:
+            active = not pod.finished and not pod.deletion_timestamp
+            self._file(pod.uid, completion_index(pod) if active else None)
+
+    def drop(self, pod: Pod) -> None:
+        super().drop(pod)
+        self._file(pod.uid, None)
+
+    def _file(self, uid: str, index: int | None) -> None:
+        before = self._index.get(uid)
+        if before == index:
+            return
+        if before is not None:
+            del self._by_index[before][uid], self._index[uid]
+            if not self._by_index[before]:
+                del self._by_index[before]
+        if index is not None:
+            self._index[uid] = index
+            self._by_index.setdefault(index, {})[uid] = None
+
+    @property
+    def actives(self) -> int:
+        return self.count(lambda pod: pod.active)
+
+    @property
+    def ready(self) -> int:
+        return self.count(lambda pod: pod.ready)
+
+    @property
+    def restarts(self) -> int:
+        return sum(standing.restarts * len(group) for standing, group in self.groups.items())
+
+    @property
+    def indexes(self) -> Mapping[int, object]:
+        """Those that active pods have; UNKNOWN_INDEX among them if one of the pods has none."""
+        return self._by_index
+
+    def active(self) -> list[Pod]:
+        """In the order in which they came, as the others."""
+        return self._in_order(active=True)
+
+    def ended(self) -> list[Pod]:
+        """Those that ended, or are being deleted."""
+        return self._in_order(active=False)
+
+    def _in_order(self, *, active: bool) -> list[Pod]:
+        wanted = frozenset(self.names(lambda pod: pod.active is active))
+        if len(wanted) == len(self.items):
+            return list(self.items.values())
+        return [pod for uid, pod in self.items.items() if uid in wanted] if wanted else []
+
+    def is_tracked(self, uid: str) -> bool:
+        """Whether there is such a pod that the Job has not counted."""
+        pod = self.items.get(uid)
+        return pod is not None and is_tracked(pod)
+
+    def misplaced(self, completions: int) -> bool:
+        """Whether an active pod has no index, one that is too high, or another's."""
+        if UNKNOWN_INDEX in self._by_index or len(self._index) > len(self._by_index):
+            return True
+        return any(index >= completions for index in self._by_index)
+
+
+def _restarts(pod: Pod) -> int:
+    if pod.phase not in ("Running", "Pending"):
+        return 0
+    return sum(
+        container.get("restartCount") or 0
+        for field in ("initContainerStatuses", "containerStatuses")
+        for container in pod.status.get(field) or ()
+    )
