@@ -34,22 +34,22 @@ class JobTally(PodGroups[_Standing]):
         self._index: dict[str, int] = {}  # by uid: of active pods of an Indexed Job
         self._by_index: dict[int, dict[str, None]] = {}
 
-    def counts(self, pod: Pod) -> bool:
-        return not pod.finished or is_tracked(pod)
+    def counts(self, dependent: Pod) -> bool:
+        return not dependent.finished or is_tracked(dependent)
 
     def standing(self, item: Pod, now: float) -> tuple[_Standing, None]:
         active = not item.finished and not item.deletion_timestamp
         return _Standing(active, active and is_true(item.status, "Ready"), _restarts(item)), None
 
-    def put(self, pod: Pod, now: float) -> None:
-        super().put(pod, now)
+    def put(self, dependent: Pod, now: float) -> None:
+        super().put(dependent, now)
         if self.terms.indexed:
-            active = not pod.finished and not pod.deletion_timestamp
-            self._file(pod.uid, completion_index(pod) if active else None)
+            active = not dependent.finished and not dependent.deletion_timestamp
+            self._file(dependent.uid, completion_index(dependent) if active else None)
 
-    def drop(self, pod: Pod) -> None:
-        super().drop(pod)
-        self._file(pod.uid, None)
+    def drop(self, dependent: Pod) -> None:
+        super().drop(dependent)
+        self._file(dependent.uid, None)
 
     def _file(self, uid: str, index: int | None) -> None:
         before = self._index.get(uid)

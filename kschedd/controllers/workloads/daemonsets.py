@@ -27,9 +27,9 @@ from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import ReadySince
 from kschedd.controllers.workloads.revisions import (
     REVISION_HASH,
+    Templates,
     another_hash,
     deletion_of,
-    equal_to,
     in_order,
     new_revision,
     number_of,
@@ -73,6 +73,7 @@ class DaemonSets:
         self._evictions = Evictions()  # by node
         self._templates: dict[str, tuple[int, DaemonTemplate]] = {}  # by uid, with the generation
         self._ready = ReadySince()
+        self._compared = Templates()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -226,7 +227,7 @@ class DaemonSets:
         self, daemon_set: Object, revisions: Sequence[Object], pods: Iterable[Pod]
     ) -> tuple[Object | None, list[Write]]:
         """The revision of the present template, and the writes that make, number or deduplicate it."""
-        equal = equal_to(daemon_set, revisions)
+        equal = self._compared.equal_to(daemon_set, revisions)
         number = max((number_of(r) for r in revisions if r not in equal), default=0) + 1
         if not equal:
             collisions = daemon_set.status.get("collisionCount") or 0
@@ -273,7 +274,7 @@ class DaemonSets:
             return []
         daemon_set = view.find(*key)
         present = view.find("ControllerRevision", meta["namespace"], meta["name"])
-        if daemon_set and present and equal_to(daemon_set, [present]) and not present.owner:
+        if daemon_set and present and self._compared.equal_to(daemon_set, [present]) and not present.owner:
             return []  # it will be adopted
         return another_hash(write, error, view)
 

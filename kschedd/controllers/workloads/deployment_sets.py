@@ -3,7 +3,7 @@
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and sync.go (getNewReplicaSet).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -56,10 +56,17 @@ class Rollout:
         return max((annotated_int(rs, REVISION) for rs in self.old), default=0) + 1
 
 
-def rollout_of(deployment: Object, owned: Iterable[Object]) -> Rollout:
-    template = _compared(deployment)
+def compared_template(workload: Object) -> Raw:
+    """The template of a Deployment or ReplicaSet in the form in which they are compared."""
+    return canonical_template(without_hash(workload.spec.get("template") or {}))
+
+
+def rollout_of(
+    deployment: Object, owned: Iterable[Object], compared: Callable[[Object], Raw] = compared_template
+) -> Rollout:
+    template = compared(deployment)
     sets = sorted(owned, key=lambda rs: (rs.metadata.get("creationTimestamp") or "", rs.name))
-    new = next((rs for rs in sets if _compared(rs) == template), None)
+    new = next((rs for rs in sets if compared(rs) == template), None)
     strategy = deployment.spec.get("strategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
     wanted = int(deployment.spec.get("replicas", 1))
@@ -68,10 +75,6 @@ def rollout_of(deployment: Object, owned: Iterable[Object]) -> Rollout:
     if recreate:
         surge, unavailable = 0, 0
     return Rollout(deployment, new, [rs for rs in sets if rs is not new], wanted, surge, unavailable, recreate)
-
-
-def _compared(workload: Object) -> Raw:
-    return canonical_template(without_hash(workload.spec.get("template") or {}))
 
 
 def annotated_int(obj: Object, name: str) -> int:

@@ -11,6 +11,7 @@ from typing import Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.controller import View
+from kschedd.controllers.derived import Derived
 from kschedd.controllers.templates import controller_uid
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.deployment_sets import (
@@ -18,6 +19,7 @@ from kschedd.controllers.workloads.deployment_sets import (
     REVISION,
     Rollout,
     annotated_int,
+    compared_template,
     new_replica_set,
     new_set_annotations,
     replicas_of,
@@ -32,7 +34,7 @@ from kschedd.controllers.workloads.rollout import Replicas, proportioned, scale_
 from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
-from kschedd.store.log import WatchEvent
+from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 
@@ -43,6 +45,7 @@ class Deployments:
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()
         self._sets = Ownership(("Deployment",), "ReplicaSet")
+        self._templates = Derived(compared_template)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -57,6 +60,8 @@ class Deployments:
         for event in events:
             new = event.new
             if new.kind != "Pod":
+                if event.type == DELETED:
+                    self._templates.forget(new)
                 changed.update(dict.fromkeys(self._sets.observe(event)))
             elif _has_ended(event):
                 # The Recreate strategy waits until the last old pod is gone.
@@ -81,7 +86,7 @@ class Deployments:
 
     def _sync(self, deployment: Object, view: View, now: float) -> list[Write]:
         claimed = self._sets.claim(deployment, view)
-        rollout = rollout_of(deployment, claimed.dependents)
+        rollout = rollout_of(deployment, claimed.dependents, self._templates.of)
         writes = claimed.writes
         rolls = False
         if not deployment.deleting:

@@ -62,8 +62,8 @@ class ReplicaTally(PodGroups[_Standing]):
         super().__init__()
         self.terms = terms
 
-    def counts(self, pod: Pod) -> bool:
-        return is_active(pod)
+    def counts(self, dependent: Pod) -> bool:
+        return is_active(dependent)
 
     def standing(self, item: Pod, now: float) -> tuple[_Standing, float | None]:
         at = available_at(item, self.terms.min_ready_s)

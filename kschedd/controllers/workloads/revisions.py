@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.controller import View
+from kschedd.controllers.derived import Derived
 from kschedd.controllers.templates import canonical_template, controller_reference, safe_encoded
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Write, status_of
@@ -43,10 +44,29 @@ def template_of(revision: Object) -> Raw:
     return {name: value for name, value in found.items() if name != "$patch"} if isinstance(found, Mapping) else {}
 
 
-def equal_to(workload: Object, revisions: Iterable[Object]) -> list[Object]:
-    """Those of the revisions that hold the workload's present template, in their order."""
-    template = canonical_template(workload.spec.get("template") or {})
-    return [revision for revision in revisions if canonical_template(template_of(revision)) == template]
+def _present_template(workload: Object) -> Raw:
+    return canonical_template(workload.spec.get("template") or {})
+
+
+def _earlier_template(revision: Object) -> Raw:
+    return canonical_template(template_of(revision))
+
+
+class Templates:
+    """The templates of workloads and of their revisions, as they are compared."""
+
+    def __init__(self) -> None:
+        self._present = Derived(_present_template)
+        self._earlier = Derived(_earlier_template, "data")
+
+    def equal_to(self, workload: Object, revisions: Iterable[Object]) -> list[Object]:
+        """Those of the revisions that hold the workload's present template, in their order."""
+        template = self._present.of(workload)
+        return [revision for revision in revisions if self._earlier.of(revision) == template]
+
+    def forget(self, gone: Object) -> None:
+        self._present.forget(gone)
+        self._earlier.forget(gone)
 
 
 def data_hash(data: Raw, collisions: int) -> str:

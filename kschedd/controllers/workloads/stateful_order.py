@@ -8,18 +8,20 @@ Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go (update
 Plain functions: `next_step` takes the StatefulSet, its pods and two revisions and answers with names of pods.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from itertools import chain
+from typing import Any, Final
 
 import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.workloads.pod_state import available, ready
-from kschedd.controllers.workloads.revisions import REVISION_HASH
+from kschedd.controllers.workloads.pod_state import ready
 from kschedd.controllers.workloads.rollout import resolved
-from kschedd.controllers.workloads.stateful_pods import in_range, ordinal_of, replicas_wanted, start_ordinal
+from kschedd.controllers.workloads.stateful_pods import replicas_wanted, start_ordinal
+from kschedd.controllers.workloads.stateful_tally import StatefulTally
 
+BURST: Final = 500  # pods created or deleted per reconcile of a StatefulSet
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -48,77 +50,66 @@ def is_healthy(pod: Pod) -> bool:
     return is_running_and_ready(pod) and not pod.deletion_timestamp
 
 
-def revision_of(pod: Pod) -> str:
-    return pod.labels.get(REVISION_HASH) or ""
-
-
-def needs_current_revision(workload: Object, ordinal: int) -> bool:
-    """Whether a pod with this ordinal is created from the current revision, as the partition keeps it from updating."""
+def current_below(workload: Object) -> int:
+    """Pods with ordinals below it are created from the current revision, as the partition keeps them from updating."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     rolling = strategy.get("rollingUpdate")
     start = start_ordinal(workload)
     if rolling is not None:
-        return ordinal < start + int(rolling.get("partition") or 0)
-    return strategy.get("type") == "RollingUpdate" and ordinal < start + int(
-        workload.status.get("currentReplicas") or 0
+        return start + int(rolling.get("partition") or 0)
+    return (
+        start + int(workload.status.get("currentReplicas") or 0) if strategy.get("type") == "RollingUpdate" else start
     )
 
 
 def next_step(
     workload: Object,
-    pods: Iterable[Pod],
+    pods: StatefulTally,
     update_revision: str,
-    now: float,
     is_blocked: Callable[[int], bool] = lambda ordinal: False,
     *,
     max_unavailable_gate: bool = False,
 ) -> StatefulStep:
     """What to do next. `is_blocked`: whether a pod with this ordinal cannot be created yet for the sake of a claim."""
     step = StatefulStep()
-    start, wanted = start_ordinal(workload), replicas_wanted(workload)
+    start = start_ordinal(workload)
+    ordinals = range(start, start + replicas_wanted(workload))
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
-    min_ready_s = int(workload.spec.get("minReadySeconds") or 0)
-    replicas: list[Pod | None] = [None] * wanted
-    condemned: list[tuple[int, Pod]] = []
-    for pod in pods:
-        ordinal = ordinal_of(workload, pod.name)
-        if in_range(workload, ordinal):
-            replicas[ordinal - start] = pod
-        elif ordinal >= 0:
-            condemned.append((ordinal, pod))
-    condemned.sort(key=lambda pair: -pair[0])
-    step.condemned = [pod for _, pod in condemned]
-    if _process_replicas(workload, replicas, step, monotonic, min_ready_s, now, is_blocked):
+    missing = pods.missing(ordinals)
+    step.condemned = pods.outside(ordinals)
+    # A claim may hold up any of the missing ones; otherwise the first are as good as all.
+    due = {*(missing if pods.terms.claims else sorted(missing)[: BURST + 1]), *pods.unsettled()}
+    if monotonic:
+        due |= pods.unavailable()
+    due = {ordinal for ordinal in due if ordinal in ordinals}
+    if _process_replicas(workload, pods, sorted(due), step, is_blocked):
         return step
-    first_unhealthy = _first_unhealthy(replicas, step.condemned)
+    first_unhealthy = _first_unhealthy(pods, missing, ordinals, step.condemned) if monotonic else None
     for pod in step.condemned:
         if pod.deletion_timestamp:
             if monotonic:
                 return step
             continue
-        blocked = not is_running_and_ready(pod) or not available(pod, min_ready_s, now)
-        if monotonic and blocked and pod is not first_unhealthy:
+        if monotonic and not pods.is_available(pod) and pod is not first_unhealthy:
             return step
         step.delete.append(pod)
         if monotonic:
             return step
-    _update(workload, replicas, step, update_revision, max_unavailable_gate)
+    _update(workload, pods, missing, ordinals, step, update_revision, max_unavailable_gate)
     return step
 
 
 def _process_replicas(
-    workload: Object,
-    replicas: Sequence[Pod | None],
-    step: StatefulStep,
-    monotonic: bool,
-    min_ready_s: int,
-    now: float,
-    is_blocked: Callable[[int], bool],
+    workload: Object, pods: StatefulTally, due: Iterable[int], step: StatefulStep, is_blocked: Callable[[int], bool]
 ) -> bool:
-    """Create, replace and wait for the pods that should be there; True if nothing else is to be done for now."""
-    start = start_ordinal(workload)
-    for index, pod in enumerate(replicas):
-        ordinal = start + index
+    """Create, replace and wait for the pods that should be there; True if nothing else is to be done for now.
+
+    `due`: in order, ordinals without a pod, and those whose pod may need something or has to be waited for.
+    """
+    monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
+    of_current = current_below(workload)
+    for ordinal in due:
+        pod = pods.at(ordinal)
         if pod is not None and pod.finished:
             if not pod.deletion_timestamp:
                 step.delete.append(pod)
@@ -129,31 +120,31 @@ def _process_replicas(
             if is_blocked(ordinal):
                 step.blocked = True
             else:
-                step.create.append((ordinal, needs_current_revision(workload, ordinal)))
+                step.create.append((ordinal, ordinal < of_current))
             if monotonic:
                 return True
             continue
         if pod.phase in ("", "Pending"):
             step.claims_for.append(ordinal)
-        if monotonic and (
-            pod.deletion_timestamp or not is_running_and_ready(pod) or not available(pod, min_ready_s, now)
-        ):
+        if monotonic and (pod.deletion_timestamp or not pods.is_available(pod)):
             return True
         step.keep.append(pod)
     return False
 
 
-def _first_unhealthy(replicas: Sequence[Pod | None], condemned: Sequence[Pod]) -> Pod | None:
+def _first_unhealthy(pods: StatefulTally, missing: Set[int], ordinals: range, condemned: Sequence[Pod]) -> Pod | None:
     """The one that may be deleted although it is not ready: the lowest ordinal first, condemned ones last."""
-    found = [pod for pod in replicas if pod is None or not is_healthy(pod)]
-    if found:
-        return found[0]
+    first = min(chain(missing, filter(ordinals.__contains__, pods.unhealthy())), default=None)
+    if first is not None:
+        return pods.at(first)
     return next((pod for pod in reversed(condemned) if not is_healthy(pod)), None)
 
 
 def _update(
     workload: Object,
-    replicas: Sequence[Pod | None],
+    pods: StatefulTally,
+    missing: Set[int],
+    ordinals: range,
     step: StatefulStep,
     update_revision: str,
     max_unavailable_gate: bool,
@@ -163,25 +154,16 @@ def _update(
     if strategy.get("type") == "OnDelete":
         return
     rolling = strategy.get("rollingUpdate") or _NOTHING
-    partition = int(rolling.get("partition") or 0)
-    targets = list(reversed(replicas[partition:]))
-    if max_unavailable_gate:
-        limit = max(1, resolved(rolling.get("maxUnavailable", 1), len(replicas), up=False))
-        room = limit - sum(pod is None or not is_healthy(pod) for pod in replicas)
-        old = [pod for pod in targets if pod is not None and _is_outdated(pod, update_revision)]
-        step.delete += old[: max(0, room)]
-        step.updating = min(len(old), max(0, room))
+    targets = ordinals[int(rolling.get("partition") or 0) :]
+    outdated = sorted(filter(targets.__contains__, pods.outdated(update_revision)), reverse=True)
+    if not outdated:
         return
-    for pod in targets:
-        if pod is None:
-            return  # just created: not healthy yet
-        if _is_outdated(pod, update_revision):
-            step.delete.append(pod)
-            step.updating = 1
-            return
-        if not is_healthy(pod):
-            return
-
-
-def _is_outdated(pod: Pod, update_revision: str) -> bool:
-    return revision_of(pod) != update_revision and not pod.deletion_timestamp
+    unhealthy = {*missing, *pods.unhealthy()}
+    if max_unavailable_gate:
+        limit = max(1, resolved(rolling.get("maxUnavailable", 1), len(ordinals), up=False))
+        room = max(0, limit - sum(ordinal in ordinals for ordinal in unhealthy))
+    else:
+        highest = max(filter(targets.__contains__, unhealthy), default=-1)
+        room = int(outdated[0] >= highest)  # else one above it was just created, or is on its way
+    step.delete += [pod for ordinal in outdated[:room] if (pod := pods.at(ordinal)) is not None]
+    step.updating = len(outdated[:room])

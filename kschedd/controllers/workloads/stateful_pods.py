@@ -30,8 +30,13 @@ def replicas_wanted(workload: Object) -> int:
 
 def ordinal_of(workload: Object, name: str) -> int:
     """The ordinal in a pod's name; -1 if it is none of the StatefulSet's."""
+    return ordinal_in(workload.name, name)
+
+
+def ordinal_in(set_name: str, name: str) -> int:
+    """The same, of the StatefulSet with this name."""
     parent, _, number = name.rpartition("-")
-    return int(number) if parent == workload.name and number.isascii() and number.isdigit() else -1
+    return int(number) if parent == set_name and number.isascii() and number.isdigit() else -1
 
 
 def in_range(workload: Object, ordinal: int) -> bool:
@@ -44,7 +49,11 @@ def pod_name(workload: Object, ordinal: int) -> str:
 
 
 def claim_name(workload: Object, template: Raw, ordinal: int) -> str:
-    return f"{_name(template)}-{workload.name}-{ordinal}"
+    return f"{claim_prefix(workload, template)}-{ordinal}"
+
+
+def claim_prefix(workload: Object, template: Raw) -> str:
+    return f"{_name(template)}-{workload.name}"
 
 
 def _name(template: Raw) -> str:
@@ -61,7 +70,7 @@ def stateful_pod(workload: Object, template: Raw, revision: str, ordinal: int) -
     name = pod_name(workload, ordinal)
     meta = raw["metadata"]
     del meta["generateName"]
-    labels = {**(meta.get("labels") or _NOTHING), POD_NAME: name, POD_INDEX: str(ordinal), REVISION_HASH: revision}
+    labels = {**(meta.get("labels") or _NOTHING), **identity_labels(name, ordinal), REVISION_HASH: revision}
     meta.update(name=name, labels=labels)
     claims = [
         {"name": _name(claim), "persistentVolumeClaim": {"claimName": claim_name(workload, claim, ordinal)}}
@@ -77,10 +86,14 @@ def stateful_pod(workload: Object, template: Raw, revision: str, ordinal: int) -
     return raw
 
 
+def identity_labels(name: str, ordinal: int) -> dict[str, str]:
+    return {POD_NAME: name, POD_INDEX: str(ordinal)}
+
+
 def identity_patch(workload: Object, pod: Pod) -> list[Write]:
     """The labels by which a pod says which one it is."""
     ordinal = ordinal_of(workload, pod.name)
-    wanted = {POD_NAME: pod.name, POD_INDEX: str(ordinal)}
+    wanted = identity_labels(pod.name, ordinal)
     missing = {name: value for name, value in wanted.items() if pod.labels.get(name) != value}
     return [patch_of(pod, {"metadata": {"labels": missing}})] if missing else []
 

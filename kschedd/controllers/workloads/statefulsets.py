@@ -4,7 +4,7 @@
 update counts with the feature gate MaxUnavailableStatefulSet only, which 1.34 has off.
 Source: Kubernetes v1.34, controller/statefulset (stateful_set.go, stateful_set_control.go).
 
-Owns the deadlines of later reconciles.
+Owns the deadlines of later reconciles, and the tallies of pods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,18 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff, failed_soon, has_failed
 from kschedd.controllers.workloads.ownership import Key, Ownership
-from kschedd.controllers.workloads.pod_state import available, available_at
 from kschedd.controllers.workloads.revisions import (
     HASH_LABEL,
+    Templates,
     another_hash,
     data_hash,
     deletion_of,
-    equal_to,
     in_order,
     new_revision,
     number_of,
@@ -35,17 +34,19 @@ from kschedd.controllers.workloads.revisions import (
     revision_data,
     template_of,
 )
-from kschedd.controllers.workloads.stateful_order import StatefulStep, is_running_and_ready, next_step, revision_of
+from kschedd.controllers.workloads.stateful_order import BURST, StatefulStep, next_step
 from kschedd.controllers.workloads.stateful_pods import ordinal_of, replicas_wanted
+from kschedd.controllers.workloads.stateful_tally import CLAIM, StatefulTallies, StatefulTally, StatefulTerms
 from kschedd.controllers.workloads.status import status_write
+from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
+from kschedd.values import run_steps
 
-BURST: Final = 500  # pods created or deleted per reconcile of a StatefulSet
+_STEP: Final = 100  # pods made, or whose claims are looked at, between two pauses: about 1 ms
 _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
-_CLAIM: Final = "PersistentVolumeClaim"
 
 
 @attrs.frozen(eq=False)
@@ -58,7 +59,7 @@ class _Revisions:
 
 class StatefulSets:
     name: Final = "statefulsets"
-    kinds: Final = frozenset(("StatefulSet", "ControllerRevision", "Pod", _CLAIM))
+    kinds: Final = frozenset(("StatefulSet", "ControllerRevision", "Pod", CLAIM))
 
     def __init__(self, *, max_unavailable_gate: bool = False) -> None:
         self._max_unavailable_gate = max_unavailable_gate
@@ -69,6 +70,9 @@ class StatefulSets:
         self._evictions = Evictions()  # by name of the pod
         self._failed_soon: set[str] = set()  # uids of pods
         self._revisions = Ownership(("StatefulSet",), "ControllerRevision")
+        self._templates = Templates()
+        self._tallies = StatefulTallies()
+        self._listings: Tallies[Listed] = Tallies(("StatefulSet",), "ControllerRevision")
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -76,14 +80,17 @@ class StatefulSets:
         return self._later.next
 
     def concerns(self, event: WatchEvent) -> bool:
-        if event.new.kind == _CLAIM:
+        if event.new.kind == CLAIM:
             return event.type == "DELETED"
         return self._pods.concerns(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         for event in events:
-            if event.new.kind == _CLAIM:
+            if event.new.kind == CLAIM:
                 # A claim that goes may be what the next pod waits for; one that goes from a pending pod is made again.
                 if event.type == "DELETED":
                     changed.update(dict.fromkeys(self._pods.candidates(event.new)))
@@ -95,59 +102,87 @@ class StatefulSets:
             elif event.type == "DELETED":
                 self._failed_soon.discard(event.new.uid)
             if event.new.kind != "Pod":
+                if event.type == "DELETED":
+                    self._templates.forget(event.new)
                 changed.update(dict.fromkeys(self._revisions.observe(event)))
         changed.update(dict.fromkeys(self._later.due(now)))
+        yield from self._tallies.catching_up(view, now)
+        yield from self._listings.catching_up(view, now)
         keys = [(namespace, name) for _, namespace, name in changed]
-        return self.faults.each("StatefulSet", keys, partial(self._look_at, view), now)
+        return (yield from self.faults.each_in_steps("StatefulSet", keys, partial(self._look_at, view), now))
 
-    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> Reconciling:
         key = ("StatefulSet", namespace, name)
         workload = view.find(*key)
         if workload is not None:
-            return self._sync(workload, view, now)
+            return (yield from self._sync(workload, view, now))
         self._later.clear(key)
         self._backoff.clear(key)
         return []
 
-    def _sync(self, workload: Object, view: View, now: float) -> list[Write]:
-        claimed = self._revisions.claim(workload, view)
-        own = self._pods.claim(workload, view, lambda pod: ordinal_of(workload, pod.name) >= 0)
-        pods = [pod for pod in own.dependents if isinstance(pod, Pod)]
-        writes = claimed.writes + own.writes
-        revisions = self._present(workload, in_order(claimed.dependents), writes)
+    def _sync(self, workload: Object, view: View, now: float) -> Reconciling:
+        selector = self._pods.selector(workload)
+        begin_listing = partial(Listed, Terms(selector))
+        listed, writes = yield from self._listings.taking(workload, begin_listing, self._revisions, view, now)
+        begin = partial(StatefulTally, StatefulTerms.of(workload, selector))
+        pods, claims = yield from self._tallies.taking(workload, begin, self._pods, view, now)
+        pods.pass_time(now)
+        writes += claims
+        history = in_order(listed.items.values())
+        revisions = self._present(workload, history, writes)
         if revisions is None:
             return writes  # the creation of a revision leads to the next sync
         updating = 0
         if not workload.deleting:
-            find = partial(view.find, _CLAIM, workload.namespace)
+            find = partial(view.find, CLAIM, workload.namespace)
             step = next_step(
                 workload,
                 pods,
                 revisions.update.name,
-                now,
-                lambda ordinal: stateful_pods.is_blocked_by_claim(workload, ordinal, find),
+                partial(stateful_pods.is_blocked_by_claim, workload, find=find) if pods.terms.claims else _never,
                 max_unavailable_gate=self._max_unavailable_gate,
             )
             updating = step.updating
-            writes += self._writes_of(workload, step, revisions, find, now)
-        writes += _truncate(workload, claimed.dependents, revisions, pods)
-        self._wait_for_availability(workload, pods, now)
-        return writes + status_write(workload, _status(workload, pods, revisions, updating, now), _ALWAYS)
-
-    def _writes_of(
-        self, workload: Object, step: StatefulStep, revisions: _Revisions, find: stateful_pods.FindClaim, now: float
-    ) -> list[Write]:
+            writes += yield from self._claims_and_labels(workload, pods, step, find)
+            writes += yield from self._writes_of(workload, step, revisions, find, now)
+        writes += _truncate(workload, history, revisions, pods)
         key = ("StatefulSet", workload.namespace, workload.name)
+        if pods.terms.min_ready_s and pods.next_change is not None and key not in self._later:
+            self._later.set(key, pods.next_change)
+        return writes + status_write(workload, _status(workload, pods, revisions, updating), _ALWAYS)
+
+    def _claims_and_labels(
+        self, workload: Object, pods: StatefulTally, step: StatefulStep, find: stateful_pods.FindClaim
+    ) -> Reconciling:
+        """Look after the labels and claims of the pods that there are."""
         writes: list[Write] = []
         for pod in step.keep:
             writes += stateful_pods.identity_patch(workload, pod)
-        for pod in (*step.keep, *step.condemned):
-            ordinal = ordinal_of(workload, pod.name)
-            writes += stateful_pods.claim_owner_patches(workload, ordinal, pod, find)
+        lacking: set[int] = set()
         for ordinal in step.claims_for:
-            writes += stateful_pods.missing_claims(workload, ordinal, find)
+            if ordinal in pods.unsure and (missing := stateful_pods.missing_claims(workload, ordinal, find)):
+                lacking.add(ordinal)
+                writes += missing
+        unsure = [pod for pod in (*step.keep, *step.condemned) if ordinal_of(workload, pod.name) in pods.unsure]
+        for number, pod in enumerate(unsure, 1):
+            ordinal = ordinal_of(workload, pod.name)
+            wanted = stateful_pods.claim_owner_patches(workload, ordinal, pod, find)
+            if not wanted and ordinal not in lacking:
+                pods.unsure.discard(ordinal)
+            writes += wanted
+            if not number % _STEP:
+                yield
+        return writes
+
+    def _writes_of(
+        self, workload: Object, step: StatefulStep, revisions: _Revisions, find: stateful_pods.FindClaim, now: float
+    ) -> Reconciling:
+        key = ("StatefulSet", workload.namespace, workload.name)
+        writes: list[Write] = []
         if step.create and not self._backoff.waits(key, now):
-            for ordinal, of_current in step.create[:BURST]:
+            for number, (ordinal, of_current) in enumerate(step.create[:BURST], 1):
+                if not number % _STEP:
+                    yield
                 due = self._evictions.due(workload.uid, f"{workload.name}-{ordinal}", now)
                 if due is not None:
                     self._later.set(key, min(due, self._later.at(key) or due))
@@ -179,20 +214,11 @@ class StatefulSets:
         self._later.set(("StatefulSet", workload.namespace, workload.name), due)
         return True
 
-    def _wait_for_availability(self, workload: Object, pods: Sequence[Pod], now: float) -> None:
-        """Reconcile again when the next ready pod will have been so for minReadySeconds."""
-        wait = int(workload.spec.get("minReadySeconds") or 0)
-        times = (available_at(pod, wait) for pod in pods) if wait else ()
-        coming = [at for at in times if at is not None and at > now]
-        key = ("StatefulSet", workload.namespace, workload.name)
-        if coming and key not in self._later:
-            self._later.set(key, min(coming))
-
     # --- revisions -----------------------------------------------------------------------------------------------
 
     def _present(self, workload: Object, revisions: Sequence[Object], writes: list[Write]) -> _Revisions | None:
         """The current revision and that of the present template; None while the latter is only being created."""
-        equal = equal_to(workload, revisions)
+        equal = self._templates.equal_to(workload, revisions)
         last = number_of(revisions[-1]) if revisions else 0
         if equal:
             update = equal[-1]
@@ -221,7 +247,7 @@ class StatefulSets:
         meta = write.raw["metadata"]
         if write.raw["kind"] == "ControllerRevision":
             return another_hash(write, error, view)
-        if write.raw["kind"] == _CLAIM:
+        if write.raw["kind"] == CLAIM:
             # Its owner is named by labels only, unless it is to be deleted with the StatefulSet.
             for key in self._pods.candidates(Object.from_raw(write.raw)):
                 self._backoff.refused(key, now)
@@ -230,29 +256,29 @@ class StatefulSets:
         return []
 
 
-def _truncate(workload: Object, revisions: Sequence[Object], present: _Revisions, pods: Sequence[Pod]) -> list[Write]:
+def _never(ordinal: int) -> bool:
+    return False
+
+
+def _truncate(workload: Object, revisions: Sequence[Object], present: _Revisions, pods: StatefulTally) -> list[Write]:
     """Delete the oldest revisions that no pod has, beyond the history limit."""
     limit = workload.spec.get("revisionHistoryLimit")
     if limit is None:
         return []
-    live = {present.current.name, present.update.name, *(revision_of(pod) for pod in pods)}
+    live = {present.current.name, present.update.name, *pods.revisions()}
     dead = oldest_dead(revisions, live)
     return [deletion_of(revision) for revision in dead[: max(0, len(dead) - limit)]]
 
 
-def _status(
-    workload: Object, pods: Sequence[Pod], revisions: _Revisions, updating: int, now: float
-) -> Mapping[str, Any]:
-    ready = [pod for pod in pods if is_running_and_ready(pod)]
-    staying = [pod for pod in pods if not pod.deletion_timestamp]
-    min_ready_s = int(workload.spec.get("minReadySeconds") or 0)
-    current = sum(revision_of(pod) == revisions.current.name for pod in staying)
-    updated = sum(revision_of(pod) == revisions.update.name for pod in staying)
+def _status(workload: Object, pods: StatefulTally, revisions: _Revisions, updating: int) -> Mapping[str, Any]:
+    count, ready = len(pods.items), pods.count(lambda pod: pod.ready)
+    current = pods.count(lambda pod: not pod.deleting and pod.revision == revisions.current.name)
+    updated = pods.count(lambda pod: not pod.deleting and pod.revision == revisions.update.name)
     status = {
         "observedGeneration": workload.metadata.get("generation") or 0,
-        "replicas": len(pods),
-        "readyReplicas": len(ready),
-        "availableReplicas": sum(available(pod, min_ready_s, now) for pod in ready),
+        "replicas": count,
+        "readyReplicas": ready,
+        "availableReplicas": pods.count(lambda pod: pod.available),
         "currentReplicas": max(0, current - updating),
         "updatedReplicas": updated,
         "currentRevision": revisions.current.name,
@@ -260,6 +286,6 @@ def _status(
         "collisionCount": workload.status.get("collisionCount") or 0,
     }
     rolls = (workload.spec.get("updateStrategy") or {}).get("type") == "RollingUpdate"
-    if rolls and updated == len(ready) == len(pods) == replicas_wanted(workload):
+    if rolls and updated == ready == count == replicas_wanted(workload):
         status.update(currentReplicas=updated, currentRevision=revisions.update.name)
     return status

@@ -15,7 +15,7 @@ Owns the tallies, and the place in the log up to which they are true.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import attrs
 
@@ -30,6 +30,7 @@ from kschedd.store.errors import Gone
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Write
 
+D = TypeVar("D", bound=Object, contravariant=True)
 V = TypeVar("V")
 S = TypeVar("S")
 
@@ -43,21 +44,21 @@ class Terms:
     selector: LabelSelector | None
 
 
-class Tally(Protocol):
+class Tally(Protocol[D]):
     @property
     def terms(self) -> Terms: ...
 
-    def counts(self, pod: Pod) -> bool:
+    def counts(self, dependent: D) -> bool:
         """Whether the pod, one of the workload's own, is of interest."""
 
-    def put(self, pod: Pod, now: float) -> None:
+    def put(self, dependent: D, now: float) -> None:
         """A pod that counts is new, or has changed."""
 
-    def drop(self, pod: Pod) -> None:
+    def drop(self, dependent: D) -> None:
         """A pod that counted does so no more."""
 
 
-T = TypeVar("T", bound=Tally)
+T = TypeVar("T", bound=Tally[Any])
 
 
 class Groups(ABC, Generic[V, S]):
@@ -103,6 +104,10 @@ class Groups(ABC, Generic[V, S]):
         for name in self._until.due(now):
             self.place(name, self.items[name], now)
 
+    def of(self, name: str) -> S:
+        """The standing of an item."""
+        return self._standings[name]
+
     @property
     def next_change(self) -> float | None:
         """When the next standing changes by itself."""
@@ -120,19 +125,37 @@ class Groups(ABC, Generic[V, S]):
 class PodGroups(Groups[Pod, S]):
     """The tally of a workload whose pods have a standing each."""
 
-    def put(self, pod: Pod, now: float) -> None:
-        self.place(pod.uid, pod, now)
+    def put(self, dependent: Pod, now: float) -> None:
+        self.place(dependent.uid, dependent, now)
 
-    def drop(self, pod: Pod) -> None:
-        self.remove(pod.uid)
+    def drop(self, dependent: Pod) -> None:
+        self.remove(dependent.uid)
+
+
+class Listed:
+    """The tally of a workload that has few dependents of a kind, such as ControllerRevisions: these themselves."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.items: dict[str, Object] = {}  # by uid
+
+    def counts(self, dependent: Object) -> bool:
+        return True
+
+    def put(self, dependent: Object, now: float) -> None:
+        self.items[dependent.uid] = dependent
+
+    def drop(self, dependent: Object) -> None:
+        self.items.pop(dependent.uid, None)
 
 
 class Tallies(Generic[T]):
-    """See the module. `kinds`: of the workloads."""
+    """See the module. `kinds`: of the workloads; `dependent`: the kind that is counted."""
 
-    def __init__(self, kinds: Iterable[str]) -> None:
+    def __init__(self, kinds: Iterable[str], dependent: str = "Pod") -> None:
         self._kinds = frozenset(kinds)
-        self._by_uid: dict[str, T] = {}  # of workloads
+        self._dependent = dependent
+        self.by_uid: dict[str, T] = {}  # of workloads
         self._version = 0
         self._last: WatchEvent | None = None  # at that version; None if the log did not have it even then
 
@@ -150,68 +173,70 @@ class Tallies(Generic[T]):
         known = 1 if self._last is not None else 0
         since, self._version = self._version - known, view.version
         try:
-            found = view.written_after(since) if self._by_uid else view.written_after(self._version - 1)
+            found = view.written_after(since) if self.by_uid else view.written_after(self._version - 1)
         except Gone:
             found = ()
-        missed = self._by_uid and (len(found) != self._version - since or (known and found[0] is not self._last))
+        missed = self.by_uid and (len(found) != self._version - since or (known and found[0] is not self._last))
         if missed:
-            self._by_uid.clear()
+            self.by_uid.clear()
         self._last = found[-1] if found else None
-        return found[known:] if self._by_uid else ()
+        return found[known:] if self.by_uid else ()
 
     def observe(self, event: WatchEvent, now: float) -> None:
         old, new = event.old, event.new
         if new.kind in self._kinds and event.type == DELETED:
-            self._by_uid.pop(new.uid, None)
-        if not isinstance(new, Pod):
+            self.by_uid.pop(new.uid, None)
+        if new.kind != self._dependent:
             return
         after = controller_uid(new) if event.type != DELETED else ""
         before = controller_uid(old) if old is not None else ""
-        if before != after and isinstance(old, Pod) and (tally := self._by_uid.get(before)) is not None:
+        if before != after and old is not None and (tally := self.by_uid.get(before)) is not None:
             tally.drop(old)
-        if (tally := self._by_uid.get(after)) is not None and not self._keep(tally, new, now):
-            del self._by_uid[after]
+        if (tally := self.by_uid.get(after)) is not None and not self._keep(tally, new, now):
+            del self.by_uid[after]
 
-    def _keep(self, tally: T, pod: Pod, now: float) -> bool:
-        """Take in one of its pods. False where the tally is of no use any more."""
-        if not tally.counts(pod):
-            tally.drop(pod)
+    def _keep(self, tally: T, dependent: Object, now: float) -> bool:
+        """Take in what it counts. False where the tally is of no use any more."""
+        if not tally.counts(dependent):
+            tally.drop(dependent)
             return True
         selector = tally.terms.selector
-        if selector is not None and not selector.matches(pod.labels):
+        if selector is not None and not selector.matches(dependent.labels):
             return False  # the workload does not count it, and has to let go of it
         try:
-            tally.put(pod, now)
+            tally.put(dependent, now)
         except Exception:  # raised again by the next look, which makes the tally anew: there it is the workload's fault
             return False
         return True
 
     def known(self, workload: Object, terms: Terms) -> T | None:
         """The workload's tally; None where its pods have to be gone through."""
-        tally = self._by_uid.get(workload.uid)
+        tally = self.by_uid.get(workload.uid)
         return tally if tally is not None and tally.terms == terms else None
 
     def making(
-        self, workload: Object, tally: T, pods: Iterable[Pod], now: float, *, stays: bool
+        self, workload: Object, tally: T, dependents: Iterable[Object], now: float, *, stays: bool
     ) -> Generator[None, None, None]:
-        """Count these pods; `stays`: they are all that count of its own, and it lets go of none. In steps."""
-        self._by_uid.pop(workload.uid, None)
-        for number, pod in enumerate(pods, 1):
-            tally.put(pod, now)
+        """Count these; `stays`: they are all that count of its own, and it lets go of none. In steps."""
+        self.by_uid.pop(workload.uid, None)
+        for number, dependent in enumerate(dependents, 1):
+            tally.put(dependent, now)
             if not number % _STEP:
                 yield
         if stays:
-            self._by_uid[workload.uid] = tally
+            self.by_uid[workload.uid] = tally
 
     def taking(
         self, workload: Object, begin: Callable[[], T], ownership: Ownership, view: View, now: float
     ) -> Generator[None, None, tuple[T, list[Write]]]:
-        """The workload's tally, and the writes that adopt pods and let go of them. `begin`: an empty one. In steps."""
+        """The workload's tally, and the writes that adopt dependents and let go of them. In steps.
+
+        `begin` gives an empty tally.
+        """
         empty = begin()
         tally = self.known(workload, empty.terms)
         if tally is not None and not ownership.may_adopt(workload, view, tally.counts):
             return tally, []
         claimed = yield from ownership.claiming(workload, view, empty.counts)
-        pods = [pod for pod in claimed.dependents if isinstance(pod, Pod)]
-        yield from self.making(workload, empty, pods, now, stays=not claimed.writes)
+        yield from self.making(workload, empty, claimed.dependents, now, stays=not claimed.writes)
         return empty, claimed.writes

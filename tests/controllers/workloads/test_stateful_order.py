@@ -13,6 +13,7 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.workloads.stateful_order import next_step
+from kschedd.controllers.workloads.stateful_tally import StatefulTally, StatefulTerms
 from kschedd.store.times import stamp
 from tests.store.manifests import workload
 
@@ -55,14 +56,21 @@ ON_DELETE = {"updateStrategy": {"type": "OnDelete"}}
 STEADY = "web-old"  # the update revision where nothing is to be updated
 
 
+def tally_of(workload: Object, pods: str) -> StatefulTally:
+    tally = StatefulTally(StatefulTerms.of(workload, None))
+    for text in pods.split():
+        tally.put(a_pod(text), NOW)
+    return tally
+
+
 def step(replicas: int, pods: str, update: str, **more: Any) -> tuple[list[int], list[str]]:
     gate = more.pop("gate", False)
     blocked = more.pop("blocked", ())
+    workload = a_set(replicas, **more)
     found = next_step(
-        a_set(replicas, **more),
-        [a_pod(text) for text in pods.split()],
+        workload,
+        tally_of(workload, pods),
         update,
-        NOW,
         lambda ordinal: ordinal in blocked,
         max_unavailable_gate=gate,
     )
@@ -182,5 +190,6 @@ def test_updating(replicas: int, pods: str, spec: dict[str, Any], created: list[
     ],
 )
 def test_from_which_revision_a_pod_is_made(spec: dict[str, Any], of_current: list[bool]) -> None:
-    found = next_step(a_set(3, **PARALLEL, **spec), [], "web-new", NOW)
+    workload = a_set(3, **PARALLEL, **spec)
+    found = next_step(workload, tally_of(workload, ""), "web-new")
     assert [current for _, current in found.create] == of_current

@@ -1,0 +1,171 @@
+"""The tally of a StatefulSet: its pods by ordinal, and by what is to be done for them.
+
+Where pods have claims, those ordinals are due whose pod, or one of whose claims, has changed since somebody looked.
+"""
+
+from collections.abc import Iterable, Sequence, Set
+from typing import Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.api.selectors import LabelSelector
+from kschedd.controllers.workloads.pod_state import available_at, ready
+from kschedd.controllers.workloads.revisions import REVISION_HASH
+from kschedd.controllers.workloads.stateful_pods import claim_prefix, claim_templates, identity_labels, ordinal_in
+from kschedd.controllers.workloads.tallies import PodGroups, Tallies, Terms
+from kschedd.store.log import WatchEvent
+
+CLAIM: Final = "PersistentVolumeClaim"
+
+
+@attrs.frozen
+class StatefulTerms(Terms):
+    namespace: str
+    name: str
+    min_ready_s: int
+    claims: frozenset[str]  # of the pods: their names but for the ordinal
+    claims_as: Raw | None  # the spec, on which it depends whose they are; None without claims
+
+    @classmethod
+    def of(cls, workload: Object, selector: LabelSelector | None) -> "StatefulTerms":
+        templates = claim_templates(workload)
+        return cls(
+            selector,
+            workload.namespace,
+            workload.name,
+            int(workload.spec.get("minReadySeconds") or 0),
+            frozenset(claim_prefix(workload, template) for template in templates),
+            workload.spec if templates else None,
+        )
+
+
+@attrs.frozen
+class _Standing:
+    revision: str
+    deleting: bool
+    ready: bool  # it runs and is ready
+    available: bool  # and has been so for long enough
+    settled: bool  # neither ended, nor are its labels wrong
+
+    @property
+    def healthy(self) -> bool:
+        return self.ready and not self.deleting
+
+
+class StatefulTally(PodGroups[_Standing]):
+    def __init__(self, terms: StatefulTerms) -> None:
+        super().__init__()
+        self.terms = terms
+        self._by_ordinal: dict[int, dict[str, None]] = {}  # uids, of which there may be two: of web-1 and web-01
+        self._ordinals: dict[str, int] = {}  # by uid
+        self._wanted = range(0)  # the ordinals of the set, when somebody last asked
+        self._missing: set[int] = set()  # those of them that no pod has
+        self._outside: set[int] = set()  # others
+        self.unsure: set[int] = set()  # ordinals whose claims may be missing, or have the wrong owners
+
+    def counts(self, dependent: Pod) -> bool:
+        return ordinal_in(self.terms.name, dependent.name) >= 0
+
+    def standing(self, item: Pod, now: float) -> tuple[_Standing, float | None]:
+        at = available_at(item, self.terms.min_ready_s)
+        runs = item.phase == "Running" and ready(item)
+        labels = item.labels
+        named = identity_labels(item.name, self._ordinals[item.uid]).items() <= labels.items()
+        revision = labels.get(REVISION_HASH) or ""
+        available = runs and at is not None and at <= now
+        standing = _Standing(revision, bool(item.deletion_timestamp), runs, available, named and not item.finished)
+        return standing, at if at is not None and at > now else None
+
+    def put(self, dependent: Pod, now: float) -> None:
+        ordinal = self._ordinals[dependent.uid] = ordinal_in(self.terms.name, dependent.name)
+        self._by_ordinal.setdefault(ordinal, {})[dependent.uid] = None
+        if ordinal in self._wanted:
+            self._missing.discard(ordinal)
+        else:
+            self._outside.add(ordinal)
+        if self.terms.claims:
+            self.unsure.add(ordinal)
+        super().put(dependent, now)
+
+    def drop(self, dependent: Pod) -> None:
+        ordinal = self._ordinals.pop(dependent.uid, None)
+        if ordinal is None:
+            return
+        super().drop(dependent)
+        same = self._by_ordinal[ordinal]
+        del same[dependent.uid]
+        if not same:
+            del self._by_ordinal[ordinal]
+            self.unsure.discard(ordinal)
+            if ordinal in self._wanted:
+                self._missing.add(ordinal)
+            self._outside.discard(ordinal)
+
+    def claim_changed(self, namespace: str, name: str) -> None:
+        prefix, _, number = name.rpartition("-")
+        if prefix in self.terms.claims and namespace == self.terms.namespace and number.isdigit():
+            self.unsure.update({int(number)} & self._by_ordinal.keys())
+
+    def at(self, ordinal: int) -> Pod | None:
+        """The pod with this ordinal, of two the later one."""
+        uids = self._by_ordinal.get(ordinal)
+        return None if uids is None else self.items[next(reversed(uids))]
+
+    def is_available(self, pod: Pod) -> bool:
+        return self.of(pod.uid).available
+
+    def outside(self, ordinals: range) -> list[Pod]:
+        """The pods with other ordinals, highest first."""
+        self._want(ordinals)
+        return [self.items[uid] for each in sorted(self._outside, reverse=True) for uid in self._by_ordinal[each]]
+
+    def missing(self, ordinals: range) -> Set[int]:
+        """Those of the ordinals that no pod has."""
+        self._want(ordinals)
+        return self._missing
+
+    def _want(self, ordinals: range) -> None:
+        if ordinals != self._wanted:
+            self._wanted = ordinals
+            self._missing = set(ordinals) - self._by_ordinal.keys()
+            self._outside = {each for each in self._by_ordinal if each not in ordinals}
+
+    def unsettled(self) -> set[int]:
+        """Ordinals of pods that ended, whose labels are wrong, or whose claims may be."""
+        return self.unsure | self._of(self.names(lambda pod: not pod.settled))
+
+    def unavailable(self) -> set[int]:
+        """Ordinals of pods that are not available, or will not be for long."""
+        return self._of(self.names(lambda pod: pod.deleting or not pod.available))
+
+    def unhealthy(self) -> set[int]:
+        """Ordinals of pods that are not ready, or will not be for long."""
+        return self._of(self.names(lambda pod: not pod.healthy))
+
+    def outdated(self, update_revision: str) -> set[int]:
+        """Ordinals of pods that stay and have another revision."""
+        return self._of(self.names(lambda pod: not pod.deleting and pod.revision != update_revision))
+
+    def _of(self, uids: Sequence[str]) -> set[int]:
+        found = set(map(self._ordinals.__getitem__, uids))
+        if len(self._ordinals) > len(self._by_ordinal):  # of two pods with one ordinal the later one decides
+            later = {ordinal: next(reversed(same)) for ordinal, same in self._by_ordinal.items()}
+            found = {ordinal for ordinal in found if later[ordinal] in uids}
+        return found
+
+    def revisions(self) -> Iterable[str]:
+        """Those that pods have."""
+        return {standing.revision for standing in self.groups}
+
+
+class StatefulTallies(Tallies[StatefulTally]):
+    def __init__(self) -> None:
+        super().__init__(("StatefulSet",))
+
+    def observe(self, event: WatchEvent, now: float) -> None:
+        if event.new.kind == CLAIM:
+            for tally in self.by_uid.values():
+                tally.claim_changed(event.new.namespace, event.new.name)
+        super().observe(event, now)
