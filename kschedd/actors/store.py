@@ -232,13 +232,13 @@ class StoreActor:
         self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.evaluate, store)))
 
     async def _do_in_steps(self, request: Steps) -> None:
+        pause = time.perf_counter() + _STEPS_S
         await self._tell()  # of what was done before: nobody else's answer waits for this one
         term = self._term
         try:
             if self._failure is not None:
                 raise self._failure
             work = request.work(self._store)
-            pause = time.perf_counter() + _STEPS_S
             while True:
                 try:
                     next(work)

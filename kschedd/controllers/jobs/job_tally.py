@@ -47,8 +47,8 @@ class JobTally(PodGroups[_Standing]):
             active = not dependent.finished and not dependent.deletion_timestamp
             self._file(dependent.uid, completion_index(dependent) if active else None)
 
-    def drop(self, dependent: Pod) -> None:
-        super().drop(dependent)
+    def drop(self, dependent: Pod, now: float) -> None:
+        super().drop(dependent, now)
         self._file(dependent.uid, None)
 
     def _file(self, uid: str, index: int | None) -> None:

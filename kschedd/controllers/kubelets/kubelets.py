@@ -12,8 +12,9 @@ Owns the runs of the other pods, the counts of what is admitted, the eviction ma
 After a restart of the process, runs go on from the pods' statuses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from kschedd.api.nodes import Node
@@ -21,7 +22,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.simulation_annotations import PodSettings, pod_settings
 from kschedd.controllers.conditions import is_true
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.kubelets.accounts import Accounts, Key, is_admitted
 from kschedd.controllers.kubelets.admission import (
     Insufficient,
@@ -46,8 +47,10 @@ from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import duration_s, seconds, stamp
 from kschedd.store.writes import Delete, Patch, Write, status_of
+from kschedd.values import run_steps
 
 COMPONENT: Final = "kubelet"
+_STEP: Final = 50  # pods or nodes looked after between two pauses: about 1 ms
 
 
 def _only_runs(spec: PodSpec) -> bool:
@@ -59,6 +62,12 @@ def _only_runs(spec: PodSpec) -> bool:
 def _serves(node: Object) -> bool:
     """Whether the node's kubelet looks after pods."""
     return is_true(node.status, "Ready") and kubelet_runs(node)
+
+
+def _in_parts(keys: Iterable[Key]) -> Iterable[list[Key]]:
+    every = iter(keys)
+    while part := list(islice(every, _STEP)):
+        yield part
 
 
 class Kubelets:
@@ -84,6 +93,9 @@ class Kubelets:
         return min((at for at in times if at is not None), default=None)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         pods: dict[Key, None] = {}
         nodes: dict[Key, None] = {}
         for event in events:
@@ -106,8 +118,13 @@ class Kubelets:
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
         pods.update(dict.fromkeys(self._timers.due(now)))
-        writes = self.faults.each("Node", nodes, partial(self._register, view), now)
-        writes += self.faults.each("Pod", pods, partial(self._look_after, view), now)
+        writes: list[Write] = []
+        for some in _in_parts(nodes):
+            writes += self.faults.each("Node", some, partial(self._register, view), now)
+            yield
+        for some in _in_parts(pods):
+            writes += self.faults.each("Pod", some, partial(self._look_after, view), now)
+            yield
         writes += self._admit_held(view, now)
         writes += self.faults.each("Node", self._evictions.due(now), partial(self._observe, view), now, "pressure")
         pulled, self._pulled = self._pulled, {}

@@ -16,7 +16,7 @@ from kschedd.api.pods import Pod, PodSpec, intern_spec
 from kschedd.api.selectors import NODE_NAME, SelectorError
 from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_toleration
 from kschedd.controllers.templates import pod_from_template
-from kschedd.controllers.workloads.pod_state import ReadySince
+from kschedd.controllers.workloads.pod_state import available, ready
 from kschedd.controllers.workloads.revisions import REVISION_HASH
 from kschedd.controllers.workloads.rollout import resolved
 
@@ -60,23 +60,12 @@ class DaemonTemplate:
     spec: PodSpec
     node_name: str  # "" unless the template names a node
     tolerations: tuple[Toleration, ...]
-    _known: dict[str, tuple[Node, tuple[bool, bool]]] = attrs.field(factory=dict, init=False)
 
     @classmethod
     def of(cls, daemon_set: Object) -> "DaemonTemplate":
         raw = (daemon_set.spec.get("template") or _NOTHING).get("spec") or _NOTHING
         tolerations = tuple(parse_toleration(each) for each in daemon_tolerations(raw))
         return cls(intern_spec(dict(raw)), raw.get("nodeName") or "", tolerations)
-
-    def fits(self, nodes: Iterable[Node]) -> dict[str, tuple[bool, bool]]:
-        """`should_run` of each node by name, worked out once for each version of a node."""
-        known, found = self._known, {}
-        for node in nodes:
-            fit = known.get(node.name)
-            if fit is None or fit[0] is not node:
-                fit = known[node.name] = node, self.should_run(node)
-            found[node.name] = fit[1]
-        return found
 
     def should_run(self, node: Node) -> tuple[bool, bool]:
         """(whether a daemon pod should run on the node, whether one that is there should stay)."""
@@ -156,7 +145,6 @@ class Revision:
     generation: str
     min_ready_s: int
     now: float
-    ready_since: ReadySince = attrs.field(factory=ReadySince)
 
     def is_updated(self, pod: Pod) -> bool:
         labels = pod.labels
@@ -165,11 +153,10 @@ class Revision:
         )
 
     def is_available(self, pod: Pod) -> bool:
-        since = self.ready_since.of(pod)
-        return since is not None and since + self.min_ready_s <= self.now
+        return available(pod, self.min_ready_s, self.now)
 
     def is_ready(self, pod: Pod) -> bool:
-        return self.ready_since.of(pod) is not None
+        return ready(pod)
 
 
 def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
@@ -221,9 +208,13 @@ class UpdateStep:
     create_on: list[str]  # node names
 
 
-def replace_in_place(by_node: Mapping[str, Sequence[Pod]], revision: Revision, limits: UpdateLimits) -> UpdateStep:
-    """Without surge: delete old pods that are unavailable, and as many available ones as may be away."""
-    unavailable = 0
+def replace_in_place(
+    by_node: Mapping[str, Sequence[Pod]], revision: Revision, limits: UpdateLimits, unavailable: int = 0
+) -> UpdateStep:
+    """Without surge: delete old pods that are unavailable, and as many available ones as may be away.
+
+    `unavailable`: on how many other nodes no pod is available.
+    """
     replaced: list[Pod] = []
     candidates: list[Pod] = []
     for pods in by_node.values():
@@ -245,9 +236,13 @@ def replace_by_surge(
     revision: Revision,
     limits: UpdateLimits,
     desired: int,
+    available_now: int = 0,
 ) -> UpdateStep:
-    """With surge: create new pods beside old ones, and delete an old one once the new one is available."""
-    surging = available_now = 0
+    """With surge: create new pods beside old ones, and delete an old one once the new one is available.
+
+    `available_now`: on how many other nodes a pod is available.
+    """
+    surging = 0
     gone: list[Pod] = []
     unwanted: list[Pod] = []
     candidates: list[str] = []

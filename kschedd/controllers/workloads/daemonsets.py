@@ -1,14 +1,16 @@
 """The DaemonSet controller: a pod on each node that fits, which the scheduler puts there by node affinity.
 
-A sync looks at all nodes and at the DaemonSet's own pods; a node's change leads to one only where it changes whether a
-pod belongs there. Pods that ended are deleted with a growing delay for each node, as a kubelet may refuse each new one.
+A sync looks at those nodes where there may be something to do, which a tally of all nodes and of the DaemonSet's own
+pods tells; a node's change leads to a sync only where it changes whether a pod belongs there. Pods that ended are
+deleted with a growing delay for each node, as a kubelet may refuse each new one.
 Source: Kubernetes v1.34, controller/daemon (daemon_controller.go, update.go).
 
-Owns the deadlines of later reconciles, and the delays by node.
+Owns the deadlines of later reconciles, the tallies, and the delays by node.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from heapq import nsmallest
 from typing import Any, Final
 
 import attrs
@@ -16,15 +18,16 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.derived import Derived
 from kschedd.controllers.templates import template_hash
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import daemon_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, UpdateLimits, UpdateStep
+from kschedd.controllers.workloads.daemon_tally import DaemonTallies, DaemonTally, DaemonTerms, refits
 from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff
 from kschedd.controllers.workloads.ownership import Key, Ownership
-from kschedd.controllers.workloads.pod_state import ReadySince
 from kschedd.controllers.workloads.revisions import (
     REVISION_HASH,
     Templates,
@@ -36,10 +39,12 @@ from kschedd.controllers.workloads.revisions import (
     oldest_dead,
 )
 from kschedd.controllers.workloads.status import status_write
+from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
+from kschedd.values import run_steps
 
 BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
@@ -47,17 +52,15 @@ _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumber
 
 @attrs.frozen(eq=False)
 class _Sync:
-    """A DaemonSet, its nodes and its pods, as they are at one time."""
+    """A DaemonSet and its pods and nodes, as they are at one time."""
 
     daemon_set: Object
-    nodes: Sequence[Node]
-    fits: Mapping[str, tuple[bool, bool]]  # by node: should run, should stay
-    by_node: Mapping[str, Sequence[Pod]]
+    tally: DaemonTally
     revision: Revision
 
     @property
     def desired(self) -> int:
-        return sum(runs for runs, _ in self.fits.values())
+        return self.tally.count(lambda node: node.runs)
 
 
 class DaemonSets:
@@ -71,9 +74,10 @@ class DaemonSets:
         self._revisions = Ownership(("DaemonSet",), "ControllerRevision")
         self._delays: dict[tuple[str, int], FailureBackoff[str]] = {}  # by uid and generation of the DaemonSet
         self._evictions = Evictions()  # by node
-        self._templates: dict[str, tuple[int, DaemonTemplate]] = {}  # by uid, with the generation
-        self._ready = ReadySince()
+        self._templates = Derived(DaemonTemplate.of)
         self._compared = Templates()
+        self._tallies = DaemonTallies()
+        self._listings: Tallies[Listed] = Tallies(("DaemonSet",), "ControllerRevision")
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -84,6 +88,9 @@ class DaemonSets:
         return self._pods.concerns(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         nodes: list[WatchEvent] = []
         for event in events:
@@ -93,60 +100,59 @@ class DaemonSets:
             changed.update(dict.fromkeys(self._pods.observe(event)))
             if isinstance(event.new, Pod):
                 self._evictions.note(event, event.new.node_name, now)
-            if event.type == DELETED:
-                self._ready.forget(event.new)
-                self._templates.pop(event.new.uid, None)
             if event.new.kind != "Pod":
+                if event.type == DELETED:
+                    self._templates.forget(event.new)
+                    self._compared.forget(event.new)
                 changed.update(dict.fromkeys(self._revisions.observe(event)))
         if nodes:
-            changed.update(dict.fromkeys(_concerned(nodes, view)))
+            changed.update(dict.fromkeys(self._concerned(nodes, view)))
         changed.update(dict.fromkeys(self._later.due(now)))
+        yield from self._tallies.catching_up(view, now)
+        yield from self._listings.catching_up(view, now)
         keys = [(namespace, name) for _, namespace, name in changed]
-        return self.faults.each("DaemonSet", keys, partial(self._look_at, view), now)
+        return (yield from self.faults.each_in_steps("DaemonSet", keys, partial(self._look_at, view), now))
 
-    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> Reconciling:
         key = ("DaemonSet", namespace, name)
         daemon_set = view.find(*key)
         if daemon_set is None:
             self._later.clear(key)
             self._backoff.clear(key)
             return []
-        return [] if daemon_set.deleting else self._sync(daemon_set, view, now)
+        return [] if daemon_set.deleting else (yield from self._sync(daemon_set, view, now))
 
-    def _sync(self, daemon_set: Object, view: View, now: float) -> list[Write]:
-        claimed = self._revisions.claim(daemon_set, view)
-        pods = self._pods.claim(daemon_set, view)
-        own = [pod for pod in pods.dependents if isinstance(pod, Pod)]
-        current, writes = self._current(daemon_set, in_order(claimed.dependents), own)
-        writes += claimed.writes + pods.writes
+    def _sync(self, daemon_set: Object, view: View, now: float) -> Reconciling:
+        selector = self._pods.selector(daemon_set)
+        begin_listing = partial(Listed, Terms(selector))
+        listed, claims = yield from self._listings.taking(daemon_set, begin_listing, self._revisions, view, now)
+        history = in_order(listed.items.values())
+        current, duplicates, writes = self._current(daemon_set, history)
         if current is None:
-            return writes  # its creation leads to the next sync
+            return writes + claims  # its creation leads to the next sync
         digest = current.labels.get(REVISION_HASH) or current.name
-        nodes = [node for node in view.list("Node") if isinstance(node, Node)]
-        by_node: dict[str, list[Pod]] = {}
-        for pod in own:
-            target = daemon_pods.target_node(pod)
-            if target and not (pod.finished and pod.deletion_timestamp):
-                by_node.setdefault(target, []).append(pod)
-        fits = self._template(daemon_set).fits(nodes)
         generation = daemon_pods.template_generation(daemon_set)
-        revision = Revision(digest, generation, daemon_set.spec.get("minReadySeconds") or 0, now, self._ready)
-        sync = _Sync(daemon_set, nodes, fits, by_node, revision)
+        min_ready_s = daemon_set.spec.get("minReadySeconds") or 0
+        terms = DaemonTerms(selector, self._templates.of(daemon_set), digest, generation, min_ready_s)
+        tally, adoptions = yield from self._tallies.taking(
+            daemon_set, partial(DaemonTally, terms), self._pods, view, now
+        )
+        if not tally.knows_nodes:
+            yield from tally.learn_nodes(view.list("Node"), now)
+        tally.pass_time(now)
+        writes += _without_duplicates(duplicates, current, tally.pods.values())
+        writes += claims + adoptions
+        sync = _Sync(daemon_set, tally, tally.revision(now))
         step = self._manage(sync, now)
         if not step.delete and not step.create_on:
             step = _update_step(sync)
+        yield
         writes += self._writes_of(sync, step, now)
-        writes += self._clean_up(daemon_set, current, claimed.dependents, own)
-        self._wait_for_availability(sync, now)
+        yield
+        writes += self._clean_up(daemon_set, current, history, tally.pods.values())
+        if min_ready_s and tally.next_change is not None:
+            self._wake(daemon_set, tally.next_change)
         return writes + status_write(daemon_set, _status(sync), _ALWAYS)
-
-    def _template(self, daemon_set: Object) -> DaemonTemplate:
-        """The DaemonSet's template, parsed once for each version of its spec."""
-        generation = daemon_set.metadata.get("generation") or 0
-        known = self._templates.get(daemon_set.uid)
-        if known is None or known[0] != generation:
-            known = self._templates[daemon_set.uid] = generation, DaemonTemplate.of(daemon_set)
-        return known[1]
 
     # --- pods ----------------------------------------------------------------------------------------------------
 
@@ -154,25 +160,26 @@ class DaemonSets:
         """One pod on each node that should have one, none on others."""
         step = UpdateStep([], [])
         surges = daemon_pods.allows_surge(sync.daemon_set)
-        for node in sync.nodes:
-            runs, stays = sync.fits[node.name]
-            pods = sync.by_node.get(node.name, ())
-            if runs and not pods:
-                due = self._evictions.due(sync.daemon_set.uid, node.name, now)
-                if due is None:
-                    step.create_on.append(node.name)
-                else:
-                    self._wake(sync.daemon_set, due)
-            elif stays:
+        tally = sync.tally
+        for name in sorted(tally.names(lambda node: node.missing)):
+            due = self._evictions.due(sync.daemon_set.uid, name, now)
+            if due is not None:
+                self._wake(sync.daemon_set, due)
+                continue
+            step.create_on.append(name)
+            if len(step.create_on) > BURST:
+                break
+        for name in tally.in_order(tally.names(lambda node: node.odd)):
+            pods = tally.pods_of(name)
+            if name not in tally.fits:  # made for a node that is gone: the scheduler will never place it
+                step.delete.extend(pod for pod in pods if not pod.node_name and not pod.deletion_timestamp)
+            elif tally.fits[name][1]:
                 running = [pod for pod in pods if not pod.deletion_timestamp and not pod.finished]
                 ended = [pod for pod in pods if pod.finished and not pod.deletion_timestamp]
-                step.delete.extend(self._after_delay(sync.daemon_set, node.name, ended, now))
+                step.delete.extend(self._after_delay(sync.daemon_set, name, ended, now))
                 step.delete.extend(daemon_pods.surplus_on_node(running, surges, sync.revision))
             else:
                 step.delete.extend(pod for pod in pods if not pod.deletion_timestamp)
-        for name, pods in sync.by_node.items():
-            if name not in sync.fits:  # made for a node that is gone: the scheduler will never place it
-                step.delete.extend(pod for pod in pods if not pod.node_name and not pod.deletion_timestamp)
         return step
 
     def _after_delay(self, daemon_set: Object, node: str, ended: Sequence[Pod], now: float) -> list[Pod]:
@@ -211,40 +218,25 @@ class DaemonSets:
             self._wake(daemon_set, now)
         return writes
 
-    def _wait_for_availability(self, sync: _Sync, now: float) -> None:
-        """Reconcile again when the next ready pod will have been so for minReadySeconds."""
-        wait = sync.revision.min_ready_s
-        if not wait:
-            return
-        times = (self._ready.of(pod) for pods in sync.by_node.values() for pod in pods)
-        coming = [since + wait for since in times if since is not None and since + wait > now]
-        if coming:
-            self._wake(sync.daemon_set, min(coming))
-
     # --- revisions -----------------------------------------------------------------------------------------------
 
     def _current(
-        self, daemon_set: Object, revisions: Sequence[Object], pods: Iterable[Pod]
-    ) -> tuple[Object | None, list[Write]]:
-        """The revision of the present template, and the writes that make, number or deduplicate it."""
+        self, daemon_set: Object, revisions: Sequence[Object]
+    ) -> tuple[Object | None, Sequence[Object], list[Write]]:
+        """The revision of the present template, others that hold the same, and the writes that make or number it."""
         equal = self._compared.equal_to(daemon_set, revisions)
         number = max((number_of(r) for r in revisions if r not in equal), default=0) + 1
         if not equal:
             collisions = daemon_set.status.get("collisionCount") or 0
             digest = template_hash(daemon_set.spec.get("template") or {}, collisions)
-            return None, [Create(new_revision(daemon_set, number, digest, REVISION_HASH))]
+            return None, (), [Create(new_revision(daemon_set, number, digest, REVISION_HASH))]
         current = equal[-1]
         writes: list[Write] = []
-        digest = current.labels.get(REVISION_HASH) or ""
-        if not digest:
+        if not current.labels.get(REVISION_HASH):
             writes.append(patch_of(current, {"metadata": {"labels": {REVISION_HASH: current.name}}}))
         if number_of(current) < number:
             writes.append(patch_of(current, {"revision": number}))
-        for duplicate in equal[:-1]:
-            twins = [pod for pod in pods if pod.labels.get(REVISION_HASH) == duplicate.labels.get(REVISION_HASH)]
-            writes += [patch_of(pod, {"metadata": {"labels": {REVISION_HASH: digest}}}) for pod in twins]
-            writes.append(deletion_of(duplicate))
-        return current, writes
+        return current, equal[:-1], writes
 
     def _clean_up(
         self, daemon_set: Object, current: Object, revisions: Sequence[Object], pods: Iterable[Pod]
@@ -257,6 +249,19 @@ class DaemonSets:
         hashes = {pod.labels.get(REVISION_HASH) for pod in pods}
         live = [revision.name for revision in old if revision.labels.get(REVISION_HASH) in hashes]
         return [deletion_of(revision) for revision in oldest_dead(old, live)[: len(old) - limit]]
+
+    def _concerned(self, events: Sequence[WatchEvent], view: View) -> Iterable[Key]:
+        """The DaemonSets for which a pod belongs on one of the changed nodes now and did not before, or the reverse."""
+        came_or_went = any(event.old is None or event.type == DELETED for event in events)
+        changed = [event for event in events if refits(event)]
+        if not came_or_went and not changed:
+            return
+        for daemon_set in view.list("DaemonSet"):
+            if not came_or_went:
+                template = self._templates.of(daemon_set)
+                if all(_fit(template, event.old) == _fit(template, event.new) for event in changed):
+                    continue
+            yield "DaemonSet", daemon_set.namespace, daemon_set.name
 
     # --- refusals ------------------------------------------------------------------------------------------------
 
@@ -279,24 +284,15 @@ class DaemonSets:
         return another_hash(write, error, view)
 
 
-def _concerned(events: Sequence[WatchEvent], view: View) -> Iterable[Key]:
-    """The DaemonSets for which a pod belongs on one of the changed nodes now and did not before, or the reverse."""
-    came_or_went = any(event.old is None or event.type == DELETED for event in events)
-    changed = [event for event in events if _refits(event)]
-    if not came_or_went and not changed:
-        return
-    for daemon_set in view.list("DaemonSet"):
-        if not came_or_went:
-            template = DaemonTemplate.of(daemon_set)
-            if all(_fit(template, event.old) == _fit(template, event.new) for event in changed):
-                continue
-        yield "DaemonSet", daemon_set.namespace, daemon_set.name
-
-
-def _refits(event: WatchEvent) -> bool:
-    """Whether what DaemonSets look at in a node changed."""
-    old, new = event.old, event.new
-    return isinstance(old, Node) and isinstance(new, Node) and (old.labels != new.labels or old.taints != new.taints)
+def _without_duplicates(duplicates: Iterable[Object], current: Object, pods: Iterable[Pod]) -> list[Write]:
+    """Give pods of other revisions with the same template the current one's hash, and delete those revisions."""
+    writes: list[Write] = []
+    digest = current.labels.get(REVISION_HASH) or ""
+    for duplicate in duplicates:
+        twins = [pod for pod in pods if pod.labels.get(REVISION_HASH) == duplicate.labels.get(REVISION_HASH)]
+        writes += [patch_of(pod, {"metadata": {"labels": {REVISION_HASH: digest}}}) for pod in twins]
+        writes.append(deletion_of(duplicate))
+    return writes
 
 
 def _fit(template: DaemonTemplate, node: Object | None) -> tuple[bool, bool]:
@@ -304,42 +300,40 @@ def _fit(template: DaemonTemplate, node: Object | None) -> tuple[bool, bool]:
 
 
 def _update_step(sync: _Sync) -> UpdateStep:
+    """The next step of a rolling update, from the nodes where it may have something to do; others are only counted."""
     if (sync.daemon_set.spec.get("updateStrategy") or {}).get("type") != "RollingUpdate":
         return UpdateStep([], [])
+    tally, revision = sync.tally, sync.revision
     limits = UpdateLimits.of(sync.daemon_set, sync.desired)
-    runs = {name: fit[0] for name, fit in sync.fits.items()}
-    names = dict.fromkeys(name for name in runs if runs[name] or name in sync.by_node)
-    names.update(dict.fromkeys(sync.by_node))
-    by_node = {name: sync.by_node.get(name, ()) for name in names}
+    # At most so many of those are replaced that are available, the first ones.
+    most = limits.surge or limits.unavailable
+    spare = nsmallest(most, tally.names(lambda node: node.outdated and node.available and node.runs))
+    others = tally.names(lambda node: node.outdated and not (node.available and node.runs))
+    odd = tally.names(lambda node: node.odd or node.missing)
+    names = tally.in_order([*spare, *others, *odd])
+    if not names:
+        return UpdateStep([], [])
+    by_node = {name: tally.pods_of(name) for name in names}
     if limits.surge:
-        return daemon_pods.replace_by_surge(by_node, runs, sync.revision, limits, sync.desired)
-    return daemon_pods.replace_in_place(by_node, sync.revision, limits)
+        listed = sum(tally.of(name).plain and tally.of(name).available for name in names)
+        available = tally.count(lambda node: node.plain and node.available) - listed
+        runs = {name: tally.of(name).runs for name in names}
+        return daemon_pods.replace_by_surge(by_node, runs, revision, limits, sync.desired, available)
+    unavailable = tally.count(lambda node: node.plain and node.updated and not node.available)
+    return daemon_pods.replace_in_place(by_node, revision, limits, unavailable)
 
 
 def _status(sync: _Sync) -> dict[str, Any]:
     """The counts of nodes by how the oldest daemon pod there does."""
-    desired = current = misscheduled = ready = updated = available = 0
-    for name, (runs, _) in sync.fits.items():
-        pods = sync.by_node.get(name)
-        if not runs:
-            misscheduled += bool(pods)
-            continue
-        desired += 1
-        if not pods:
-            continue
-        current += 1
-        pod = pods[0] if len(pods) == 1 else daemon_pods.oldest_first(pods)[0]
-        if sync.revision.is_ready(pod):
-            ready += 1
-            available += sync.revision.is_available(pod)
-        updated += sync.revision.is_updated(pod)
+    count, desired = sync.tally.count, sync.desired
+    available = count(lambda node: node.runs and node.available)
     return {
-        "currentNumberScheduled": current,
-        "numberMisscheduled": misscheduled,
+        "currentNumberScheduled": count(lambda node: node.runs and node.occupied),
+        "numberMisscheduled": count(lambda node: node.there and not node.runs and node.occupied),
         "desiredNumberScheduled": desired,
-        "numberReady": ready,
+        "numberReady": count(lambda node: node.runs and node.ready),
         "observedGeneration": sync.daemon_set.metadata.get("generation") or 0,
-        "updatedNumberScheduled": updated,
+        "updatedNumberScheduled": count(lambda node: node.runs and node.updated),
         "numberAvailable": available,
         "numberUnavailable": desired - available,
     }

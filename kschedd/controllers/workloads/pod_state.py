@@ -38,23 +38,6 @@ def available(pod: Pod, min_ready_s: int, now: float) -> bool:
     return at is not None and at <= now
 
 
-class ReadySince:
-    """Since when pods are ready, worked out once for each version of a pod; for workloads with one pod on each node."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Pod, float | None]] = {}  # by uid
-
-    def of(self, pod: Pod) -> float | None:
-        """The time (seconds); None if it is not ready."""
-        known = self._known.get(pod.uid)
-        if known is None or known[0] is not pod:
-            known = self._known[pod.uid] = pod, available_at(pod, 0)
-        return known[1]
-
-    def forget(self, pod: Object) -> None:
-        self._known.pop(pod.uid, None)
-
-
 def _deletion_cost(pod: Pod) -> int:
     try:
         return int(pod.annotations.get(DELETION_COST) or 0)

@@ -89,11 +89,11 @@ class StatefulTally(PodGroups[_Standing]):
             self.unsure.add(ordinal)
         super().put(dependent, now)
 
-    def drop(self, dependent: Pod) -> None:
+    def drop(self, dependent: Pod, now: float) -> None:
         ordinal = self._ordinals.pop(dependent.uid, None)
         if ordinal is None:
             return
-        super().drop(dependent)
+        super().drop(dependent, now)
         same = self._by_ordinal[ordinal]
         del same[dependent.uid]
         if not same:

@@ -34,7 +34,7 @@ D = TypeVar("D", bound=Object, contravariant=True)
 V = TypeVar("V")
 S = TypeVar("S")
 
-_STEP = 250  # pods or events gone through between two pauses: about 1 ms
+_STEP = 100  # pods or events gone through between two pauses: about 1 ms
 
 
 @attrs.frozen
@@ -54,7 +54,7 @@ class Tally(Protocol[D]):
     def put(self, dependent: D, now: float) -> None:
         """A pod that counts is new, or has changed."""
 
-    def drop(self, dependent: D) -> None:
+    def drop(self, dependent: D, now: float) -> None:
         """A pod that counted does so no more."""
 
 
@@ -128,7 +128,7 @@ class PodGroups(Groups[Pod, S]):
     def put(self, dependent: Pod, now: float) -> None:
         self.place(dependent.uid, dependent, now)
 
-    def drop(self, dependent: Pod) -> None:
+    def drop(self, dependent: Pod, now: float) -> None:
         self.remove(dependent.uid)
 
 
@@ -145,7 +145,7 @@ class Listed:
     def put(self, dependent: Object, now: float) -> None:
         self.items[dependent.uid] = dependent
 
-    def drop(self, dependent: Object) -> None:
+    def drop(self, dependent: Object, now: float) -> None:
         self.items.pop(dependent.uid, None)
 
 
@@ -190,24 +190,27 @@ class Tallies(Generic[T]):
             return
         after = controller_uid(new) if event.type != DELETED else ""
         before = controller_uid(old) if old is not None else ""
-        if before != after and old is not None and (tally := self.by_uid.get(before)) is not None:
-            tally.drop(old)
-        if (tally := self.by_uid.get(after)) is not None and not self._keep(tally, new, now):
-            del self.by_uid[after]
+        if before and before != after and old is not None:
+            self.change(before, lambda tally: tally.drop(old, now))
+        if after in self.by_uid:
+            if self._must_release(after, new):
+                del self.by_uid[after]  # the workload does not count it, and has to let go of it
+            else:
+                self.change(after, lambda tally: (tally.put if tally.counts(new) else tally.drop)(new, now))
 
-    def _keep(self, tally: T, dependent: Object, now: float) -> bool:
-        """Take in what it counts. False where the tally is of no use any more."""
-        if not tally.counts(dependent):
-            tally.drop(dependent)
-            return True
+    def _must_release(self, uid: str, dependent: Object) -> bool:
+        tally = self.by_uid[uid]
         selector = tally.terms.selector
-        if selector is not None and not selector.matches(dependent.labels):
-            return False  # the workload does not count it, and has to let go of it
+        return selector is not None and tally.counts(dependent) and not selector.matches(dependent.labels)
+
+    def change(self, uid: str, change: Callable[[T], None]) -> None:
+        """Have a workload's tally take in a change, if there is one."""
+        tally = self.by_uid.get(uid)
         try:
-            tally.put(dependent, now)
+            if tally is not None:
+                change(tally)
         except Exception:  # raised again by the next look, which makes the tally anew: there it is the workload's fault
-            return False
-        return True
+            del self.by_uid[uid]
 
     def known(self, workload: Object, terms: Terms) -> T | None:
         """The workload's tally; None where its pods have to be gone through."""
