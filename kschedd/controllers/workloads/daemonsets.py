@@ -128,8 +128,9 @@ class DaemonSets:
         listed, claims = yield from self._listings.taking(daemon_set, begin_listing, self._revisions, view, now)
         history = in_order(listed.items.values())
         current, duplicates, writes = self._current(daemon_set, history)
-        if current is None:
-            return writes + claims  # its creation leads to the next sync
+        if current is None:  # its creation leads to the next sync
+            claimed = yield from self._pods.claiming(daemon_set, view)
+            return writes + claims + claimed.writes
         digest = current.labels.get(REVISION_HASH) or current.name
         generation = daemon_pods.template_generation(daemon_set)
         min_ready_s = daemon_set.spec.get("minReadySeconds") or 0

@@ -166,7 +166,9 @@ class Ownership:
         """The workload's dependents; what is not `eligible` is neither counted, adopted nor released."""
         return run_steps(self.claiming(workload, view, eligible))
 
-    def claiming(self, workload: Object, view: View, eligible: Callable[[Any], bool]) -> Generator[None, None, Claimed]:
+    def claiming(
+        self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True
+    ) -> Generator[None, None, Claimed]:
         """The same, in steps."""
         selector = self.selector(workload)
         claimed = Claimed([], [])

@@ -11,6 +11,7 @@ from kschedd.controllers.jobs.job_pods import TRACKING
 from kschedd.controllers.jobs.jobs import Jobs, status_change
 from kschedd.controllers.jobs.ttl import TTLAfterFinished, expires_at
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.turns import take_turn
 from kschedd.store.admission import Admission
 from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.store import Store
@@ -406,3 +407,16 @@ def test_the_patch_between_two_statuses_takes_away_what_is_gone() -> None:
         "succeeded": 1,
         "uncountedTerminatedPods": {"failed": ["a"], "succeeded": None},
     }
+
+
+def test_a_job_makes_no_more_pods_where_its_controller_is_behind_with_events() -> None:
+    store = Store(now=Clock(), seed=1)
+    jobs = Jobs()
+    watch = store.watch(jobs.kinds)
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
+    raw = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "default"}}
+    store.create({**raw, "spec": {"parallelism": 10, "template": template}})
+    while watch.behind:
+        take_turn(jobs, watch.take(4), store)
+    assert len([event for event in store.written_after(0) if event.new.kind == "Pod"]) == 10
+    assert store.get("Job", "default", "j").status["active"] == 10

@@ -1,4 +1,4 @@
-"""What is counted of a ReplicaSet's pods as they change is what counting all of them comes to."""
+"""What is counted of a workload's pods as they change is what counting all of them comes to."""
 
 import random
 from collections.abc import Sequence
@@ -12,10 +12,12 @@ from kschedd.controllers.conditions import condition
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.workloads.ownership import selector_of
 from kschedd.controllers.workloads.replicasets import ReplicaSets, ReplicaTally, terms_of
-from kschedd.controllers.workloads.tallies import Tallies
+from kschedd.controllers.workloads.stateful_tally import StatefulTally
+from kschedd.controllers.workloads.tallies import Groups, Tallies
 from kschedd.store.store import Store
 from kschedd.store.times import seconds, stamp
 from kschedd.values import run_steps
+from tests.controllers.workloads.histories import MAKERS, History
 from tests.store.manifests import Clock, pod, workload
 
 SETS = ("web", "shop")
@@ -172,3 +174,105 @@ def test_a_look_does_not_go_through_pods_that_have_not_changed(monkeypatch: pyte
         cluster.runner.run_until_idle()
     assert cluster.store.get("ReplicaSet", "default", "web").status["readyReplicas"] == 20
     assert looked_at == []
+
+
+KINDS = ("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(8))
+def test_every_write_is_the_one_that_looking_at_all_pods_leads_to(
+    kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(kind, seed)
+    history.go_on(100)
+    with monkeypatch.context() as patched:
+        patched.setattr(Tallies, "known", lambda *_: None)
+        plain = History(kind, seed)
+        plain.go_on(100)
+    assert history.told() == plain.told()
+    assert history.runner.faults() == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_look_at_a_large_workload_is_one_at_what_has_changed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = 200 if kind == "DaemonSet" else 1
+    history = History(kind, 0, nodes)
+    many = {"Job": {"parallelism": 200, "completions": 200}, "DaemonSet": {}}.get(kind, {"replicas": 200})
+    large = MAKERS[kind]("large", history.chance)
+    large["spec"] |= many
+    if kind == "StatefulSet":
+        large["spec"]["podManagementPolicy"] = "Parallel"
+    if kind == "DaemonSet":
+        large["spec"]["template"]["spec"].pop("nodeSelector", None)
+    history.store.create(large)
+    for _ in range(5):
+        history.settle()
+    pods = [each for each in history.store.list("Pod") if each.name.startswith("large")]
+    assert len(pods) == 200
+    looked_at: list[str] = []
+    plain, placed = Store.owned_by, Groups.place
+
+    def owned_by(store: Store, uid: str) -> Sequence[Object]:
+        found = plain(store, uid)
+        looked_at.extend(each.name for each in found if each.kind == "Pod")
+        return found
+
+    def place(groups: Groups[Any, Any], name: str, item: Any, now: float) -> None:
+        looked_at.append(name)
+        placed(groups, name, item, now)
+
+    monkeypatch.setattr(Store, "owned_by", owned_by)
+    monkeypatch.setattr(Groups, "place", place)
+    said = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(history.clock.now)}
+    for each in pods[:5]:
+        history.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": [said]})
+        history.settle()
+    owner = history.store.get(kind, "default", "large")
+    assert {owner.status.get(name) for name in ("readyReplicas", "numberReady", "ready")} >= {5}
+    assert len(looked_at) == 5
+
+
+def test_a_pod_that_cannot_be_counted_is_the_fault_of_its_workload_until_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = History("StatefulSet", 3)
+    store = history.store
+    store.create(workload("StatefulSet", "large", replicas=2, podManagementPolicy="Parallel"))
+    history.settle()
+    plain = StatefulTally.standing
+
+    def standing(tally: StatefulTally, item: Pod, now: float) -> Any:
+        if item.name == "large-1" and item.phase == "Running":
+            raise ValueError("a strange pod")
+        return plain(tally, item, now)
+
+    monkeypatch.setattr(StatefulTally, "standing", standing)
+    said = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(history.clock.now)}
+    for name in ("large-1", "large-0"):
+        store.patch_status("Pod", "default", name, {"phase": "Running", "conditions": [said]})
+    history.runner.run_until_idle()
+    assert [str(fault.ref) for fault in history.runner.faults()] == ["StatefulSet/default/large"]
+    monkeypatch.undo()
+    history.clock.now += 60
+    store.merge_patch("StatefulSet", "default", "large", {"metadata": {"annotations": {"look": "again"}}})
+    history.runner.run_until_idle()
+    assert history.runner.faults() == []
+    assert store.get("StatefulSet", "default", "large").status["readyReplicas"] == 2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fork_goes_on_as_its_cluster_does_and_neither_counts_what_happens_in_the_other(kind: str) -> None:
+    history, twin = History(kind, 5), History(kind, 5)
+    for each in (history, twin):
+        each.go_on(40)
+    states = history.runner.states()
+    fork = run_steps(history.store.forking(min(state.version for state in states)))
+    branch = ControllerRunner(fork, states=states)
+    for left in fork.list("Pod"):
+        fork.delete("Pod", "default", left.name, grace_period_s=0)
+    branch.run_until_idle()
+    assert branch.faults() == []
+    for each in (history, twin):
+        each.go_on(40)
+    assert history.told() == twin.told()
