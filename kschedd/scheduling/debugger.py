@@ -29,7 +29,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import parse_selector_text
-from kschedd.devices.cel_program import LONGEST_EXPRESSION, CelCondition, compile_condition
+from kschedd.devices.cel_program import LONGEST_EXPRESSION, CelCompileError, CelCondition, compile_condition
 from kschedd.devices.cel_values import CelFailure
 from kschedd.errors import KscheddError
 from kschedd.scheduling.breakpoints import VARIABLES, Breakpoint, BreakpointSpec, StopPoint
@@ -62,7 +62,16 @@ class BreakpointRefused(KscheddError):
 
 def compile_state_condition(expression: str) -> CelCondition:
     """A condition on `STATE_VARIABLES`. Raises CelCompileError."""
-    return compile_condition(expression, STATE_VARIABLES, MOST_CONDITION_COST)
+    return _compiled(expression, STATE_VARIABLES)
+
+
+def _compiled(expression: str, variables: Mapping[str, str]) -> CelCondition:
+    """Raises CelCompileError, which names the variables."""
+    try:
+        return compile_condition(expression, variables, MOST_CONDITION_COST)
+    except CelCompileError as wrong:
+        why = f"{wrong.why}\na condition is CEL on {', '.join(variables)}"
+        raise CelCompileError(expression, why) from None
 
 
 @attrs.define(eq=False)
@@ -336,7 +345,7 @@ class Debugger:
             raise BreakpointRefused(f"there are {self.most_breakpoints} breakpoints, which is the limit: delete some")
         _check_lengths(spec)
         selector = parse_selector_text(spec.selector) if spec.selector else None
-        condition = compile_condition(spec.condition, VARIABLES, MOST_CONDITION_COST) if spec.condition else None
+        condition = _compiled(spec.condition, VARIABLES) if spec.condition else None
         self._made += 1
         made = Breakpoint(self._made, spec, by, ignore, once, selector=selector, condition=condition)
         self.breakpoints[made.number] = made

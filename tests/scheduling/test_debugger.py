@@ -161,9 +161,14 @@ def test_a_condition_that_fails_disables_its_breakpoint_and_scheduling_goes_on()
     assert not one.engaged
 
 
-def test_a_condition_on_what_is_no_variable_is_refused() -> None:
-    with pytest.raises(CelCompileError, match="undeclared reference to 'nodez'"):
+def test_a_condition_on_what_is_no_variable_is_refused_with_those_there_are() -> None:
+    with pytest.raises(CelCompileError) as unknown:
         debugger().add(BreakpointSpec(condition="nodez > 3"))
+    assert "undeclared reference to 'nodez'" in unknown.value.why
+    assert unknown.value.why.endswith("\na condition is CEL on pod, attempt, point, plugin, outcome, node, nodes, time")
+    with pytest.raises(CelCompileError) as no_condition:
+        compile_state_condition("pending")
+    assert no_condition.value.why.startswith("must evaluate to bool or the unknown type, not int\na condition is ")
 
 
 @pytest.mark.parametrize(
