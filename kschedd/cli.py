@@ -180,10 +180,23 @@ def _usage(why: str) -> Exception:
 
 
 class _Parser(NotingParser):
-    """Parser of a command that has its own module."""
+    """Parser of a command that has its own module. Flags are written out, as those of verbs."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Whoever knows the flags there are complains of those that are unknown: the parser of the subcommand."""
+        options, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return options, unknown
 
     def error(self, message: str) -> Never:
-        self.exit(WRONG_USE, f"error: {message}\nSee {self.prog} --help\n")
+        from kschedd.verbs.grammar import clearer
+
+        known = [name for flag in self.noted for name in flag.names]
+        self.exit(WRONG_USE, f"error: {clearer(message, known)}\nSee {self.prog} --help\n")
 
 
 def _mounted(words: list[str], socket: str | None) -> int:
@@ -192,7 +205,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
 
     with collection_postponed():  # nothing of what is imported is garbage: a tenth of the time otherwise
         module = importlib.import_module(MOUNTED[words[0]][0])
-    parser = _Parser(prog="kschedd", allow_abbrev=False)
+    parser = _Parser(prog="kschedd")
     subparsers = parser.add_subparsers(required=True, parser_class=_Parser)
     module.add_parser(subparsers)
     try:

@@ -36,6 +36,24 @@ def suggest(word: str, known: Iterable[str]) -> str:
     return "; did you mean " + " or ".join(f'"{folded[name]}"' for name in near) + "?"
 
 
+def clearer(message: str, flags: Sequence[str]) -> str:
+    """What argparse complains of, in other words; `flags`: those there are."""
+    missing = message.removeprefix("the following arguments are required: ")
+    if missing != message:
+        return f"what is missing: {missing}"
+    number = re.fullmatch(r"argument ([^:]+): invalid (int|float|whole_number) value: '(.*)'", message, re.DOTALL)
+    if number is not None:
+        wanted = {"int": "a whole number", "float": "a number"}.get(number[2], "a number from 1 up")
+        return f'{number[1].rpartition("/")[2]} "{number[3]}": {wanted} is expected'
+    unknown = message.removeprefix("unrecognized arguments: ")
+    if unknown != message:
+        if unknown.startswith("-"):
+            flag = unknown.split()[0].partition("=")[0]
+            return f"unknown flag {flag}{suggest(flag, flags)}"
+        return f"unexpected argument {unknown or repr(unknown)}"
+    return message
+
+
 class VerbParser(NotingParser):
     """Parser of the arguments of a verb. `implied`: the value of a flag that is given without one, as --dry-run."""
 
@@ -53,7 +71,7 @@ class VerbParser(NotingParser):
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> Never:
-        raise UsageError(self._clearer(message), self.verb)
+        raise UsageError(clearer(message, self.flags()), self.verb)
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Raises UsageError."""
@@ -78,22 +96,6 @@ class VerbParser(NotingParser):
 
     def flag(self, name: str) -> Flag | None:
         return next((flag for flag in self.noted if name in flag.names), None)
-
-    def _clearer(self, message: str) -> str:
-        missing = message.removeprefix("the following arguments are required: ")
-        if missing != message:
-            return f"what is missing: {missing}"
-        number = re.fullmatch(r"argument ([^:]+): invalid (int|float|whole_number) value: '(.*)'", message, re.DOTALL)
-        if number is not None:
-            wanted = {"int": "a whole number", "float": "a number"}.get(number[2], "a number from 1 up")
-            return f'{number[1].rpartition("/")[2]} "{number[3]}": {wanted} is expected'
-        unknown = message.removeprefix("unrecognized arguments: ")
-        if unknown != message:
-            if unknown.startswith("-"):
-                flag = unknown.split()[0].partition("=")[0]
-                return f"unknown flag {flag}{suggest(flag, self.flags())}"
-            return f"unexpected argument {unknown or repr(unknown)}"
-        return message
 
 
 def whole_number(text: str) -> int:
