@@ -127,7 +127,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how = parser.add_argument_group("how it runs")
     how.add_argument("--seed", type=int, metavar="N", help="decides ties and made-up names (default 0)")
-    how.add_argument("--until", type=float, metavar="SECONDS", help="stop at this virtual time; default: at rest")
+    how.add_argument(
+        "--until",
+        type=float,
+        metavar="SECONDS",
+        help="stop at this virtual time; default: at rest, or after a day where something goes on, such as CronJobs",
+    )
     how.add_argument("--allow-pending", action="store_true", help="pods that stay pending are no failure")
     how.add_argument(
         "--trust-plugins",
