@@ -147,9 +147,10 @@ class Verdicts:
             chosen = (
                 np.isin(self.rows, explicit_status) if explicit_status else np.zeros(len(self.rows), dtype=np.bool_)
             )
-            if rejected:
-                coded = (self.failed != PASSED) & (self.codes != EXPLICIT)
-                chosen |= coded & np.isin(self._row_keys(), rejected)
+            if rejected:  # ascending: found several times faster than by `np.isin`, which prepares for more
+                coded, keys, those = self.failed != PASSED, self._row_keys(), np.array(rejected)
+                coded &= self.codes != EXPLICIT
+                chosen |= coded & (those.take(those.searchsorted(keys), mode="clip") == keys)
             found = self.rows[chosen]
         else:
             found = self.rows[:0]
