@@ -32,7 +32,7 @@ from kschedd.scheduling.verdicts import Places
 _MOST_ROWS: Final = 64
 _MOST_KINDS: Final = 1 << 11  # of nodes
 _MOST_ASKED: Final = 256  # combinations of requests and plugins
-UNKNOWN: Final = -1  # instead of the number of a kind
+_UNKNOWN: Final = -1  # instead of the number of a kind
 
 
 @attrs.define(eq=False)
@@ -54,7 +54,7 @@ class AlikeNodes:
         # Of scores that are normalized the raw ones are kept, too.
         self._names = look_at_amounts - {score.name for score in plugins.scores if score.normalizes}
         self._kinds: dict[Hashable, int] = {}
-        self._kind_of = np.zeros(0, dtype=np.int64)  # by row; UNKNOWN where it has changed
+        self._kind_of = np.zeros(0, dtype=np.int64)  # by row; _UNKNOWN where it has changed
         self._stamp = 0  # of the table's versions, of `_kind_of`
         self._columns = 0, 0  # how many resources the table has, and its numbering of them, likewise
         self._answers: dict[Hashable, _Answers] = {}
@@ -107,12 +107,12 @@ class AlikeNodes:
         if len(self._kinds) > _MOST_KINDS - _MOST_ROWS:
             self._kinds.clear()
             self._answers.clear()
-            self._kind_of.fill(UNKNOWN)
+            self._kind_of.fill(_UNKNOWN)
         columns = len(table.resources), table.numbering
         if self._stamp != table.versions.now or self._columns != columns:
             self._forget_changed(table, columns)
         kinds: Ints = self._kind_of[rows]
-        unknown = kinds == UNKNOWN
+        unknown = kinds == _UNKNOWN
         if count_nonzero(unknown):
             changed, numbers = rows[unknown], self._kinds
             self._kind_of[changed] = [numbers.setdefault(each, len(numbers)) for each in _amounts(table, changed)]
@@ -122,11 +122,11 @@ class AlikeNodes:
     def _forget_changed(self, table: NodeTable, columns: tuple[int, int]) -> None:
         """Forget of which kind the rows are that have changed; all of them where the table has other columns."""
         if self._columns != columns or len(self._kind_of) != table.capacity:
-            self._columns, self._kind_of = columns, np.full(table.capacity, UNKNOWN, dtype=np.int64)
+            self._columns, self._kind_of = columns, np.full(table.capacity, _UNKNOWN, dtype=np.int64)
         for log in (table.versions.nodes, table.versions.pods):
             if log.at > self._stamp:
                 rows = log.since(self._stamp)
-                self._kind_of[slice(None) if rows is None else rows] = UNKNOWN
+                self._kind_of[slice(None) if rows is None else rows] = _UNKNOWN
         self._stamp = table.versions.now
 
 

@@ -16,6 +16,7 @@ of each attempt is made by `AttemptRecords`.
 Inputs, one call at a time, in this order of priority:
 
     observe(events)                  watch events; applied to the caches first, then to the queue
+                                     (`take_in`: the same for a caller that tells the queue at once)
     plan_executed(uid, failure)      a binding plan's writes are done, or one was refused
     plugin_called(uid, answer)       an out-of-tree plugin or an extender has done its part in a binding cycle
     tick(now)                        time has passed: Permit waits may have timed out
