@@ -2,8 +2,8 @@
 
 Receives: rings of its watch, and its own timer.  Sends: one request to the store for each turn, in which the
 controller looks at what is there and its writes are carried out, with nothing in between; so it never acts on what
-is no longer true, and sees its own writes the next time. Between two writes others have the event loop. Where the look
-takes long, over a workload of thousands of pods, the turn is followed by a rest: the next finds more changes, and looks
+is no longer true, and sees its own writes the next time. Between two writes, and two steps of a look, others have the
+event loop. Where a look takes long in one piece, the turn is followed by a rest: the next finds more changes, and looks
 at everything for them once. There is none where the cluster's time is not real time: it may stand still until nobody
 has anything to do, which whoever rests has.
 Owns: its Controller.  Ends: when the store closes the watch.  Fails: a refused write is the controller's to handle;
@@ -24,7 +24,7 @@ from kschedd.actors.clock import REAL, Clock
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.copies import copying
+from kschedd.controllers.copies import copy_of, copying
 from kschedd.controllers.runner import ControllerState
 from kschedd.controllers.turns import concerning, is_concerned, next_deadline, take_turn, turn_in_steps
 from kschedd.object_faults import ObjectFault
@@ -48,7 +48,7 @@ class ControllerActor:
     _clock: Clock
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
     _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # to a turn that is not over
-    _looked_s: float = attrs.field(default=0.0, init=False)  # how long it looked, in the latest turn, before it wrote
+    _looked_s: float = attrs.field(default=0.0, init=False)  # in the latest turn, before its first pause
 
     @property
     def name(self) -> str:
@@ -124,7 +124,7 @@ class ControllerActor:
             since = fork.version
 
             def try_it(fork: ClusterWriter = fork, since: int = since) -> tuple[Controller, Changes]:
-                controller = copy.deepcopy(self._controller)
+                controller = copy_of(self._controller)
                 take_turn(controller, events, fork)
                 return controller, fork.changes_since(since)
 

@@ -89,6 +89,26 @@ async def test_what_is_written_of_a_large_node_is_worked_out_aside(monkeypatch: 
     assert forks
 
 
+async def test_a_daemon_set_is_counted_right_when_turns_were_taken_aside() -> None:
+    daemons = deployment()
+    daemons |= {"kind": "DaemonSet"}
+    del daemons["spec"]["replicas"]
+
+    def counts(store: Store) -> tuple[int, int]:
+        status = store.get("DaemonSet", "default", "web").status
+        return status.get("desiredNumberScheduled", 0), status.get("currentNumberScheduled", 0)
+
+    async with cluster_actors(controllers=embedded_controllers()) as cluster:
+        await cluster.store.create_many([node(), daemons])
+        await until(cluster, lambda store: counts(store) == (1, 1))
+        for number in range(3):
+            labels = {f"l{each}": str(number) for each in range(1_500)}
+            await cluster.store.create(node(f"large-{number}", labels=labels))
+            await until(cluster, lambda store, number=number: counts(store) == (number + 2, number + 2))
+        await cluster.store.do(lambda store: store.delete("Node", "", "large-1"))
+        await until(cluster, lambda store: counts(store) == (3, 3))
+
+
 async def nothing() -> None:
     """To be told after each move of the time."""
 

@@ -141,11 +141,14 @@ class DaemonTally(Groups[_Place, _Standing]):
         return standing, min((at for at in times if at > now), default=None)
 
     def in_order(self, nodes: Iterable[str]) -> list[str]:
-        """Nodes that there are by name, then others."""
+        """Nodes that there are by name, then others as their pods came."""
         chosen = frozenset(nodes)
         present = sorted(chosen & self.fits.keys())
         gone = chosen.difference(present)
-        return [*present, *(node for node in self._by_node if node in gone)] if gone else present
+        if not gone:
+            return present
+        targets = dict.fromkeys(self._targets.get(uid, "") for uid in self.pods)
+        return [*present, *(node for node in targets if node in gone)]
 
 
 class DaemonTallies(Tallies[DaemonTally]):

@@ -10,7 +10,7 @@ from typing import Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.derived import Derived
 from kschedd.controllers.templates import controller_uid
 from kschedd.controllers.timers import Timers
@@ -36,6 +36,7 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
+from kschedd.values import run_steps
 
 
 class Deployments:
@@ -56,6 +57,9 @@ class Deployments:
         return event.new.kind != "Pod" or _has_ended(event)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         for event in events:
             new = event.new
@@ -67,8 +71,11 @@ class Deployments:
                 # The Recreate strategy waits until the last old pod is gone.
                 self._after_pod(new, view, changed)
         changed.update(dict.fromkeys(self._later.due(now)))
-        keys = [(namespace, name) for _, namespace, name in changed]
-        return self.faults.each("Deployment", keys, partial(self._look_at, view), now)
+        writes: list[Write] = []
+        for _, namespace, name in changed:
+            writes += self.faults.each("Deployment", [(namespace, name)], partial(self._look_at, view), now)
+            yield
+        return writes
 
     def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         deployment = view.find("Deployment", namespace, name)

@@ -8,10 +8,12 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.jobs import Jobs
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.templates import controller_reference
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
@@ -39,10 +41,15 @@ def stateful_set(name: str, chance: random.Random) -> Raw:
     made = workload("StatefulSet", name, replicas=chance.randrange(6), serviceName=name)
     made["spec"]["podManagementPolicy"] = chance.choice(("Parallel", "OrderedReady"))
     made["spec"]["updateStrategy"] = chance.choice(ROLLING)
-    if chance.randrange(2):
+    if chance.randrange(3):
         claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
         made["spec"]["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
+        made["spec"]["persistentVolumeClaimRetentionPolicy"] = a_retention(chance)
     return made
+
+
+def a_retention(chance: random.Random) -> Raw:
+    return {when: chance.choice(("Delete", "Retain")) for when in ("whenScaled", "whenDeleted")}
 
 
 def daemon_set(name: str, chance: random.Random) -> Raw:
@@ -148,7 +155,7 @@ class History:
 
     def do_something(self) -> None:
         chance = self.chance
-        match chance.randrange(20):
+        match chance.randrange(22):
             case 0 | 1 | 2 | 3 | 4:
                 self.run_pod()
             case 5 | 6:
@@ -173,17 +180,20 @@ class History:
                 self.change_claims()
             case 19 if not chance.randrange(3):
                 self.restart()
+            case 20 | 21:
+                self.calm_down()
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
     def run_pod(self) -> None:
         chosen, chance = self.any_of("Pod"), self.chance
-        if chosen is None:
+        if chosen is None or chosen.status.get("phase") in ("Failed", "Succeeded"):
             return
         if not chosen.raw["spec"].get("nodeName") and chance.randrange(4):
             there = self.any_of("Node")
+            wanted = chosen.pod_spec.required_node if isinstance(chosen, Pod) else None
             if there is not None:
-                self.store.bind("default", chosen.name, there.name)
+                self.store.bind("default", chosen.name, wanted or there.name)
             return
         at = stamp(self.clock.now - chance.choice((0, 5, 40)))
         said = {"type": "Ready", "status": chance.choice(("True", "True", "False")), "lastTransitionTime": at}
@@ -193,9 +203,22 @@ class History:
             status["containerStatuses"] = counts
         self.store.patch_status("Pod", "default", chosen.name, status)
 
+    def calm_down(self) -> None:
+        """All pods get to run, and those that are made then."""
+        for _ in range(self.chance.randrange(1, 9)):
+            self.settle()
+            for each in self.store.list("Pod"):
+                if each.deleting:
+                    self.store.delete("Pod", "default", each.name, grace_period_s=0)
+                elif each.status.get("phase") == "Pending":
+                    at = stamp(self.clock.now)
+                    said = {"type": "Ready", "status": "True", "lastTransitionTime": at}
+                    self.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": [said]})
+            self.clock.now += self.chance.choice((0, 11))
+
     def end_pod(self) -> None:
         chosen = self.any_of("Pod")
-        if chosen is None:
+        if chosen is None or chosen.status.get("phase") in ("Failed", "Succeeded"):
             return
         status: Raw = {"phase": self.chance.choice(("Failed", "Succeeded"))}
         if not self.chance.randrange(3):
@@ -226,6 +249,9 @@ class History:
             name = f"{owner}-{self.chance.choice(('0', '1', '01', '7', '07', 'x'))}"
         orphan = pod(name, **({"nodeName": "n1"} if self.kind == "DaemonSet" else {}))
         orphan["metadata"]["labels"]["app"] = owner
+        found = self.store.find(self.kind, "default", owner)
+        if found is not None and not self.chance.randrange(3):  # somebody else made it in its owner's name
+            orphan["metadata"]["ownerReferences"] = [controller_reference(found)]
         self.store.create(orphan)
 
     def orphan_pod(self) -> None:
@@ -250,12 +276,8 @@ class History:
         else:
             changes = [{"replicas": chance.randrange(7)}, {"minReadySeconds": chance.choice((0, 10))}]
         if self.kind == "StatefulSet":
-            retention = {
-                "whenScaled": chance.choice(("Delete", "Retain")),
-                "whenDeleted": chance.choice(("Delete", "Retain")),
-            }
             changes += [image, {"updateStrategy": chance.choice(ROLLING)}, {"ordinals": {"start": chance.randrange(3)}}]
-            changes.append({"persistentVolumeClaimRetentionPolicy": retention})
+            changes.append({"persistentVolumeClaimRetentionPolicy": a_retention(chance)})
         if self.kind == "Deployment":
             changes += [image, {"paused": bool(chance.randrange(2))}]
         self.store.merge_patch(self.kind, "default", name, {"spec": chance.choice(changes)})

@@ -148,6 +148,7 @@ def test_creating_and_scaling(
         pytest.param(3, "0 1u 2", PARALLEL, [], ["web-2"], id="parallel-updates-one-by-one-too"),
         pytest.param(3, "0 1 2u", PARALLEL, [], ["web-2"], id="an-unready-old-one-is-replaced"),
         pytest.param(3, "0u 1 2nu", PARALLEL, [], [], id="parallel-waits-for-the-new-one"),
+        pytest.param(2, "0 01u 1n", PARALLEL, [], ["web-0"], id="of-two-with-one-ordinal-the-later-one-counts"),
         pytest.param(5, "0 1 2 3 4", rolling(maxUnavailable=2), [], ["web-4"], id="max-unavailable-without-its-gate"),
         pytest.param(
             5, "0 1 2 3 4", {"gate": True, **rolling(maxUnavailable=2)}, [], ["web-4", "web-3"], id="max-unavailable"

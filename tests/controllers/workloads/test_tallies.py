@@ -17,8 +17,8 @@ from kschedd.controllers.workloads.tallies import Groups, Tallies
 from kschedd.store.store import Store
 from kschedd.store.times import seconds, stamp
 from kschedd.values import run_steps
-from tests.controllers.workloads.histories import MAKERS, History
-from tests.store.manifests import Clock, pod, workload
+from tests.controllers.workloads.histories import MAKERS, History, controllers
+from tests.store.manifests import Clock, node, pod, workload
 
 SETS = ("web", "shop")
 STEPS = 150
@@ -276,3 +276,29 @@ def test_a_fork_goes_on_as_its_cluster_does_and_neither_counts_what_happens_in_t
     for each in (history, twin):
         each.go_on(40)
     assert history.told() == twin.told()
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet"])
+def test_a_pod_that_two_workloads_claim_is_counted_by_the_one_that_gets_it(kind: str) -> None:
+    store = Store(now=Clock(), seed=2)
+    store.create(node("n1"))
+    for name in ("a", "a-1"):  # the pods of either may be called a-1-1
+        made = workload(kind, name, replicas=0)
+        made["spec"] |= {"selector": {"matchLabels": {"app": "both"}}, "serviceName": "a"}
+        made["spec"]["template"]["metadata"]["labels"] = {"app": "both"}
+        made["spec"]["template"]["spec"]["nodeSelector"] = {"there": "is-none"}
+        if kind == "DaemonSet":
+            del made["spec"]["replicas"]
+        store.create(made)
+    runner = ControllerRunner(store, controllers())
+    runner.run_until_idle()
+    orphan = pod("a-1-1", nodeName="n1")
+    orphan["metadata"] |= {"labels": {"app": "both"}, "finalizers": ["example.com/held"]}
+    store.create(orphan)
+    runner.run_until_idle()
+    left = store.get("Pod", "default", "a-1-1").owner
+    assert left is not None
+    for name in ("a", "a-1"):
+        status = store.get(kind, "default", name).status
+        counted = status.get("replicas") or status.get("numberMisscheduled") or 0
+        assert counted <= int(name == left.name)
