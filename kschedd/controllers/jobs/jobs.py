@@ -8,7 +8,7 @@ Owns the tallies, the back-off of each Job's pods, which a restart forgets as up
 later syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -72,16 +72,17 @@ class Jobs:
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         orphans: dict[tuple[str, str], None] = {}
+        left: set[str] = set()  # uids of pods that have left their Job so far
         running: dict[str, bool] = {}  # by uid: whether there is such a Job, and it has not ended
         for event in events:
             new = event.new
             if isinstance(new, Pod):
-                self._observe_pod(event, new, changed, orphans, running, view)
+                self._observe_pod(event, new, changed, orphans, left, running, view)
                 continue
             changed[new.kind, new.namespace, new.name] = None
             self._adoption.observe_job(event, view)
             if event.type == DELETED:
-                orphans.update(self._forget(new, view))
+                orphans.update(self._forget(new, left, view))
         changed.update(dict.fromkeys(self._later.due(now)))
         changed.update(dict.fromkeys(self._retry.due(now)))
         yield from self._tallies.catching_up(view, now)
@@ -97,12 +98,14 @@ class Jobs:
         pod: Pod,
         changed: dict[Key, None],
         orphans: dict[tuple[str, str], None],
+        left: set[str],
         running: dict[str, bool],
         view: View,
     ) -> None:
         owner = job_reference(pod)
         old = event.old
         if isinstance(old, Pod) and (before := job_reference(old)) is not None and before != owner:
+            left.add(pod.uid)
             changed["Job", pod.namespace, before["name"]] = None
         if owner is None:
             changed.update(dict.fromkeys(self._adoption.observe_pod(event, pod)))
@@ -117,7 +120,7 @@ class Jobs:
         if not running[uid]:
             orphans[pod.namespace, pod.name] = None
 
-    def _forget(self, job: Object, view: View) -> dict[tuple[str, str], None]:
+    def _forget(self, job: Object, left: Set[str], view: View) -> dict[tuple[str, str], None]:
         """A Job is gone; returns its pods that are to lose their finalizer."""
         key = (job.kind, job.namespace, job.name)
         self._later.clear(key)
@@ -126,7 +129,9 @@ class Jobs:
         self._told.pop(key, None)
         self._backoff.pop(job.uid, None)
         self._selectors.forget(job)
-        return {(pod.namespace, pod.name): None for pod in _pods_of(job, view)}
+        known = self._tallies.by_uid.get(job.uid)  # which may have lost pods since the Job went
+        pods = [*(known.items.values() if known is not None else ()), *_pods_of(job, view)]
+        return {(pod.namespace, pod.name): None for pod in pods if pod.uid not in left}
 
     def _release(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         pod = view.find("Pod", namespace, name)

@@ -420,3 +420,12 @@ def test_a_job_makes_no_more_pods_where_its_controller_is_behind_with_events() -
         take_turn(jobs, watch.take(4), store)
     assert len([event for event in store.written_after(0) if event.new.kind == "Pod"]) == 10
     assert store.get("Job", "default", "j").status["active"] == 10
+
+
+def test_a_pod_that_is_orphaned_after_its_job_went_is_held_no_longer(run: Run) -> None:
+    run.job(parallelism=1)
+    (held,) = run.pods()
+    run.store.delete("Job", "default", "j")
+    run.store.merge_patch("Pod", "default", held.name, {"metadata": {"ownerReferences": None}})
+    run.go()
+    assert "finalizers" not in run.store.get("Pod", "default", held.name).metadata
