@@ -13,6 +13,7 @@ from kschedd.controllers.conditions import is_true
 from kschedd.controllers.jobs.indexes import UNKNOWN_INDEX, completion_index
 from kschedd.controllers.jobs.job_pods import is_tracked
 from kschedd.controllers.workloads.tallies import PodGroups, Terms
+from kschedd.values import fast_frozen
 
 
 @attrs.frozen
@@ -20,7 +21,7 @@ class JobTerms(Terms):
     indexed: bool = False
 
 
-@attrs.frozen
+@fast_frozen
 class _Standing:
     active: bool  # neither ended nor being deleted
     ready: bool

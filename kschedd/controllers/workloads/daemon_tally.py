@@ -11,6 +11,7 @@ from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, 
 from kschedd.controllers.workloads.pod_state import available_at
 from kschedd.controllers.workloads.tallies import Groups, Tallies, Terms
 from kschedd.store.log import DELETED, WatchEvent
+from kschedd.values import fast_frozen
 
 _STEP = 100  # nodes gone through between two pauses: about 1 ms
 
@@ -28,7 +29,7 @@ class DaemonTerms(Terms):
     min_ready_s: int
 
 
-@attrs.frozen
+@fast_frozen
 class _Standing:
     there: bool  # whether there is such a node
     runs: bool  # whether a pod should run there

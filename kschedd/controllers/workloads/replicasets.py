@@ -31,7 +31,7 @@ from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Create, Delete, Patch, Write, status_of
-from kschedd.values import run_steps
+from kschedd.values import fast_frozen, run_steps
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
 _KINDS: Final = ("ReplicaSet", "ReplicationController")
@@ -48,7 +48,7 @@ def terms_of(replica_set: Object, selector: LabelSelector | None) -> ReplicaTerm
     return ReplicaTerms(selector, labels, replica_set.spec.get("minReadySeconds") or 0)
 
 
-@attrs.frozen
+@fast_frozen
 class _Standing:
     labeled: bool  # with all labels of the template
     ready: bool

@@ -16,6 +16,7 @@ from kschedd.controllers.workloads.revisions import REVISION_HASH
 from kschedd.controllers.workloads.stateful_pods import claim_prefix, claim_templates, identity_labels, ordinal_in
 from kschedd.controllers.workloads.tallies import PodGroups, Tallies, Terms
 from kschedd.store.log import WatchEvent
+from kschedd.values import fast_frozen
 
 CLAIM: Final = "PersistentVolumeClaim"
 
@@ -41,7 +42,7 @@ class StatefulTerms(Terms):
         )
 
 
-@attrs.frozen
+@fast_frozen
 class _Standing:
     revision: str
     deleting: bool
