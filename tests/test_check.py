@@ -84,6 +84,23 @@ def test_a_change_without_pods_fits(cluster: Path, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.startswith("all fits\n")
 
 
+def test_jobs_that_a_cron_job_would_make_later_are_no_part_of_it(
+    cluster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    containers = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}}]
+    template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}}
+    every_minute = {"schedule": "* * * * *", "jobTemplate": template}
+    dump = json.loads(cluster.read_text())
+    dump["items"].append(kept("CronJob", "backup", 6, api="batch/v1", namespace="default", spec=every_minute))
+    cluster.write_text(json.dumps(dump))
+    assert _check(cluster, _deployment("1")) == 0
+    out, err = capsys.readouterr()
+    assert "left out" not in err
+    assert out.startswith("all fits\n\nplaced (2):\n")
+    assert "backup" not in out
+    assert "not at rest" not in out
+
+
 def test_junit_has_a_case_for_each_pod(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _check(cluster, _deployment("2", replicas=3), form="junit") == 1
     suite = ElementTree.fromstring(capsys.readouterr().out).find("testsuite")

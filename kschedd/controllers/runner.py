@@ -11,6 +11,7 @@ import attrs
 
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.copies import copy_of
+from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.turns import concerning, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
@@ -67,6 +68,12 @@ class ControllerRunner:
         # Retries of failed objects are not deadlines: virtual time must not advance only for them.
         times = [c.next_deadline for c in self._controllers if c.next_deadline is not None]
         return min(times, default=None)
+
+    @property
+    def next_work(self) -> float | None:
+        """As `next_deadline`, but for the times of CronJobs, of which there always is a next one."""
+        others = [c for c in self._controllers if not isinstance(c, CronJobs)]
+        return min([c.next_deadline for c in others if c.next_deadline is not None], default=None)
 
     def faults(self) -> list[ObjectFault]:
         """The objects that a controller could not handle."""

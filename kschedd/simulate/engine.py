@@ -223,8 +223,11 @@ class Engine:
     def _set_time(self, now_s: float) -> None:
         self.now_s, self.now_ns = now_s, round(now_s * SECOND)
 
-    def next_moment(self, *, retries: bool = True) -> float | None:
-        """The next deadline; None if there is none. `retries`: including the periodic retry of unschedulable pods."""
+    def next_moment(self, *, retries: bool = True, cron_jobs: bool = True) -> float | None:
+        """The next deadline; None if there is none.
+
+        `retries`: including the periodic retry of unschedulable pods. `cron_jobs`: including the times of CronJobs.
+        """
         driver = self.driver
         moments = list(driver.bindings.deadlines()) if driver.bindings.cycles else []
         until = driver.debugger.until
@@ -238,8 +241,10 @@ class Engine:
             # Unschedulable pods are flushed only every 30 s (flushUnschedulablePodsLeftover).
             steps = max(0, -(-(due / SECOND - self._next_leftover) // (LEFTOVER_FLUSH / SECOND)))
             moments.append(self._next_leftover + steps * (LEFTOVER_FLUSH / SECOND))
-        if self._runner is not None and self._runner.next_deadline is not None:
-            moments.append(self._runner.next_deadline)
+        if self._runner is not None:
+            deadline = self._runner.next_deadline if cron_jobs else self._runner.next_work
+            if deadline is not None:
+                moments.append(deadline)
         return min(moments, default=None)
 
     def advance(self, until_s: float, check: Callable[[], None] = lambda: None) -> None:
@@ -263,8 +268,11 @@ class Engine:
         self._set_time(max(self.now_s, until_s))
         self.run_until_idle()
 
-    def run_to_rest(self, limit_s: float = 3600.0, check: Callable[[], None] = lambda: None) -> bool:
-        """Advance until only periodic retries of unschedulable pods remain, which would fail again.
+    def run_to_rest(
+        self, limit_s: float = 3600.0, check: Callable[[], None] = lambda: None, *, cron_jobs: bool = False
+    ) -> bool:
+        """Advance until only periodic retries of unschedulable pods remain, which would fail again, and times of
+        CronJobs, unless these are to be gone through (`cron_jobs`).
 
         Returns False if that takes more than `limit_s` virtual seconds. `check` is as for `advance`.
         """
@@ -272,7 +280,7 @@ class Engine:
         self.run_until_idle()
         while True:
             check()
-            busy = self.next_moment(retries=False)
+            busy = self.next_moment(retries=False, cron_jobs=cron_jobs)
             if self.driver.debugger.stop is not None:
                 return False
             if busy is None:

@@ -170,7 +170,7 @@ class Simulation(Engine):
     def finish(self, until_s: float | None = None) -> bool:
         """Advance to that time (None: until the cluster is idle). Returns whether the cluster is idle."""
         if until_s is None:
-            return self.run_to_rest(LONGEST_REST_S)
+            return self.run_to_rest(LONGEST_REST_S, cron_jobs=True)
         self.advance(self.start_s + until_s)
         self._utilisation.sample(self.elapsed)
         return self.next_moment(retries=False) is None
