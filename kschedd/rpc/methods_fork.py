@@ -109,7 +109,7 @@ class ForkMethods:
                         "seconds",
                         "number|null",
                         False,
-                        doc="of virtual time; null: until nothing is left to do",
+                        doc="of virtual time; null: until nothing is left to do but the times of CronJobs",
                         minimum=0,
                         maximum=_LONGEST_S,
                     ),
