@@ -171,6 +171,8 @@ def in_fork(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
             raise UsageError("in FORK VERB ...: which verb?", "in")
         if words[0] in ("advance", "rest"):
             return _let_time_pass(session, name, words)
+        if words[0] in OF_THE_DAEMON:
+            raise UsageError(f"{words[0]} is about the daemon, not about a fork", "in")
         if words[0] in OVER_FORKS:
             raise UsageError(f"{words[0]} is not for within a fork; `fork NAME --of {name}` makes a fork of it", "in")
         return run(session_in(session, name), words)
@@ -193,7 +195,8 @@ def _let_time_pass(session: VerbSession, name: str, words: list[str]) -> int:
     return 0
 
 
-OVER_FORKS: Final = ("fork", "forks", "discard", "export", "in", "plan", "stop")
+OF_THE_DAEMON: Final = ("profile", "record", "stop")
+OVER_FORKS: Final = ("fork", "forks", "discard", "export", "in", "plan", *OF_THE_DAEMON)
 
 
 def verbs(run: Run) -> tuple[Verb, ...]:

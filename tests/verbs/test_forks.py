@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
@@ -51,3 +53,10 @@ def test_a_drain_skips_pods_that_are_deleted_for_long_by_the_clusters_time() -> 
     said = typed(scenario, "drain node-a --force --skip-wait-for-delete-timeout=60")
     assert "skipping" not in said
     assert "pod/stays evicted" in said
+
+
+@pytest.mark.parametrize("line", ["record start x.rec", "profile", "stop"])
+def test_what_is_about_the_daemon_is_refused_in_a_fork(line: str) -> None:
+    scenario = ScenarioCluster(Path())
+    typed(scenario, "fork f")
+    assert f"error: {line.split()[0]} is about the daemon, not about a fork" in typed(scenario, f"in f {line}")
