@@ -15,6 +15,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.journal import COMPACT_AFTER
 from kschedd.config.rules import Rules
 from kschedd.dumps.loading import LoadOptions, read_dump, take_dump, told
+from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
 from kschedd.object_faults import ObjectRef
 from kschedd.store.admission import Admission
@@ -113,8 +114,15 @@ def _log_progress() -> Callable[[int, int], None]:
     return tell
 
 
+@attrs.define(eq=False)
+class EmptyDump(KscheddError):
+    """A dump with nothing in it: an empty cluster in its place would be kept by the journal and stand in its way."""
+
+    why: str
+
+
 def load_origin(options: LoadOptions, origin: Collection[str], store: Store) -> None:
-    """Fill a new store with a dump; what was assumed is logged."""
+    """Fill a new store with a dump; what was assumed is logged. Raises EmptyDump."""
     cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
     log.info("dump", reading=", ".join(origin))
     with collection_paused():
@@ -125,8 +133,7 @@ def load_origin(options: LoadOptions, origin: Collection[str], store: Store) -> 
         log.error("dump", what=error)
     for text in prepared.assumptions.texts():
         log.warning("dump", assumed=text)
-    if prepared.count:
-        log.info("dump", loaded=told(prepared.objects) or "nothing", applied=taken.applied)
-    else:
-        log.warning("dump", what="there is no object of Kubernetes in what was given: the cluster is empty")
+    if not prepared.count:
+        raise EmptyDump(f"--from {', '.join(origin)}: there is no object of Kubernetes in it")
+    log.info("dump", loaded=told(prepared.objects) or "nothing", applied=taken.applied)
     cursor.close()

@@ -1,0 +1,31 @@
+"""A daemon that starts with a dump, and keeps a journal."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kschedd.actors.clock import Clock
+from kschedd.config.load import default_config
+from kschedd.dumps.loading import LoadOptions
+from kschedd.startup.state import EmptyDump, StateOptions, load_origin, open_store
+from kschedd.store.cluster_api import listed
+from tests.dumps.objects import node
+
+
+async def test_a_start_with_a_dump_that_has_nothing_is_refused_and_the_next_one_takes_its_dump(tmp_path: Path) -> None:
+    rules, clock = default_config().rules, Clock.started()
+
+    def opened(dump: Path) -> list[str]:
+        begin = partial(load_origin, LoadOptions(), [str(dump)])
+        journal, store = open_store(StateOptions(journal=tmp_path / "journal.db", begin=begin), clock, 1, rules)
+        assert journal is not None
+        journal.close()
+        return [event.new.name for event in listed(store, frozenset(("Node",)))]
+
+    dump = tmp_path / "cluster.json"
+    with pytest.raises(EmptyDump, match="there is no object of Kubernetes in it"):
+        opened(dump)
+    dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [node("n1", 1)]}))
+    assert opened(dump) == ["n1"]
