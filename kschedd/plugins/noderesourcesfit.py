@@ -138,7 +138,10 @@ class NodeResourcesFit:
             if name in by_devices:
                 lacks &= allocatable > 0
             if np.count_nonzero(lacks):
-                rejected += [(lacks, bit), (lacks & (amount > allocatable), _UNRESOLVABLE)]
+                rejected.append((lacks, bit))
+                never = lacks & (amount > allocatable)
+                if np.count_nonzero(never):
+                    rejected.append((never, _UNRESOLVABLE))
             bit <<= 1
         if not rejected:
             return None
