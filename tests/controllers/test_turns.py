@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kschedd.controllers.controller import View
+import pytest
+
+from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.turns import turn_in_steps
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.object_faults import FaultLedger
@@ -43,14 +46,26 @@ class Noter:
         return [write]
 
 
+class StepByStep(Noter):
+    """The same, with a pause after each event."""
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
+        writes: list[Write] = []
+        for event in events:
+            writes += self.reconcile([event], view, now)
+            yield
+        return writes
+
+
 def noted(store: Store) -> dict[str, bool]:
     return {obj.name: NOTED in obj.annotations for obj in store.list("ConfigMap")}
 
 
-def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting() -> None:
+@pytest.mark.parametrize("kind", [Noter, StepByStep])
+def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting(kind: type[Noter]) -> None:
     clock = Clock()
     store = Store(now=clock)
-    noter = Noter()
+    noter = kind()
     cluster = ControllerRunner(store, [noter])
     for name in ("a", "bad", "c"):
         store.create(config_map(name))
@@ -153,3 +168,14 @@ def test_a_controller_has_no_turn_for_what_does_not_concern_it() -> None:
         store.create(config_map(name))
     runner.run_until_idle()
     assert picky.seen == ["mine"]
+
+
+def test_a_turn_has_a_pause_where_the_controller_has_one_and_before_each_write() -> None:
+    store = Store(now=Clock())
+    for name in ("a", "b", "c"):
+        store.create(config_map(name))
+    events = [WatchEvent("ADDED", None, each, each.resource_version) for each in store.list("ConfigMap")]
+    looked = [noted(store) for _ in turn_in_steps(StepByStep(), events, store)]
+    nobody = dict.fromkeys("abc", False)
+    assert looked == [nobody, nobody, nobody, nobody, {**nobody, "a": True}, {**nobody, "a": True, "b": True}]
+    assert noted(store) == dict.fromkeys("abc", True)

@@ -56,6 +56,7 @@ class DaemonTally(Groups[_Place, _Standing]):
     def __init__(self, terms: DaemonTerms) -> None:
         super().__init__()
         self.terms = terms
+        self._revision = self.revision(0.0)
         self.pods: dict[str, Pod] = {}  # by uid, in the order in which they came
         self.fits: dict[str, Fit] = {}  # by name of a node that there is
         self.knows_nodes = False
@@ -128,18 +129,18 @@ class DaemonTally(Groups[_Place, _Standing]):
             return _Standing(fit is not None, runs, False, False, False, False, False), None
         oldest = pods[0] if len(pods) == 1 else oldest_first(pods)[0]
         plain = stays and len(pods) == 1 and not oldest.finished and not oldest.deletion_timestamp
-        times = [at for pod in pods if (at := available_at(pod, self.terms.min_ready_s)) is not None]
-        revision = self.revision(now)
+        times = {pod.uid: available_at(pod, self.terms.min_ready_s) for pod in pods}
+        at = times[oldest.uid]
         standing = _Standing(
             fit is not None,
             runs,
             True,
             plain,
-            revision.is_ready(oldest),
-            revision.is_available(oldest),
-            revision.is_updated(oldest),
+            at is not None,
+            at is not None and at <= now,
+            self._revision.is_updated(oldest),
         )
-        return standing, min((at for at in times if at > now), default=None)
+        return standing, min((at for at in times.values() if at is not None and at > now), default=None)
 
     def in_order(self, nodes: Iterable[str]) -> list[str]:
         """Nodes that there are by name, then others as their pods came."""

@@ -34,7 +34,7 @@ D = TypeVar("D", bound=Object, contravariant=True)
 V = TypeVar("V")
 S = TypeVar("S")
 
-_STEP = 100  # pods or events gone through between two pauses: about 1 ms
+_STEP = 50  # pods or events gone through between two pauses: about 1 ms
 
 
 @attrs.frozen
