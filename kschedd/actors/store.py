@@ -235,6 +235,8 @@ class StoreActor:
         pause = time.perf_counter() + _STEPS_S
         await self._tell()  # of what was done before: nobody else's answer waits for this one
         term = self._term
+        if self._journal is None:  # else nothing is shown before it is kept
+            self._store.log.show(self._store.version)
         try:
             if self._failure is not None:
                 raise self._failure
@@ -253,6 +255,9 @@ class StoreActor:
                     pause = time.perf_counter() + _STEPS_S
         except Exception as failure:  # the asker's: raised where it awaits the reply
             request.reply.note_failure(failure)
+        finally:
+            if self._journal is None:
+                self._store.log.show_all()
         self._answers.append(_Answer(self._store.version, request.reply, None))
 
     async def _tell(self) -> None:

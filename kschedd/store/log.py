@@ -110,6 +110,10 @@ class EventLog:
         assert version <= self.version, "what is shown has happened"
         self._shown = version
 
+    def show_all(self) -> None:
+        """From now on cursors see every event as soon as it is there."""
+        self._shown = None
+
     @property
     def oldest(self) -> int:
         """The oldest version a watch can start from."""

@@ -1,4 +1,6 @@
 import gc
+import time
+from collections.abc import Generator
 
 import pytest
 import trio
@@ -6,6 +8,7 @@ import trio.testing
 
 from kschedd.actors.mailbox import Ending
 from kschedd.actors.store import Message, StoreActor, StoreClient
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
@@ -45,6 +48,43 @@ async def test_what_a_request_raises_is_its_askers_alone(store: StoreClient) -> 
     with pytest.raises(ZeroDivisionError):
         await store.do(lambda owned: 1 // 0)
     assert (await store.create(node())).name == "n1"
+
+
+def _two_pods(store: ClusterWriter, fault: Exception | None = None) -> Generator[None, None, None]:
+    """The second one after others have had the event loop."""
+    store.create(pod("a"))
+    time.sleep(0.01)
+    yield
+    if fault is not None:
+        raise fault
+    store.create(pod("b"))
+
+
+@pytest.mark.parametrize("fault", [None, ZeroDivisionError()])
+async def test_of_a_write_in_steps_nobody_sees_a_part(store: StoreClient, fault: Exception | None) -> None:
+    watch = await store.watch(["Pod"])
+    done = False
+    seen_before: list[int] = []
+
+    async def look() -> None:
+        while not done:
+            if watch.behind:
+                seen_before.append(len(watch.take()))
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        if fault is None:
+            await store.do_in_steps(_two_pods)
+        else:
+            with pytest.raises(ZeroDivisionError):
+                await store.do_in_steps(lambda owned: _two_pods(owned, fault))
+        done = True
+    seen = sum(seen_before) or len(watch.take())
+    assert seen_before in ([], [seen])
+    assert seen == (2 if fault is None else 1)
+    await store.create(pod("c"))
+    assert [event.new.name for event in watch.take()] == ["c"]
 
 
 async def test_many_are_created_each_on_its_own(store: StoreClient) -> None:
