@@ -401,7 +401,8 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
                     yield from documents
                     return
             if isinstance(error, json.JSONDecodeError):
-                at, why = line + text.count("\n", position, error.pos), f"not JSON: {error.msg} at column {error.colno}"
+                what = error.msg.removesuffix(" at")  # as some say it of a whole text
+                at, why = line + text.count("\n", position, error.pos), f"not JSON: {what} at column {error.colno}"
                 read_to = max(position + 1, error.pos)
             else:
                 deepest, read_to = _extent(text, position)

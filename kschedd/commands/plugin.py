@@ -8,13 +8,16 @@ import re
 import sys
 from pathlib import Path
 from string import Template
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from kschedd.errors import KscheddError
 from kschedd.printing.safe import safe
 from kschedd.verbs.parsing import path_value
+
+if TYPE_CHECKING:
+    from kschedd.framework.registry import Registry
 
 BROKEN, UNUSABLE = 1, 2
 _SEEDS: Final = 40
@@ -158,6 +161,12 @@ def add_parser(subparsers: Any) -> None:
     new.set_defaults(run=_new)
     check = what.add_parser("check", help="hold every plugin of a file to the rules")
     check.add_argument("files", nargs="+", type=path_value, metavar="FILE.py")
+    check.add_argument(
+        "--config",
+        type=path_value,
+        metavar="FILE",
+        help="a profile with the plugins' arguments; default: they get none",
+    )
     check.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=f"random clusters; default {_SEEDS}")
     check.set_defaults(run=_check)
 
@@ -190,8 +199,10 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from kschedd.config.faults import ConfigErrors
     from kschedd.framework.look_alikes import look_alikes
     from kschedd.framework.registry import PluginLoadError, Registry
+    from kschedd.printing.progress import ProgressLine
     from kschedd.testing.rules import RULES, BrokenRule, check
 
     if options.seeds < 1:
@@ -200,21 +211,25 @@ def _check(options: argparse.Namespace) -> int:
     broken = 0
     try:
         names = [name for file in options.files for name in registry.add_file(file)]
-    except PluginLoadError as fault:
+        arguments = _arguments(options.config, registry)
+    except (PluginLoadError, ConfigErrors) as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return UNUSABLE
+    progress = ProgressLine(sys.stderr)
     for name in names:
         if name in registry.validating:
             print(safe(f"{name}: an admission plugin: there are no rules to hold it to"))
             continue
         faults = []
-        for rule in RULES:
+        for number, rule in enumerate(RULES, 1):
+            progress.show(f"{name}: rule {number} of {len(RULES)}, {rule}")
             try:
-                check(rule, registry.plugin_class(name), seeds=range(options.seeds))
+                check(rule, registry.plugin_class(name), arguments.get(name), seeds=range(options.seeds))
             except BrokenRule as fault:
                 faults.append(f"{rule}: seed {fault.seed}: {fault.what}")
             except Exception as fault:  # what the plugin raises is what is being looked for
                 faults.append(f"{rule}: raised {type(fault).__name__}: {fault}")
+        progress.clear()
         broken += len(faults)
         print(safe(f"{name}: {len(RULES) - len(faults)} of {len(RULES)} rules kept in {options.seeds} random clusters"))
         for line in faults:
@@ -222,3 +237,19 @@ def _check(options: argparse.Namespace) -> int:
         if unused := look_alikes(registry.plugin_class(name)):
             print(safe(f"  never called, and named like what is: {', '.join(unused)}"))
     return BROKEN if broken else 0
+
+
+def _arguments(path: Path | None, registry: "Registry") -> dict[str, Any]:
+    """Of the plugins that the profiles of this file have arguments for, by name; of several profiles the first that has
+    some. Raises ConfigErrors and PluginCommandError."""
+    from kschedd.config.in_tree import IN_TREE
+    from kschedd.config.load import load_config
+
+    if path is None:
+        return {}
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise PluginCommandError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    config = load_config(text, str(path), catalogue={**IN_TREE, **registry.catalogue()})
+    return {name: args for profile in reversed(config.profiles) for name, args in profile.plugin_args.items()}

@@ -2,7 +2,6 @@
 
 import json
 from enum import StrEnum
-from typing import TextIO
 
 import attrs
 
@@ -74,26 +73,3 @@ class VerifyReport:
                 if left > 0:
                     lines.append(f"  and {left} more")
         return "\n".join(lines)
-
-
-@attrs.define(eq=False)
-class ProgressLine:
-    """A progress line, overwritten while records run; writes nothing if `out` is not a terminal."""
-
-    out: TextIO
-    _count: int = 0
-    _width: int = 0
-
-    def __call__(self, verdict: Verdict) -> None:
-        self._count += 1
-        if self._count % 10 == 1 and self.out.isatty():
-            line = f"{verdict.record.family}: {self._count} records"
-            self.out.write(f"\r{line.ljust(self._width)}")
-            self.out.flush()
-            self._width = len(line)
-
-    def clear(self) -> None:
-        if self._width:
-            self.out.write(f"\r{' ' * self._width}\r")
-            self.out.flush()
-            self._width = 0

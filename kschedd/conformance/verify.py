@@ -8,6 +8,7 @@ Exit status: 0 if every record passed, 1 if one failed or is unsupported, 2 if a
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,9 @@ from kschedd.conformance.records import (
     record_files,
     recorded_version,
 )
-from kschedd.conformance.report import ProgressLine, RecordOutcome, Verdict, VerifyReport
+from kschedd.conformance.report import RecordOutcome, Verdict, VerifyReport
 from kschedd.errors import KscheddError
+from kschedd.printing.progress import ProgressLine
 
 TRACES = "traces"
 
@@ -85,6 +87,19 @@ class VerifyOptions:
     only: str = ""  # run only records whose id contains this
     version: KubernetesVersion | None = None  # None: that of each file's records
     feature_gates: Sequence[str] = ()  # as the flag has them
+
+
+def shown_on(line: ProgressLine) -> Callable[[Verdict], None]:
+    """Has it say how many records of a family there are so far."""
+    judged = Counter[str]()
+
+    def show(verdict: Verdict) -> None:
+        family = verdict.record.family
+        judged[family] += 1
+        if judged[family] % 10 == 1:
+            line.show(f"{family}: {judged[family]} records")
+
+    return show
 
 
 def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> VerifyReport:
@@ -158,7 +173,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         version = None if args.kube_version is None else kube_version(args.kube_version)
         options = VerifyOptions(tuple(args.paths), args.remembered, args.only, version, args.feature_gates)
-        report = verify(options, progress=progress)
+        report = verify(options, progress=shown_on(progress))
     except (RecordError, UnknownVersionError, ConfigErrors) as fault:
         print(f"kschedd verify: {fault}", file=sys.stderr)
         return 2

@@ -29,7 +29,7 @@ def junit_xml(results: Iterable[FileResult]) -> bytes:
         for done in result.steps:
             case = _case(suite, result.file, f"{done.step.line}: {done.step.command}", done.step.line)
             if done.difference is not None:
-                first = done.difference.what.strip().partition("\n")[0]
+                first = _first_changed(done.difference.what)
                 found = SubElement(case, "failure", type="expectation" if done.finding else "output")
                 found.set("message", xml_text(done.finding.found if done.finding else first))
                 found.text = xml_text(str(done.difference))
@@ -45,3 +45,9 @@ def _case(suite: Element, file: str, name: str, line: int) -> Element:
     return SubElement(
         suite, "testcase", classname=xml_text(file), name=xml_text(name), file=xml_text(file), line=str(line)
     )
+
+
+def _first_changed(what: str) -> str:
+    """The first line of a difference that differs, which says more than the header of its part."""
+    lines = [line.removeprefix("  ") for line in what.splitlines()]
+    return next((line for line in lines if line.startswith(("-", "+"))), "")

@@ -116,3 +116,50 @@ def test_a_file_that_cannot_be_loaded_is_status_2(tmp_path: Path, capsys: pytest
     file.write_text("import nothing_of_that_name\n")
     assert main(["plugin", "check", str(file)]) == 2
     assert "cannot be imported" in capsys.readouterr().err
+
+
+PICKY = '''
+class Picky:
+    """Takes so many pods as its arguments say, which have no default."""
+
+    name = "Picky"
+
+    def __init__(self, most):
+        self.most = most
+
+    @classmethod
+    def from_args(cls, args, handle):
+        return cls(args.values["most"])
+
+    def score(self, state, pod, node):
+        return min(self.most, 100)
+'''
+PICKY_PROFILE = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig: [{name: Picky, args: {most: 3}}]
+  plugins: {score: {enabled: [{name: Picky}]}}
+"""
+
+
+def test_arguments_are_those_of_a_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plugin, config = tmp_path / "picky.py", tmp_path / "picky.yaml"
+    plugin.write_text(PICKY)
+    config.write_text(PICKY_PROFILE)
+    assert main(["plugin", "check", str(plugin), "--seeds", "1"]) == 1
+    assert "raised KeyError: 'most'" in capsys.readouterr().out
+    assert main(["plugin", "check", str(plugin), "--seeds", "1", "--config", str(config)]) == 0
+    assert "15 of 15 rules kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("text", "why"), [(None, "cannot be read"), ("profiles: 5", "picky.yaml")])
+def test_a_profile_that_is_none_is_refused(
+    text: str | None, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin, config = tmp_path / "picky.py", tmp_path / "picky.yaml"
+    plugin.write_text(PICKY)
+    if text is not None:
+        config.write_text(text)
+    assert main(["plugin", "check", str(plugin), "--config", str(config)]) != 0
+    assert why in capsys.readouterr().err

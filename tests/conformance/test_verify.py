@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kschedd.conformance import cases, verify
-from kschedd.conformance.report import ProgressLine
+from kschedd.printing.progress import ProgressLine
 from tests.conformance.golden_records import ONE_NODE_FITS, case, pod, trace, write_records
 
 WRONG = {**ONE_NODE_FITS, "best": ["b"], "message": "no"}
@@ -229,6 +229,6 @@ def test_progress_is_shown_to_a_terminal_only(tmp_path: Path) -> None:
     file = write_records(tmp_path / "s.jsonl", case(want=ONE_NODE_FITS))
     for out, shown in ((Terminal(), True), (io.StringIO(), False)):
         progress = ProgressLine(out)
-        verify.verify(verify.VerifyOptions((file,)), progress=progress)
+        verify.verify(verify.VerifyOptions((file,)), progress=verify.shown_on(progress))
         progress.clear()
         assert ("small: 1 records" in out.getvalue()) is shown

@@ -168,6 +168,12 @@ def test_the_results_as_junit_xml(tmp_path: Path) -> None:
     assert root[2][1][0].tag == "error"
 
 
+def test_the_message_of_another_output_is_its_first_line_that_differs(tmp_path: Path) -> None:
+    (file,) = written(tmp_path, file=CLUSTER + "get nodes -o name\n----\nnode/other\n")
+    failure = next(fromstring(junit_xml([run_file(file)])).iter("failure"))
+    assert failure.attrib["message"] == "-node/other"
+
+
 def test_a_control_character_does_not_break_the_xml(tmp_path: Path) -> None:
     (file,) = written(tmp_path, file="get pods \x1b[1m\n----\n\x07\n")
     assert fromstring(junit_xml([run_file(file)])).attrib["failures"] == "1"
