@@ -12,7 +12,7 @@ from kschedd.api.pods import Pod
 from kschedd.controllers.conditions import is_true
 from kschedd.controllers.jobs.indexes import UNKNOWN_INDEX, completion_index
 from kschedd.controllers.jobs.job_pods import is_tracked
-from kschedd.controllers.workloads.tallies import PodGroups, Terms
+from kschedd.controllers.workloads.tallies import PodsByStanding, Terms
 from kschedd.values import fast_frozen
 
 
@@ -28,7 +28,7 @@ class _Standing:
     restarts: int  # of its containers, while it is pending or running
 
 
-class JobTally(PodGroups[_Standing]):
+class JobTally(PodsByStanding[_Standing]):
     def __init__(self, terms: JobTerms) -> None:
         super().__init__()
         self.terms = terms

@@ -30,7 +30,7 @@ from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBack
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.revisions import (
     REVISION_HASH,
-    Templates,
+    ComparedTemplates,
     another_hash,
     deletion_of,
     in_order,
@@ -75,7 +75,7 @@ class DaemonSets:
         self._delays: dict[tuple[str, int], FailureBackoff[str]] = {}  # by uid and generation of the DaemonSet
         self._evictions = Evictions()  # by node
         self._templates = Derived(DaemonTemplate.of)
-        self._compared = Templates()
+        self._compared = ComparedTemplates()
         self._tallies = DaemonTallies()
         self._listings: Tallies[Listed] = Tallies(("DaemonSet",), "ControllerRevision")
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)

@@ -25,7 +25,7 @@ from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed
 from kschedd.controllers.workloads.ownership import Claimed, Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
 from kschedd.controllers.workloads.status import status_write
-from kschedd.controllers.workloads.tallies import PodGroups, Tallies, Terms
+from kschedd.controllers.workloads.tallies import PodsByStanding, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
@@ -55,7 +55,7 @@ class _Standing:
     available: bool
 
 
-class ReplicaTally(PodGroups[_Standing]):
+class ReplicaTally(PodsByStanding[_Standing]):
     """The active pods of a ReplicaSet."""
 
     def __init__(self, terms: ReplicaTerms) -> None:

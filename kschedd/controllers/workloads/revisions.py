@@ -52,7 +52,7 @@ def _earlier_template(revision: Object) -> Raw:
     return canonical_template(template_of(revision))
 
 
-class Templates:
+class ComparedTemplates:
     """The templates of workloads and of their revisions, as they are compared."""
 
     def __init__(self) -> None:

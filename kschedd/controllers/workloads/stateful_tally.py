@@ -14,7 +14,7 @@ from kschedd.api.selectors import LabelSelector
 from kschedd.controllers.workloads.pod_state import available_at, ready
 from kschedd.controllers.workloads.revisions import REVISION_HASH
 from kschedd.controllers.workloads.stateful_pods import claim_prefix, claim_templates, identity_labels, ordinal_in
-from kschedd.controllers.workloads.tallies import PodGroups, Tallies, Terms
+from kschedd.controllers.workloads.tallies import PodsByStanding, Tallies, Terms
 from kschedd.store.log import WatchEvent
 from kschedd.values import fast_frozen
 
@@ -55,7 +55,7 @@ class _Standing:
         return self.ready and not self.deleting
 
 
-class StatefulTally(PodGroups[_Standing]):
+class StatefulTally(PodsByStanding[_Standing]):
     def __init__(self, terms: StatefulTerms) -> None:
         super().__init__()
         self.terms = terms

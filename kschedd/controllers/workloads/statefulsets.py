@@ -23,7 +23,7 @@ from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBack
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.revisions import (
     HASH_LABEL,
-    Templates,
+    ComparedTemplates,
     another_hash,
     data_hash,
     deletion_of,
@@ -70,7 +70,7 @@ class StatefulSets:
         self._evictions = Evictions()  # by name of the pod
         self._failed_soon: set[str] = set()  # uids of pods
         self._revisions = Ownership(("StatefulSet",), "ControllerRevision")
-        self._templates = Templates()
+        self._templates = ComparedTemplates()
         self._tallies = StatefulTallies()
         self._listings: Tallies[Listed] = Tallies(("StatefulSet",), "ControllerRevision")
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)

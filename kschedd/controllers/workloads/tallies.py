@@ -122,7 +122,7 @@ class Groups(ABC, Generic[V, S]):
         return [name for standing, group in self.groups.items() if has(standing) for name in group]
 
 
-class PodGroups(Groups[Pod, S]):
+class PodsByStanding(Groups[Pod, S]):
     """The tally of a workload whose pods have a standing each."""
 
     def put(self, dependent: Pod, now: float) -> None:
