@@ -4,6 +4,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.controllers.workloads.daemonsets import DaemonSets
+from kschedd.controllers.workloads.pod_state import available
 from tests.controllers.workloads.clusters import WorkloadCluster
 from tests.store.manifests import node, pod, workload
 
@@ -137,6 +138,37 @@ def test_a_rolling_update_takes_one_node_after_the_other() -> None:
     assert cluster.images() == ["web:2"] * 3
     assert [r.raw["revision"] for r in cluster.store.list("ControllerRevision")] != [1]
     assert cluster.counts("updatedNumberScheduled", "numberAvailable", "observedGeneration") == [3, 3, 2]
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_a_rolling_update_has_as_many_nodes_without_an_available_pod_as_it_may(most: int) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": most, "maxSurge": 0}}
+    cluster = DaemonCluster(nodes=6, minReadySeconds=10, updateStrategy=strategy)
+    cluster.update("web:2")
+    away = []
+    for _ in range(100):
+        moved = cluster.step()
+        there = [p for p in cluster.pods() if not p.deletion_timestamp and available(p, 10, cluster.clock.now)]
+        away.append(6 - len(there))
+        if not moved and cluster.runner.next_deadline is None:
+            break
+        if not moved:
+            cluster.clock.now = cluster.runner.next_deadline
+    assert max(away) == most
+    assert away[-1] == 0
+    assert cluster.images() == ["web:2"] * 6
+
+
+def test_with_surge_a_pod_that_should_not_run_any_more_goes_once_enough_others_do() -> None:
+    update = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    cluster = DaemonCluster(updateStrategy=update)
+    cluster.patch("Node", "n2", {"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]}}, "")
+    cluster.rest()
+    assert cluster.on() == ["n0", "n1", "n2"]
+    cluster.update("web:2")
+    cluster.rest()
+    assert cluster.on() == ["n0", "n1"]
+    assert cluster.images() == ["web:2"] * 2
 
 
 def test_with_surge_a_new_pod_comes_before_the_old_one_goes() -> None:
