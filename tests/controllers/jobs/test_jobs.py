@@ -366,7 +366,7 @@ def test_a_finished_job_goes_after_its_time_with_its_pods(run: Run) -> None:
     run.end(run.pods()[0])
     run.go(59)
     assert run.store.find("Job", "default", "j") is not None
-    run.go(1)
+    run.go(10)  # the Job backs off until then
     assert run.store.find("Job", "default", "j") is None
     assert run.pods() == []
 
@@ -429,3 +429,26 @@ def test_a_pod_that_is_orphaned_after_its_job_went_is_held_no_longer(run: Run) -
     run.store.merge_patch("Pod", "default", held.name, {"metadata": {"ownerReferences": None}})
     run.go()
     assert "finalizers" not in run.store.get("Pod", "default", held.name).metadata
+
+
+def test_a_pod_that_is_taken_from_an_indexed_job_leaves_its_index_to_another(run: Run) -> None:
+    run.job(completions=2, parallelism=2, completionMode="Indexed")
+    first = next(each for each in run.pods() if each.labels["batch.kubernetes.io/job-completion-index"] == "0")
+    other = [{"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u", "controller": True}]
+    run.store.merge_patch("Pod", "default", first.name, {"metadata": {"ownerReferences": other}})
+    run.go()
+    owned = [each for each in run.pods() if each.owner is not None and each.owner.kind == "Job"]
+    assert sorted(each.labels["batch.kubernetes.io/job-completion-index"] for each in owned) == ["0", "1"]
+
+
+def test_pods_that_are_going_are_not_ready(run: Run) -> None:
+    run.job(parallelism=2, completions=5)
+    for each in run.pods():
+        ready = [{"type": "Ready", "status": "True"}]
+        run.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": ready})
+        run.store.bind("default", each.name, "n1")  # so its kubelet would have to let it go
+    run.go()
+    assert run.status()["ready"] == 2
+    run.store.delete("Pod", "default", run.pods()[0].name)
+    run.go(10)  # the Job backs off until then
+    assert (run.status()["ready"], run.status()["terminating"]) == (1, 1)
