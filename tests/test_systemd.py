@@ -3,7 +3,7 @@
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,14 @@ async def systemd(folder: Path) -> AsyncIterator[Systemd]:
     with trio.socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         await listening.bind(os.fspath(folder / "notify"))
         yield Systemd(folder / "notify", listening)
+
+
+@pytest.fixture(autouse=True)
+def hang_ups_are_heeded() -> Iterator[None]:
+    """Also where these tests run under nohup, and a daemon would leave them unheeded."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.fixture
