@@ -101,14 +101,9 @@ class FaultLedger(Generic[R]):
         """The concatenated results of the work for each (namespace, name); for ledgers whose results are lists."""
         results: list[W] = []
         for namespace, name in keys:
-            try:
-                results += work(namespace, name, now)
-            except Exception as fault:  # the object's: see the module
-                again: Any = partial(work, namespace, name)
-                self.note(ObjectRef(kind, namespace, name), again, fault, now, step)
-            else:
-                if self.by_object:
-                    self.strike_off(ObjectRef(kind, namespace, name), step)
+            one: Any = partial(work, namespace, name)
+            found: Any = self.run(ObjectRef(kind, namespace, name), one, now, step)
+            results += found or ()
         return results
 
     def each_in_steps(
