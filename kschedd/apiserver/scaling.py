@@ -30,6 +30,7 @@ from kschedd.http.server import HttpResponse
 from kschedd.printing.columns_workloads import selector_text
 from kschedd.registry.warnings import update_warnings
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.custom import version_of
 from kschedd.store.custom_scale import ScalePaths, integer_at, scale_paths, text_at, with_integer
 from kschedd.store.errors import Conflict
 from kschedd.store.patch_decoding import decode_patched
@@ -64,7 +65,7 @@ def _paths(asked: Asked) -> ScalePaths:
     resource = asked.target.resource
     if resource.definition is None:
         return _BUILT_IN
-    paths = scale_paths(resource.definition, resource.api_version)
+    paths = scale_paths(version_of(resource.definition, resource.api_version))
     assert paths is not None, "a resource without a scale has no such subresource"
     return paths
 

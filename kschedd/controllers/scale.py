@@ -15,6 +15,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.controllers.controller import View
 from kschedd.errors import KscheddError
+from kschedd.store.custom import version_of
 from kschedd.store.custom_scale import ScaleUnreadable, integer_at, scale_paths
 
 _SCALED: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"))
@@ -72,7 +73,7 @@ def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
         names: Mapping[str, Any] = definition.spec.get("names") or {}
         if definition.spec.get("group") != group or names.get("kind") != reference.get("kind"):
             continue
-        paths = scale_paths(definition, f"{group}/{version}")
+        paths = scale_paths(version_of(definition, f"{group}/{version}"))
         if paths is None:
             raise ScaleError(f"{names.get('plural')}.{group} does not implement the scale subresource")
         if owner is None or owner.uid != reference.get("uid"):

@@ -19,7 +19,7 @@ from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import resolve_namespace
 from kschedd.store.cluster_api import ClusterWriter
-from kschedd.store.custom import definition_of
+from kschedd.store.custom import definition_of, version_of
 from kschedd.store.custom_scale import ScalePaths, integer_at, scale_paths, with_integer
 from kschedd.store.deletion import Propagation
 from kschedd.store.managing import without_entries
@@ -109,7 +109,7 @@ def _replicas_path(store: ClusterWriter, kind: Kind, obj: Object) -> str:
     if kind.known:
         return ScalePaths().replicas
     definition = definition_of(store, obj.raw)
-    paths = None if definition is None else scale_paths(definition, str(obj.raw.get("apiVersion") or ""))
+    paths = None if definition is None else scale_paths(version_of(definition, str(obj.raw.get("apiVersion"))))
     if paths is None:
         raise _not_scalable(kind)
     return paths.replicas

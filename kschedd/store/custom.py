@@ -59,22 +59,24 @@ def defined_kind(definition: Object) -> Kind:
     )
 
 
-def schema_of(definition: Object, api_version: str) -> Raw | None:
-    """The schema of this version; None where it has none."""
+def version_of(definition: Object, api_version: str) -> Raw:
+    """What a definition says of this version; empty where it does not have it."""
     for version in definition.spec.get("versions") or ():
         if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
-            found = (version.get("schema") or {}).get("openAPIV3Schema")
-            return found if isinstance(found, Mapping) else None
-    return None
+            found: Raw = version
+            return found
+    return {}
 
 
-def has_status(definition: Object, api_version: str) -> bool:
-    """Whether objects of this version have a status of their own, which only `/status` changes."""
-    return any(
-        (version.get("subresources") or {}).get("status") is not None
-        for version in definition.spec.get("versions") or ()
-        if f"{definition.spec.get('group')}/{version.get('name')}" == api_version
-    )
+def schema_of(version: Raw) -> Raw | None:
+    """The schema of a version; None where it has none."""
+    found = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found if isinstance(found, Mapping) else None
+
+
+def has_status(version: Raw) -> bool:
+    """Whether objects of a version have a status of their own, which only `/status` changes."""
+    return (version.get("subresources") or {}).get("status") is not None
 
 
 def with_cleanup(definition: Raw, at: str) -> dict[str, Any]:
@@ -124,8 +126,8 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
 
     `old` is the object before, of which rules about changes speak.
     """
-    api_version = str(raw.get("apiVersion") or "")
-    schema, scale = schema_of(definition, api_version), scale_paths(definition, api_version)
+    version = version_of(definition, str(raw.get("apiVersion") or ""))
+    schema, scale = schema_of(version), scale_paths(version)
     made: dict[str, Any] = dict(raw) if schema is None else defaulted(schema, pruned(schema, raw))
     faults = [] if schema is None else value_faults(schema, made) or spec_faults(definition, made)
     if scale is not None:
@@ -192,7 +194,7 @@ def as_defined(cluster: Cluster, raw: Raw, old: Object | None, subresource: str)
     if definition is None:
         return raw
     made = by_schema(definition, raw, old, subresource)
-    if not subresource and has_status(definition, str(raw.get("apiVersion") or "")):
+    if not subresource and has_status(version_of(definition, str(raw.get("apiVersion") or ""))):
         made.pop("status", None)
         if old is not None and "status" in old.raw:
             made["status"] = old.raw["status"]

@@ -10,7 +10,6 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.fields import FieldError, invalid
-from kschedd.api.objects import Object
 from kschedd.errors import KscheddError
 from kschedd.store.strategic_merge import go_text, go_type
 
@@ -38,17 +37,14 @@ class ScalePaths:
     selector: str = ""
 
 
-def scale_paths(definition: Object, api_version: str) -> ScalePaths | None:
-    """Those of this version; None where its objects have no scale."""
-    for version in definition.spec.get("versions") or ():
-        if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
-            scale = (version.get("subresources") or {}).get("scale")
-            if scale is None:
-                return None
-            fields = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
-            replicas, status_replicas, selector = (scale.get(field) or "" for field in fields)
-            return ScalePaths(replicas, status_replicas, selector)
-    return None
+def scale_paths(version: Raw) -> ScalePaths | None:
+    """Those of a version of a definition (`custom.version_of`); None where its objects have no scale."""
+    scale = (version.get("subresources") or {}).get("scale")
+    if scale is None:
+        return None
+    fields = ("specReplicasPath", "statusReplicasPath", "labelSelectorPath")
+    replicas, status_replicas, selector = (scale.get(field) or "" for field in fields)
+    return ScalePaths(replicas, status_replicas, selector)
 
 
 def steps_of(path: str) -> list[str]:

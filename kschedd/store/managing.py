@@ -21,6 +21,7 @@ from kschedd.managed_fields.noted import LIMITED, note, with_note, with_resolved
 from kschedd.managed_fields.reset_fields import kept_fields
 from kschedd.managed_fields.structural import structural_schema
 from kschedd.managed_fields.updater import Conflicted
+from kschedd.store.custom import version_of
 from kschedd.store.custom_scale import ScalePaths, scale_paths, steps_of
 from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, Conflict
 from kschedd.store.identity import check_path
@@ -56,18 +57,11 @@ def field_write(
     schema = schema_for(dict(raw))
     if schema is not None:
         return FieldWrite(manager, kind, schema, api_version, subresource, at, kept_fields(kind, subresource))
-    version = _version(definition, api_version)
+    version = {} if definition is None else version_of(definition, api_version)
     has_status = "status" in (version.get("subresources") or {})
-    scale = None if definition is None else scale_paths(definition, api_version)
-    paths = scale or ScalePaths()
+    paths = scale_paths(version) or ScalePaths()
     kept = kept_fields(stored or kind, subresource, status=has_status, replicas=steps_of(paths.replicas))
     return FieldWrite(manager, kind, _custom_schema(version), api_version, subresource, at, kept)
-
-
-def _version(definition: Object | None, api_version: str) -> Raw:
-    versions = definition.spec.get("versions") or () if definition is not None else ()
-    wanted = api_version.rpartition("/")[2]
-    return next((version for version in versions if version.get("name") == wanted), {})
 
 
 def _custom_schema(version: Raw) -> Fields:
