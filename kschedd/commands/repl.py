@@ -11,7 +11,7 @@ def add_parser(subparsers: Any) -> None:
         "repl",
         help="talk to the daemon with completion, history and a status bar",
         description="Talk to a running daemon. Without a terminal, or with -f or -c, commands are read from a script; "
-        "the first one that fails ends it.",
+        "the first one that fails ends it. What diff finds is no failure, though the exit status tells it.",
     )
     parser.add_argument(
         "--socket", metavar="PATH", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory"

@@ -254,7 +254,7 @@ class Shell:
             self._lines = Lines(script)
             for number, line in self._lines:
                 if _leaves(line):
-                    return worst
+                    return worst or self._runner.said
                 code = await self._runner.run_line(line)
                 if self._unread:
                     raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
@@ -263,7 +263,7 @@ class Shell:
                     worst = worst or code
                     if not self._keep_going or code == INTERRUPTED:
                         return code
-        return worst
+        return worst or self._runner.said
 
     # -- what verbs call --------------------------------------------------------------------------------------
 

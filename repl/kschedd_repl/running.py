@@ -56,6 +56,7 @@ class CommandRunner:
     _sink: OutputSink | None = None
     _child: "subprocess.Popen[bytes] | None" = None  # of `! COMMAND`
     tells: bool = False  # of macros that are defined
+    said: int = 0  # the first exit status that was an answer, such as the 1 of a diff, and no failure
     _running: trio.CancelScope | None = None
     _tell: bool = True  # that the running command was cancelled
 
@@ -85,7 +86,7 @@ class CommandRunner:
     # -- lines ------------------------------------------------------------------------------------------------
 
     async def run_line(self, line: str, depth: int = 0) -> int:
-        """Run the commands of a line until one fails. Returns its exit status; 0 if all succeeded."""
+        """Run the commands of a line until one fails. Returns its exit status; 0 if none did, whatever they `said`."""
         if "\0" in line or any("\ud800" <= char <= "\udfff" for char in line):
             self._session.error("the line has characters that are not text")
             return WRONG_USE
@@ -188,12 +189,17 @@ class CommandRunner:
             try:
                 if (code := self._own(list(words))) is not None:
                     return code
-                return await trio.to_thread.run_sync(run_words, self._session, list(words), tuple(OWN))
+                code = await trio.to_thread.run_sync(run_words, self._session, list(words), tuple(OWN))
             except (ConnectionLostError, NoDaemonError, SinkError) as lost:
                 self._session.error(str(lost))
                 return FAILED
             except ReaderLeft:
                 return 0
+            verb = BY_NAME.get(words[0])
+            if verb is not None and code < verb.failed:
+                self.said = self.said or code
+                return 0
+            return code
 
         return await self._guarded(run)
 

@@ -56,6 +56,24 @@ def test_or_not_with_keep_going(served, capsys) -> None:
     assert "no closing quotation" in captured.err
 
 
+def test_a_difference_found_is_an_answer_which_the_exit_status_tells(served, tmp_path, capsys) -> None:
+    team = tmp_path / "team.yaml"
+    team.write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: team}\n")
+    commands = [f"diff -f {team}; get pod web-0 -o name", "get pod web-1 -o name"]
+    assert run_repl(served.path, commands=commands) == 1
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[0] == "diff -u -N LIVE/v1.Namespace..team MERGED/v1.Namespace..team"
+    assert captured.out.splitlines()[-2:] == ["pod/web-0", "pod/web-1"]
+    assert captured.err == ""
+
+
+def test_a_failed_diff_is_a_failure(served, tmp_path, capsys) -> None:
+    assert run_repl(served.path, commands=[f"diff -f {tmp_path / 'nothing'}", "get pods -o name"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "failed: diff -f" in captured.err
+
+
 def test_a_script_must_say_that_it_means_to_stop_the_daemon(served, capsys) -> None:
     assert run_repl(served.path, commands=["stop"]) == 1
     assert not served.daemon.stopped
