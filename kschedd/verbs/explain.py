@@ -1,5 +1,6 @@
 """explain: why a pod or a PodGroup is on its node or unschedulable; where a manifest's pod would be; a kind's fields.
 
+Of a workload that is there, one of its pods is explained, a pending one if there is any.
 With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
 """
 
@@ -26,6 +27,7 @@ from kschedd.verbs.grammar import (
 from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import pod_key, with_near_name
+from kschedd.verbs.workload_pods import pod_of_workload, with_workload, workload_named
 
 _FORMS = ("table", "json", "yaml")
 
@@ -60,7 +62,7 @@ def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("pod", nargs="*", metavar="POD | podgroup NAME | KIND[.FIELD...]")
+    words.add_argument("pod", nargs="*", metavar="POD | WORKLOAD/NAME | podgroup NAME | KIND[.FIELD...]")
     file_flag(words, needed=False)
     words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
     words.add_argument("--timing", action="store_true", help="how long each step took")
@@ -89,10 +91,11 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if options.attempt is not None:
             raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
+    elif (workload := workload_named(names)) is not None:
+        pod = pod_of_workload(session, *workload, namespace)
+        answers, failed = [_of_pod(session, options, pod, namespace)], 0
     elif len(names) == 1:
-        given = {"attempt": options.attempt, "node": options.node or None}
-        params = {name: value for name, value in given.items() if value is not None}
-        answers, failed = [call_about_pod(session, names[0], namespace, "scheduler.explain", **params)], 0
+        answers, failed = [_of_pod(session, options, names[0], namespace)], 0
     else:
         raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
     for answer in answers:
@@ -109,6 +112,15 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         text += timing(answer, session.style) if options.timing else ""
         session.write(("\n" if place else "") + text)
     return 1 if failed else 0
+
+
+def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
+    given = {"attempt": options.attempt, "node": options.node or None}
+    params = {name: value for name, value in given.items() if value is not None}
+    try:
+        return call_about_pod(session, name, namespace, "scheduler.explain", **params)
+    except RpcError as error:
+        raise with_workload(session, error, name, namespace) from error
 
 
 def _group_named(words: list[str]) -> str:
@@ -173,6 +185,7 @@ VERBS = (
             "explain web-0",
             "explain web-0 --node node-a",
             "explain web-0 --attempt 2",
+            "explain deployment/web",
             "explain -f pod.yaml",
             "explain -f deployment.yaml",
             "explain podgroup training",

@@ -369,6 +369,35 @@ async def test_explain_a_pod_beside_the_one_of_its_name(live: Typed) -> None:
     assert "fits on no node" in live.out
 
 
+SHOP = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  selector: {matchExpressions: [{key: app, operator: In, values: [shop]}]}
+  template: {metadata: {labels: {app: shop}}, spec: {containers: [{name: a, image: a}]}}
+"""
+
+
+async def test_explain_a_workload_by_one_of_its_pods_that_is_on_no_node(live: Typed) -> None:
+    assert await live("explain deployment/shop") == 1
+    assert 'deployments.apps "shop" not found' in live.err
+    live.input = SHOP.encode()
+    assert await live("apply -f -") == 0
+    assert await live("explain shop") == 1
+    assert live.err.endswith("; there is a deployment of that name: deployment/shop\n")
+    assert await live("explain deploy shop") == 1
+    assert live.err == "error: deployment/shop has no pods now\n"
+    for name, own in (("shop-1", "nodeName: node-a"), ("shop-2", "nodeSelector: {disk: tape}")):
+        spec = f"{{{own}, containers: [{{name: a, image: a}}]}}"
+        pod = f"{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, labels: {{app: shop}}}}, spec: {spec}}}"
+        live.input = pod.encode()
+        assert await live("apply -f -") == 0
+    assert await live("explain deployment/shop") == 0
+    assert live.err == "deployment/shop has 2 pods, 1 of them on no node: this is shop-2\n"
+    assert live.out.startswith("default/shop-2 fits on no node.\n")
+
+
 async def test_explain_says_that_a_node_name_names_no_node(live: Typed) -> None:
     spec = b"{nodeName: nod-a, containers: [{name: a, image: a}]}"
     live.input = b"{apiVersion: v1, kind: Pod, metadata: {name: lost}, spec: " + spec + b"}"
