@@ -7,6 +7,7 @@ import pytest
 
 from kschedd.controllers.workloads.ownership import Ownership
 from kschedd.store.store import Store
+from kschedd.store.writes import Patch
 from tests.store.manifests import pod, workload
 
 
@@ -108,3 +109,29 @@ def test_what_does_not_concern_a_workload_changes_nothing() -> None:
     claimed = [each.claim(one, store) for each in (told_all, told_some)]
     assert list(map(repr, claimed[0].writes)) == list(map(repr, claimed[1].writes))
     assert [each.name for each in claimed[0].dependents] == [each.name for each in claimed[1].dependents]
+
+
+def test_what_is_being_deleted_adopts_and_releases_nothing() -> None:
+    store = Store(now=lambda: 0.0)
+    claims = workload("ReplicaSet")
+    claims["metadata"]["finalizers"] = ["example.com/held"]
+    store.create(claims)
+    store.create(pod("own"))
+    ownership = Ownership({"ReplicaSet"}, "Pod")
+    for event in store.written_after(0):
+        ownership.observe(event)
+    (adoption,) = ownership.claim(store.get("ReplicaSet", "default", "web"), store).writes
+    assert isinstance(adoption, Patch)
+    store.merge_patch("Pod", "default", "own", adoption.patch)
+    store.merge_patch("Pod", "default", "own", {"metadata": {"labels": {"app": "other"}}})
+    store.create(pod("orphan"))
+    seen = store.version
+    store.delete("ReplicaSet", "default", "web")
+    for event in store.written_after(seen - 3):
+        ownership.observe(event)
+    deleting = store.get("ReplicaSet", "default", "web")
+    assert deleting.deleting
+    claimed = ownership.claim(deleting, store)
+    assert [each.name for each in claimed.dependents] == ["own"]
+    assert claimed.writes == []
+    assert not ownership.may_adopt(deleting, store, lambda obj: True)
