@@ -1,14 +1,14 @@
 """The Job controller: makes, counts and deletes the pods of Jobs, and says how each Job stands.
 
 A sync (`kschedd.controllers.jobs.sync`) looks at those pods only that have not ended, or that the Job has not counted
-yet: its tally, so a Job with 10,000 pods done costs no more than a new one. Pods whose Job is gone, or finished, lose
-the finalizer that holds them.
+yet: its tally, so a Job with 10,000 pods done costs no more than a new one. Pods without a controller, and pods whose
+Job is gone, or finished, lose the finalizer that holds them.
 
 Owns the tallies, the back-off of each Job's pods, which a restart forgets as upstream's does, and the deadlines of
 later syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
 """
 
-from collections.abc import Generator, Mapping, Sequence, Set
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, is_finished, sync_job
 from kschedd.controllers.object_events import object_event
-from kschedd.controllers.templates import controller_reference, controller_uid
+from kschedd.controllers.templates import controller_of, controller_reference, controller_uid
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.ownership import Key, selector_of
@@ -64,7 +64,7 @@ class Jobs:
             return True
         if isinstance(old, Pod) and job_reference(old) is not None:
             return True
-        return self._adoption.concerns(new)
+        return "finalizers" in new.metadata or self._adoption.concerns(new)
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         return run_steps(self.reconciling(events, view, now))
@@ -72,17 +72,16 @@ class Jobs:
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         orphans: dict[tuple[str, str], None] = {}
-        left: set[str] = set()  # uids of pods that have left their Job so far
         running: dict[str, bool] = {}  # by uid: whether there is such a Job, and it has not ended
         for event in events:
             new = event.new
             if isinstance(new, Pod):
-                self._observe_pod(event, new, changed, orphans, left, running, view)
+                self._observe_pod(event, new, changed, orphans, running, view)
                 continue
             changed[new.kind, new.namespace, new.name] = None
             self._adoption.observe_job(event, view)
             if event.type == DELETED:
-                orphans.update(self._forget(new, left, view))
+                orphans.update(self._forget(new, view))
         changed.update(dict.fromkeys(self._later.due(now)))
         changed.update(dict.fromkeys(self._retry.due(now)))
         yield from self._tallies.catching_up(view, now)
@@ -98,17 +97,17 @@ class Jobs:
         pod: Pod,
         changed: dict[Key, None],
         orphans: dict[tuple[str, str], None],
-        left: set[str],
         running: dict[str, bool],
         view: View,
     ) -> None:
         owner = job_reference(pod)
         old = event.old
         if isinstance(old, Pod) and (before := job_reference(old)) is not None and before != owner:
-            left.add(pod.uid)
             changed["Job", pod.namespace, before["name"]] = None
         if owner is None:
             changed.update(dict.fromkeys(self._adoption.observe_pod(event, pod)))
+            if event.type != DELETED and is_tracked(pod):
+                orphans[pod.namespace, pod.name] = None
             return
         uid, name = owner["uid"], owner["name"]
         changed["Job", pod.namespace, name] = None
@@ -120,7 +119,7 @@ class Jobs:
         if not running[uid]:
             orphans[pod.namespace, pod.name] = None
 
-    def _forget(self, job: Object, left: Set[str], view: View) -> dict[tuple[str, str], None]:
+    def _forget(self, job: Object, view: View) -> dict[tuple[str, str], None]:
         """A Job is gone; returns its pods that are to lose their finalizer."""
         key = (job.kind, job.namespace, job.name)
         self._later.clear(key)
@@ -129,19 +128,17 @@ class Jobs:
         self._told.pop(key, None)
         self._backoff.pop(job.uid, None)
         self._selectors.forget(job)
-        known = self._tallies.by_uid.get(job.uid)  # which may have lost pods since the Job went
-        pods = [*(known.items.values() if known is not None else ()), *_pods_of(job, view)]
-        return {(pod.namespace, pod.name): None for pod in pods if pod.uid not in left}
+        return {(pod.namespace, pod.name): None for pod in _pods_of(job, view)}
 
     def _release(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         pod = view.find("Pod", namespace, name)
-        return [untracked(pod)] if isinstance(pod, Pod) and is_tracked(pod) else []
+        return [untracked(pod)] if isinstance(pod, Pod) and is_tracked(pod) and _is_orphan(pod, view) else []
 
     # -- a Job ------------------------------------------------------------------------------------------------------
 
     def _look_at(self, view: View, namespace: str, name: str, now: float) -> Reconciling:
         job = view.find("Job", namespace, name)
-        if job is None or (job.spec.get("managedBy") or MANAGED_BY) != MANAGED_BY:
+        if job is None or not _is_ours(job):
             return []
         key = ("Job", namespace, name)
         finished = is_finished(job)
@@ -217,6 +214,19 @@ def _selector(job: Object) -> LabelSelector | None:
 
 def _pods_of(job: Object, view: View) -> list[Pod]:
     return [pod for pod in view.owned_by(job.uid) if isinstance(pod, Pod) and controller_uid(pod) == job.uid]
+
+
+def _is_orphan(pod: Pod, view: View) -> bool:
+    """Whether nothing controls the pod any more, or a Job that has ended."""
+    reference = controller_of(pod)
+    if reference is None or reference["kind"] != "Job":
+        return reference is None
+    job = view.find("Job", pod.namespace, reference["name"])
+    return job is None or job.uid != reference["uid"] or (_is_ours(job) and is_finished(job))
+
+
+def _is_ours(job: Object) -> bool:
+    return (job.spec.get("managedBy") or MANAGED_BY) == MANAGED_BY
 
 
 def _release(job: Object, pod: Pod) -> Write:

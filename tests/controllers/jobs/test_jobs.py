@@ -452,3 +452,23 @@ def test_pods_that_are_going_are_not_ready(run: Run) -> None:
     run.store.delete("Pod", "default", run.pods()[0].name)
     run.go(10)  # the Job backs off until then
     assert (run.status()["ready"], run.status()["terminating"]) == (1, 1)
+
+
+@pytest.mark.parametrize("restarted", [pytest.param(True, id="after-a-restart"), pytest.param(False, id="meanwhile")])
+def test_a_pod_that_nothing_controls_is_held_no_longer(run: Run, restarted: bool) -> None:
+    run.job(parallelism=1)
+    (held,) = run.pods()
+    run.store.merge_patch("Pod", "default", held.name, {"metadata": {"ownerReferences": None, "labels": None}})
+    run.store.delete("Job", "default", "j")
+    runner = ControllerRunner(run.store, [Jobs()]) if restarted else run.runner
+    runner.run_until_idle()
+    assert "finalizers" not in run.store.get("Pod", "default", held.name).metadata
+
+
+def test_a_pod_of_another_controller_keeps_its_finalizers(run: Run) -> None:
+    owner = {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "u", "controller": True}
+    raw = pod("theirs")
+    raw["metadata"] |= {"ownerReferences": [owner], "finalizers": [TRACKING]}
+    run.store.create(raw)
+    run.go()
+    assert run.store.get("Pod", "default", "theirs").metadata["finalizers"] == [TRACKING]
