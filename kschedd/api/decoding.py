@@ -1,7 +1,8 @@
 """Decoding: field validation of unknown and duplicate fields, as the API server does it.
 
 With `Strict` such an object is refused; with `Warn` the fields are dropped, each with a warning; with `Ignore` they
-are dropped silently. Custom resources have no schema here: all their fields are kept.
+are dropped silently. Custom resources have no schema here: all their fields are kept
+(`kschedd.store.field_validation` has more of them).
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/create.go and sigs.k8s.io/json: errors in the order of the
 fields, 100 at most. "Did you mean" is an addition.
@@ -28,7 +29,7 @@ VALIDATE: Final[Mapping[str, FieldValidation]] = {
 }
 FIELD_VALIDATIONS: Final[tuple[FieldValidation, ...]] = ("Strict", "Warn", "Ignore")
 
-_MOST: Final = 100
+MOST_FAULTS: Final = 100
 
 
 @attrs.frozen
@@ -65,9 +66,13 @@ def decode(raw: dict[str, Any], rules: frozenset[str] = NO_RULES) -> Decoded:
     if schema is None:
         given = raw.get("metadata")
         meta = _prune(given, type_named("meta.ObjectMeta"), (None, "metadata"), faults, rules)
-        return Decoded(raw if meta is given else {**raw, "metadata": meta}, tuple(faults[:_MOST]))
+        return Decoded(raw if meta is given else {**raw, "metadata": meta}, tuple(faults[:MOST_FAULTS]))
     pruned = _prune(raw, schema, None, faults, rules)
-    return Decoded(pruned, tuple(faults[:_MOST]))
+    return Decoded(pruned, tuple(faults[:MOST_FAULTS]))
+
+
+def unknown_field(path: str, hint: str = "") -> StrictFault:
+    return StrictFault(path, f'unknown field "{path}"', hint)
 
 
 def duplicate_field(path: str) -> StrictFault:
@@ -109,14 +114,8 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
                 continue
             here = (where, name)
             if inner is None or (schema.rules and not schema.has(name, rules)):
-                path = _path(here)
-                faults.append(
-                    StrictFault(
-                        path,
-                        f'unknown field "{path}"',
-                        meant(str(name), [each for each in schema if schema.has(each, rules)]),
-                    )
-                )
+                hint = meant(str(name), [each for each in schema if schema.has(each, rules)])
+                faults.append(unknown_field(_path(here), hint))
                 kept = dict(value) if kept is None else kept
                 del kept[name]
                 continue

@@ -130,7 +130,8 @@ async def received(
     def read() -> tuple[dict[str, Any], tuple[str, ...]]:
         body = read_body(data, content_type, kind)
         raw = checked_kind(body, api_version, kind, group)
-        return submitted(raw, validation, tuple(map(duplicate_field, body.duplicates)), face.served.rules)
+        twice = tuple(map(duplicate_field, body.duplicates))
+        return submitted(raw, validation, twice, face.served.rules, resource.definition)
 
     if len(data) > LARGE_BODY:
         raw, told = await face.workers.run(asked.client, lambda given_up: read())

@@ -280,7 +280,7 @@ def apply_manifests(store: ClusterWriter, prepared: Prepared) -> list[str]:
     refused: list[str] = []
     for found in sorted(prepared.manifests, key=lambda found: found.raw["kind"] not in _FIRST):
         try:
-            raw, warnings = known_fields(found.raw, "Warn", store.features)
+            raw, warnings = known_fields(found.raw, "Warn", store)
             store.apply(raw)
         except ApiError as refusal:
             refused.append(f"{found.place}: {refusal}")

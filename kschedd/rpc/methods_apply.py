@@ -191,7 +191,7 @@ def apply_all(
             if terms.server_side:
                 obj, action = _applied_by_server(store, raw, terms)
             else:
-                raw, warnings = known_fields(raw, terms.validation, store.features)
+                raw, warnings = known_fields(raw, terms.validation, store)
                 obj, action = store.apply(raw, as_client=True, manager=terms.manager)
         except ApiError as refusal:
             outcome.refused.append((one, without_traceback(refusal)))

@@ -314,7 +314,7 @@ class ObjectMethods:
 
     async def create(self, call: Call) -> Any:
         def made(store: ClusterWriter) -> dict[str, Any]:
-            raw, warnings = known_fields(call["manifest"], call["field_validation"], store.features)
+            raw, warnings = known_fields(call["manifest"], call["field_validation"], store)
             here = in_namespace(store, raw, call["namespace"])
             obj = store.create(here, dry_run=call["dry_run"], as_client=True)
             return _made(obj, (*warnings, *creation_warnings(obj)))
@@ -323,7 +323,7 @@ class ObjectMethods:
 
     async def replace(self, call: Call) -> Any:
         def made(store: ClusterWriter) -> dict[str, Any]:
-            raw, warnings = known_fields(call["manifest"], call["field_validation"], store.features)
+            raw, warnings = known_fields(call["manifest"], call["field_validation"], store)
             changed = store.update(raw, dry_run=call["dry_run"], as_client=True, manager="kubectl-replace")
             return _made(changed, warnings)
 

@@ -56,7 +56,7 @@ def apply_all(
         try:
             restore = bool((manifest.raw.get("metadata") or {}).get("uid"))
             told = "Warn" if restore and validation == "Strict" else validation
-            raw, warnings = known_fields(manifest.raw, told, store.features)
+            raw, warnings = known_fields(manifest.raw, told, store)
             made, action = store.apply(raw, restore=restore, as_client=not restore)
         except (Invalid, StrictDecodingError) as refusal:
             applied.errors += [str(manifest.error(fault)) for fault in refusal.faults]

@@ -1,32 +1,61 @@
 """Decoding of submitted objects: values of a wrong type, and fieldValidation of unknown fields.
 
+What fields there are the types of the API say, and of a custom resource the schema of its definition. In functions
+that take it, `definition` is that definition, and None for kinds that are built in.
+Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder).
 Raises: StrictDecodingError, and BadRequest in the words of the API server's decoder.
 """
 
 from typing import Any
 
-from kschedd.api.decoding import FieldValidation, StrictFault, decode, decoding_message, strict_message
+from kschedd.api.decoding import (
+    MOST_FAULTS,
+    Decoded,
+    FieldValidation,
+    StrictFault,
+    decode,
+    decoding_message,
+    strict_message,
+    unknown_field,
+)
+from kschedd.api.objects import Object
 from kschedd.api.schema import NO_RULES
-from kschedd.api.schema_check import check_schema, without_nulls
+from kschedd.api.schema_check import check_schema, schema_for, without_nulls
 from kschedd.api.unmarshal_errors import unmarshal_error
+from kschedd.store.custom import Cluster, definition_of, schema_of, version_of
 from kschedd.store.errors import BadRequest, StrictDecodingError
+from kschedd.store.structural_schema import pruned
+
+
+def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | None) -> Decoded:
+    """The object without unknown fields. `rules`: those of the version that hold."""
+    found = decode(raw, rules)
+    schema = None if definition is None else schema_of(version_of(definition, str(raw.get("apiVersion") or "")))
+    if schema is None:
+        return found
+    unknown: list[str] = []
+    kept = pruned(schema, found.raw, unknown)
+    if not unknown:
+        return found
+    return Decoded(kept, (*found.faults, *map(unknown_field, sorted(unknown)))[:MOST_FAULTS])
 
 
 def known_fields(
-    raw: dict[str, Any], validation: FieldValidation, rules: frozenset[str] = NO_RULES
+    raw: dict[str, Any], validation: FieldValidation, cluster: Cluster
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The object without unknown fields, and the warnings. `rules`: those of the version that hold.
+    """The object without unknown fields, and the warnings. `cluster`: where it is to be.
 
     If values have a wrong type, unknown fields are not reported as an error here: type errors take precedence, and the
     validation that follows reports them.
     """
-    decoded = decode(raw, rules)
-    if not decoded.faults or validation == "Ignore":
-        return decoded.raw, ()
+    definition = definition_of(cluster, raw) if schema_for(raw) is None else None
+    found = decoded(raw, cluster.features, definition)
+    if not found.faults or validation == "Ignore":
+        return found.raw, ()
     if validation == "Warn" or check_schema(without_nulls(raw)):
-        return decoded.raw, tuple(map(str, decoded.faults))
-    faults = tuple(fault.field_error() for fault in decoded.faults)
-    raise StrictDecodingError(strict_message(raw, decoded.faults), faults)
+        return found.raw, tuple(map(str, found.faults))
+    faults = tuple(fault.field_error() for fault in found.faults)
+    raise StrictDecodingError(strict_message(raw, found.faults), faults)
 
 
 def submitted(
@@ -34,6 +63,7 @@ def submitted(
     validation: FieldValidation,
     duplicates: tuple[StrictFault, ...] = (),
     rules: frozenset[str] = NO_RULES,
+    definition: Object | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The object of a request's body as the API server decodes it, and the warnings of it.
 
@@ -41,10 +71,10 @@ def submitted(
     """
     if check_schema(raw) and (why := unmarshal_error(raw)):
         raise BadRequest(str(raw.get("kind")), "", decoding_message(raw, why))
-    decoded = decode(raw, rules)
-    faults = (*duplicates, *decoded.faults)
+    found = decoded(raw, rules, definition)
+    faults = (*duplicates, *found.faults)
     if not faults or validation == "Ignore":
-        return decoded.raw, ()
+        return found.raw, ()
     if validation == "Warn":
-        return decoded.raw, tuple(fault.text for fault in faults)
+        return found.raw, tuple(fault.text for fault in faults)
     raise StrictDecodingError(strict_message(raw, faults), tuple(fault.field_error() for fault in faults))

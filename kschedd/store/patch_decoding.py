@@ -14,15 +14,17 @@ apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.decoding import FieldValidation, StrictFault, decode, duplicate_field
+from kschedd.api.decoding import FieldValidation, StrictFault, duplicate_field
 from kschedd.api.fields import FieldError
 from kschedd.api.go_order import go_json, in_go_order, sorted_keys
+from kschedd.api.objects import Object
 from kschedd.api.quantity import quoted
 from kschedd.api.schema import ALL_RULES, NO_RULES, schema_of, type_named
 from kschedd.api.schema_check import check_schema, schema_for
 from kschedd.api.unmarshal_errors import json_kind, unmarshal_error
 from kschedd.api.unstructured_errors import conversion_error
 from kschedd.store.errors import Invalid
+from kschedd.store.field_validation import decoded
 from kschedd.store.json_patch import json_patch, unknown_members
 from kschedd.store.patches import merge_patch
 from kschedd.store.patching import PatchType
@@ -42,17 +44,19 @@ def decode_patched(
     validation: FieldValidation,
     duplicates: Sequence[str] = (),
     rules: frozenset[str] = NO_RULES,
+    definition: Object | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The patched object without unknown fields, and the warnings. Raises Invalid.
 
     `whole` is `live` after the patch; `duplicates` are the paths of fields that the patch has twice.
-    What `live` has of newer versions it keeps, whatever the `rules` that hold.
+    What `live` has of newer versions it keeps, whatever the `rules` that hold; nor is it told of what the schema of a
+    custom resource's `definition` does not know any more.
     """
-    if decode(dict(live), rules).faults:
-        rules = ALL_RULES
+    if decoded(dict(live), rules, definition).faults:
+        rules, definition = ALL_RULES, None
     if patch_type == "strategic":
         twice = tuple(map(duplicate_field, duplicates))
-        return _decoded(whole, twice, validation, lambda: go_text(patch), rules)
+        return _decoded(whole, twice, validation, lambda: go_text(patch), rules, definition)
     begin = "json patch " if patch_type == "json" else ""
     found = [f'{begin}duplicate field "{path}"' for path in duplicates]
     found += unknown_members(patch) if patch_type == "json" else []
@@ -69,7 +73,7 @@ def decode_patched(
             names = [name for name in sorted(whole) if name not in _META and name not in ("kind", "apiVersion")]
             faults += tuple(StrictFault(name, f'unknown field "{name}"') for name in names)
             return whole, _judged(faults, validation, lambda: go_json(document()))
-    return _decoded(whole, faults, validation, lambda: go_json(document()), rules, document)
+    return _decoded(whole, faults, validation, lambda: go_json(document()), rules, definition, document)
 
 
 def _decoded(
@@ -78,15 +82,19 @@ def _decoded(
     validation: FieldValidation,
     shown: Callable[[], str],
     rules: frozenset[str],
+    definition: Object | None,
     document: Callable[[], dict[str, Any]] | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     if check_schema(whole) and (why := conversion_error(whole) if document is None else unmarshal_error(document())):
         raise _refused(shown(), why)
-    decoded = decode(whole, rules)
-    unknown = decoded.faults
+    found = decoded(whole, rules, definition)
+    unknown = found.faults
     if len(unknown) > 1:
-        unknown = decode(document(), rules).faults if document else tuple(sorted(unknown, key=lambda fault: fault.text))
-    return decoded.raw, _judged((*faults, *unknown), validation, shown)
+        ordered = (
+            decoded(document(), rules, definition).faults if document else sorted(unknown, key=lambda fault: fault.text)
+        )
+        unknown = tuple(ordered)
+    return found.raw, _judged((*faults, *unknown), validation, shown)
 
 
 def _judged(faults: Sequence[StrictFault], validation: FieldValidation, shown: Callable[[], str]) -> tuple[str, ...]:

@@ -107,7 +107,7 @@ class Standing:
             self._unchanged[likeness, obj.namespace] = obj
 
     def _object(self, raw: Raw) -> tuple[Object, tuple[str, ...]]:
-        known, warnings = known_fields(raw, "Warn", self._scratch.features)
+        known, warnings = known_fields(raw, "Warn", self._scratch)
         return self._created(known), warnings
 
     def _created(self, raw: Raw) -> Object:
@@ -126,10 +126,10 @@ class Standing:
         renamed = _renamed(spec, token, _ANY_TOKEN)
         key = _packed(renamed)
         if key is not None and key in self._whole_specs:
-            known, warnings = known_fields({**raw, "spec": _NO_SPEC}, "Warn", self._scratch.features)
+            known, warnings = known_fields({**raw, "spec": _NO_SPEC}, "Warn", self._scratch)
             known = {**known, "spec": renamed}
         else:
-            known, warnings = known_fields({**raw, "spec": renamed}, "Warn", self._scratch.features)
+            known, warnings = known_fields({**raw, "spec": renamed}, "Warn", self._scratch)
             if key is not None and not warnings:
                 if len(self._whole_specs) >= _MOST_SPECS:
                     self._whole_specs.clear()

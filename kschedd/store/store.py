@@ -335,7 +335,10 @@ class Store(StoreReader):
         old = self._objects.get(kind, namespace, name)
         live = with_resolved_entries(old.raw)
         whole = patched(live, patch, patch_type, validation)
-        whole, warnings = decode_patched(live, whole, patch, patch_type, validation, duplicates, self.features)
+        definition = None if self.kind_of(live).known else custom.definition_of(self, live)
+        whole, warnings = decode_patched(
+            live, whole, patch, patch_type, validation, duplicates, self.features, definition
+        )
         try:
             whole = same_object(old, whole)
             updates.check_resource_version(old, whole["metadata"])

@@ -119,11 +119,17 @@ def _bad_pattern(pattern: str) -> str:
 # What objects become
 
 
-def pruned(schema: Raw, value: Any, *, root: bool = True) -> Any:
-    """The value without fields that the schema does not know."""
+def pruned(schema: Raw, value: Any, unknown: list[str] | None = None) -> Any:
+    """The value of a whole object without fields that the schema does not know; their paths go to `unknown`."""
+    return _pruned(schema, value, "", [] if unknown is None else unknown, root=True)
+
+
+def _pruned(schema: Raw, value: Any, path: str, unknown: list[str], *, root: bool = False) -> Any:
     if isinstance(value, list):
         items = schema.get("items")
-        return [pruned(items, each, root=False) for each in value] if isinstance(items, Mapping) else value
+        if not isinstance(items, Mapping):
+            return value
+        return [_pruned(items, each, f"{path}[{index}]", unknown) for index, each in enumerate(value)]
     if not isinstance(value, Mapping):
         return value
     known, more = schema.get("properties") or _NOTHING, schema.get("additionalProperties")
@@ -133,11 +139,13 @@ def pruned(schema: Raw, value: Any, *, root: bool = True) -> Any:
         if whole and name in _ROOT_FIELDS:
             kept[name] = inner
         elif isinstance(known.get(name), Mapping):
-            kept[name] = pruned(known[name], inner, root=False)
+            kept[name] = _pruned(known[name], inner, child(path, name), unknown)
         elif isinstance(more, Mapping):
-            kept[name] = pruned(more, inner, root=False)
+            kept[name] = _pruned(more, inner, child(path, name), unknown)
         elif more is True or schema.get(_UNKNOWN):
             kept[name] = inner
+        else:
+            unknown.append(child(path, name))
     return kept
 
 

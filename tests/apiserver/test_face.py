@@ -758,3 +758,44 @@ async def test_a_patch_that_leaves_no_scale_is_refused(api: Asker, patch: Any) -
     answer = await api.ask("PATCH", f"{DEPLOYMENTS}/web/scale", patch, content_type=MERGE)
     assert answer.status == 422
     assert "json: cannot unmarshal" in answer.json["message"]
+
+
+SCHEMA = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
+CLOSED = {
+    **CRD,
+    "spec": {**CRD["spec"], "versions": [{**CRD["spec"]["versions"][0], "schema": {"openAPIV3Schema": SCHEMA}}]},
+}
+
+
+async def test_fields_that_a_definition_does_not_know_are_refused_or_warned_of(api: Asker) -> None:
+    await _with_widgets(api, CLOSED)
+    widget = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "w"},
+        "spec": {"size": 1, "siez": 2},
+    }
+    refused = await api.ask("POST", f"{WIDGETS}?fieldValidation=Strict", widget)
+    assert (refused.status, refused.json["reason"]) == (400, "BadRequest")
+    why = 'strict decoding error: unknown field "spec.siez"'
+    assert refused.json["message"] == f'Widget in version "v1" cannot be handled as a Widget: {why}'
+    made = await api.ask("POST", WIDGETS, widget)
+    assert made.json["spec"] == {"size": 1}
+    assert made.headers["warning"] == '299 - "unknown field \\"spec.siez\\""'
+    assert "warning" not in (await api.ask("PUT", f"{WIDGETS}/w?fieldValidation=Ignore", made.json)).headers
+    for validation, status in (("Strict", 422), ("Warn", 200)):
+        target = f"{WIDGETS}/w?fieldValidation={validation}"
+        answer = await api.ask("PATCH", target, {"spec": {"siez": 2}}, content_type=MERGE)
+        assert answer.status == status
+        assert 'unknown field "spec.siez"' in (answer.json["message"] if status == 422 else "") + str(
+            answer.headers.get("warning")
+        ).replace("\\", "")
+
+
+async def test_what_a_definition_does_not_know_any_more_is_not_held_against_a_patch(api: Asker) -> None:
+    await _with_widgets(api)
+    await api.create(WIDGETS, {"metadata": {"name": "w"}, "spec": {"size": 1, "old": 2}})
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
+    assert (await api.ask("PATCH", definition, {"spec": CLOSED["spec"]}, content_type=MERGE)).status == 200
+    answer = await api.ask("PATCH", f"{WIDGETS}/w?fieldValidation=Strict", {"spec": {"size": 3}}, content_type=MERGE)
+    assert (answer.status, answer.json["spec"]) == (200, {"size": 3})

@@ -160,6 +160,15 @@ def test_an_unknown_field_is_refused_with_its_line_and_the_field_that_was_meant(
     assert error["line"] == 5
 
 
+def test_an_unknown_field_of_a_custom_resource_is_refused_though_its_definition_comes_with_it(store: Store) -> None:
+    defined = definition()
+    schema = {"type": "object", "properties": {"spec": {"type": "object"}}}
+    defined["spec"]["versions"][1]["schema"] = {"openAPIV3Schema": schema}
+    text = yaml.safe_dump_all([defined, {**widget("w"), "spec": {"a": 1}}])
+    [error] = apply_all(parse(text, "f.yaml").wanted, store).tell().errors
+    assert (error["path"], error["why"]) == ("spec.a", 'strict decoding error: unknown field "spec.a"')
+
+
 def test_unknown_fields_are_left_out_with_a_warning_or_without(store: Store) -> None:
     for validation, warned in (("Warn", 1), ("Ignore", 0)):
         outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, ApplyOptions(validation))  # type: ignore[arg-type]

@@ -209,12 +209,12 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
         raw = _filled(record["manifest"], names)
         if isinstance(raw, dict):
             raw = {"kind": kind, "apiVersion": BY_NAME[kind].api_version, **raw}
-            raw, said = known_fields(raw, record["fieldValidation"])
+            raw, said = known_fields(raw, record["fieldValidation"], store)
             warnings += said
         return store.create(raw, dry_run=True)
     if "new" in record:
         raw = {"kind": kind, "apiVersion": BY_NAME[kind].api_version, **_filled(record["new"], names)}
-        raw, said = known_fields(raw, record["fieldValidation"])
+        raw, said = known_fields(raw, record["fieldValidation"], store)
         warnings += said
         return store.update(raw, subresource=record["subresource"], dry_run=True, as_client=True)
     text = record.get("patch_text")

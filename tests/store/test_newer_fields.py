@@ -64,13 +64,13 @@ def test_each_field_is_kept_by_its_rule_alone() -> None:
 
 @pytest.mark.parametrize(("raw", "status"), [(node(**NODE_STATUS), NODE_STATUS), (pod(**POD_STATUS), POD_STATUS)])
 def test_a_status_has_fields_in_1_36_that_1_34_does_not_know(raw: dict[str, Any], status: dict[str, Any]) -> None:
-    known, warnings = known_fields(raw, "Strict", store(V1_36).features)
+    known, warnings = known_fields(raw, "Strict", store(V1_36))
     assert (known, warnings) == (raw, ())
-    known, warnings = known_fields(raw, "Warn", store(V1_34).features)
+    known, warnings = known_fields(raw, "Warn", store(V1_34))
     assert known["status"] == {}
     assert [warning.partition(";")[0] for warning in warnings] == [f'unknown field "status.{name}"' for name in status]
     with pytest.raises(StrictDecodingError):
-        known_fields(raw, "Strict", store(V1_34).features)
+        known_fields(raw, "Strict", store(V1_34))
 
 
 def test_what_1_34_does_not_know_is_not_proposed_by_it() -> None:

@@ -139,6 +139,16 @@ def test_unknown_fields_go_but_where_they_are_kept() -> None:
     }
 
 
+def test_unknown_fields_are_told_by_their_paths() -> None:
+    item = {"type": "object", "properties": {"k": TEXT}}
+    more = {"type": "object", "additionalProperties": item}
+    spec = {"type": "object", "properties": {"items": {"type": "array", "items": item}, "map": more}}
+    value = {"extra": 1, "spec": {"items": [{"k": "x"}, {"z": 1}], "map": {"a": {"y": {"b": 1}}}, "metadata": {}}}
+    unknown: list[str] = []
+    pruned({"type": "object", "properties": {"spec": spec}}, value, unknown)
+    assert unknown == ["extra", "spec.items[1].z", "spec.map.a.y", "spec.metadata"]
+
+
 def test_defaults_fill_what_is_absent_and_what_may_not_be_null() -> None:
     inner = {"type": "object", "default": {}, "properties": {"n": {"type": "integer", "default": 3}}}
     schema = {"type": "object", "properties": {"a": inner, "b": {"type": "string", "nullable": True, "default": "x"}}}
