@@ -43,7 +43,13 @@ _POINTERS: Final = frozenset(
     " ready serving terminating allNodes perDeviceNodeSelection".split()
 )
 #: Texts and numbers that are written even when empty.
-_ALWAYS: Final = frozenset((("scheduling.v1.PriorityClass", "value"), ("autoscaling.v1.ScaleSpec", "replicas")))
+_ALWAYS: Final = frozenset(
+    (
+        ("scheduling.v1.PriorityClass", "value"),
+        ("autoscaling.v1.ScaleSpec", "replicas"),
+        ("core.v1.PersistentVolumeClaimSpec", "storageClassName"),  # a pointer: "" is no class, not the default one
+    )
+)
 
 
 @attrs.define(eq=False)
@@ -70,7 +76,7 @@ def decode_protobuf(data: bytes) -> Any:
                     kind = _text(text)
         elif number == 2:
             body = value
-    name = _tables()["kinds"].get(f"{api_version} {kind}")
+    name = kinds().get(f"{api_version} {kind}")
     if name is None and kind == "DeleteOptions":
         name = "meta.v1.DeleteOptions"
     if name is None:
@@ -86,8 +92,14 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
+def kinds() -> Mapping[str, str]:
+    """`VERSION KIND` -> the name of its message."""
+    return _tables()["kinds"]
+
+
 @cache
-def _numbers(name: str) -> Mapping[int, tuple[str, str]]:
+def numbers(name: str) -> Mapping[int, tuple[str, str]]:
+    """The fields of a message by their numbers: each one's name and type, as the module's docstring has them."""
     listed = _tables()["messages"][name]
     return {int(number): (text.split(" ")[0], text.split(" ")[1]) for number, text in listed.items()}
 
@@ -139,9 +151,9 @@ def _message(name: str, data: bytes, depth: int) -> Any:
     if depth > _DEEPEST:
         raise ProtobufError("nested too deeply")
     found: dict[str, Any] = {}
-    numbers = _numbers(name)
+    known_fields = numbers(name)
     for number, wire, value in _fields(data):
-        known = numbers.get(number)
+        known = known_fields.get(number)
         if known is None:
             continue
         field, typed = known
@@ -157,7 +169,7 @@ def _message(name: str, data: bytes, depth: int) -> Any:
                 found.update(item)
             elif item not in (None, "", 0, False) or field in _POINTERS or (name, field) in _ALWAYS:
                 found[field] = item
-    if numbers.keys() == {1} and numbers[1][0] == "items" and numbers[1][1] == "[s":
+    if known_fields == {1: ("items", "[s")}:
         return found.get("items", [])  # a named list of texts
     return found
 
