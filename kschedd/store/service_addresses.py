@@ -1,12 +1,14 @@
 """Cluster IPs and node ports of Services: given out as a Service is created or changed.
 
-Addresses and ports are taken from the lowest end that is free, so that the same requests get the same ones.
-Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator; kube-apiserver's
---service-node-port-range.
+The lowest that is free is taken, so that the same requests get the same ones. The first part of each range is left to
+Services that state theirs, as a cluster's DNS does: it is taken from only where nothing else is free.
+Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset);
+kube-apiserver's --service-node-port-range.
 """
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final
 
 from kschedd.api.fields import invalid
@@ -19,6 +21,7 @@ Raw = dict[str, Any]
 
 SERVICE_RANGE: Final = "10.0.0.0/16"  # of which kube-apiserver takes the first 256 by default
 NODE_PORTS: Final = range(30_000, 32_768)
+_LEAST_RESERVED: Final = 16
 
 
 def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool) -> Raw:
@@ -52,19 +55,21 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
             path = "spec.clusterIPs"
             raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
         return
-    for address in _hosts(network):
-        if address not in used:
+    usable = range(2, network.num_addresses - 1)  # all but the network's own, the API server's, and the last
+    for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
+        if (address := str(network[offset])) not in used:
             spec["clusterIP"], spec["clusterIPs"] = address, [address]
             return
     raise RangeFull("serviceIP")
 
 
-def _hosts(network: Any) -> Iterator[str]:
-    """The addresses of the range but its first, which is the network's, its second, which is the API server's, and its
-    last.
-    """
-    for offset in range(2, network.num_addresses - 1):
-        yield str(network[offset])
+def _reserved(size: int, step: int, most: int) -> int:
+    """How many at the beginning of a range of this size are left to Services that state theirs."""
+    return 0 if size <= _LEAST_RESERVED else min(max(size // step, _LEAST_RESERVED), most)
+
+
+def _dynamic_first(numbers: range, reserved: int) -> Iterator[int]:
+    return chain(numbers[reserved:], numbers[:reserved])
 
 
 def _used_ports(specs: Iterable[Mapping[str, Any]]) -> set[int]:
@@ -73,7 +78,7 @@ def _used_ports(specs: Iterable[Mapping[str, Any]]) -> set[int]:
 
 
 def _free_port(used: set[int]) -> int:
-    for port in NODE_PORTS:
+    for port in _dynamic_first(NODE_PORTS, _reserved(len(NODE_PORTS), 32, 128)):
         if port not in used:
             return port
     raise RangeFull("nodePort")
