@@ -24,7 +24,7 @@ def store() -> Store:
 
 
 def test_a_service_that_states_its_address_finds_it_free_though_others_came_before(store: Store) -> None:
-    for number in range(8):
+    for number in range(12):
         store.create(service(f"s{number}"))
     assert store.create(service("dns", address="10.9.0.10")).spec["clusterIP"] == "10.9.0.10"
 
