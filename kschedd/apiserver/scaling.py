@@ -32,9 +32,9 @@ from kschedd.registry.warnings import update_warnings
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.custom import version_of
 from kschedd.store.custom_scale import ScalePaths, integer_at, scale_paths, text_at, with_integer
-from kschedd.store.errors import Conflict
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patching import patched
+from kschedd.store.updates import check_preconditions, check_resource_version
 
 _BUILT_IN: Final = ScalePaths()
 _NOT_SET: Final = -(2**31)  # replicas that a patch has not set where there were none
@@ -110,9 +110,10 @@ async def serve_scale(face: FaceServices, asked: Asked) -> HttpResponse:
             raise bad_request(
                 f"the name of the object ({meta['name']}) does not match the name on the URL ({target.name})"
             )
-        version = meta.get("resourceVersion")
-        if version and str(version) not in ("0", str(old.resource_version)):
-            raise Conflict(old.kind, old.name)
+        if target.verb == "patch":
+            check_resource_version(old, meta)
+        else:
+            check_preconditions(old, meta)
         replicas = (wanted.get("spec") or {}).get("replicas") or 0
         if replicas == _NOT_SET and paths is not _BUILT_IN:
             raise bad_request(f'the spec replicas field "{paths.replicas}" cannot be empty')

@@ -179,3 +179,23 @@ async def test_paths_that_a_scale_cannot_have(api: Asker, paths: dict[str, str],
     found = [f"{cause['field'].rpartition('.')[2]}: {cause['message']}" for cause in answer.json["details"]["causes"]]
     assert found == faults
     assert answer.json["details"]["causes"][0]["field"].startswith("spec.subresources.scale.")
+
+
+async def test_a_scale_of_an_object_that_is_there_no_more_does_not_change_its_successor(api: Asker) -> None:
+    await with_widget(api, spec={"pool": {"size": 3}})
+    scale = await api.get(SCALE)
+    await api.ask("DELETE", f"{WIDGETS}/w")
+    await api.create(WIDGETS, widget(spec={"pool": {"size": 3}}))
+    scale["metadata"].pop("resourceVersion")
+    refused = await api.ask("PUT", SCALE, {**scale, "spec": {"replicas": 0}})
+    assert (refused.status, refused.json["reason"]) == (409, "Conflict")
+    assert "Precondition failed: UID in precondition" in refused.json["message"]
+    assert (await api.get(SCALE))["spec"] == {"replicas": 3}
+
+
+async def test_a_version_that_is_none_is_no_conflict(api: Asker) -> None:
+    await with_widget(api, spec={"pool": {"size": 3}})
+    scale = await api.get(SCALE)
+    scale["metadata"]["resourceVersion"] = "abc"
+    refused = await api.ask("PUT", SCALE, scale)
+    assert (refused.status, refused.json["message"]) == (500, 'strconv.ParseUint: parsing "abc": invalid syntax')
