@@ -1,11 +1,18 @@
 """The daemon's log: structured lines on standard error, by level."""
 
+import logging
 import os
 import sys
+from collections.abc import Callable
+from time import monotonic
+from typing import Final
 
 import structlog
 
 from kschedd.printing.safe import safe
+
+_ACCEPTING: Final = "trio.serve_listeners"  # Trio's logger
+_QUIET_S: Final = 60.0
 
 
 class _Stderr:
@@ -29,8 +36,27 @@ class _Stderr:
         os.close(nowhere)
 
 
+class NotAccepting(logging.Handler):
+    """What Trio says of connections that it cannot accept, as there are no file descriptors left: a line a minute at
+    most, where Trio writes a traceback ten times a second for each listener.
+    """
+
+    def __init__(self, now: Callable[[], float] = monotonic) -> None:
+        super().__init__()
+        self._now = now
+        self._quiet_until = float("-inf")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = self._now()
+        if now >= self._quiet_until:
+            self._quiet_until = now + _QUIET_S
+            structlog.get_logger("kschedd").error("connections_wait", why=record.getMessage())
+
+
 def configure_log(level: str) -> None:
     """Log structured lines of this level and above to standard error."""
+    accepting = logging.getLogger(_ACCEPTING)
+    accepting.handlers, accepting.propagate = [NotAccepting()], False
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
