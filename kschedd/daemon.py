@@ -90,8 +90,7 @@ class _Parts:
     started_s: float
 
     def mark_time(self) -> None:
-        if not self.clock.follows_machine:
-            self.state.mark_time(self.clock.now())
+        self.state.mark_time(self.clock.now())
 
 
 @asynccontextmanager

@@ -28,7 +28,6 @@ class Clock:
     _base_s: float  # the time since the epoch at `_origin`
     _origin: float  # on Trio's clock
     speed: float = attrs.field(default=REAL, kw_only=True)  # seconds in one real second; `set_speed` changes it
-    follows_machine: bool = attrs.field(default=False, kw_only=True)  # it is the machine's time, as at the start
     _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # until when each waits
     # `trio.current_time` looks for the run and its clock each time, and every pod has its time taken some five times.
     _trio_s: Callable[[], float] = attrs.field(factory=lambda: trio.lowlevel.current_clock().current_time, init=False)
@@ -37,7 +36,7 @@ class Clock:
     def started(cls, epoch_s: float | None = None, speed: float = REAL) -> Self:
         """A clock that starts at `epoch_s` (None: the machine's time)."""
         now_s = time.time() if epoch_s is None else epoch_s
-        return cls(now_s, trio.current_time(), speed=speed, follows_machine=epoch_s is None and speed == REAL)
+        return cls(now_s, trio.current_time(), speed=speed)
 
     @property
     def is_virtual(self) -> bool:
@@ -83,13 +82,11 @@ class Clock:
         """Let time pass at this speed from now on; 0: let it stand still."""
         assert speed >= 0, "time does not go back"
         self._base_s, self._origin, self.speed = self.now(), trio.current_time(), speed
-        self.follows_machine = False
         self._rearm()
 
     def move_to(self, at_s: float) -> None:
         """Make it this time, unless it is later already."""
         self._base_s, self._origin = max(self.now(), at_s), trio.current_time()
-        self.follows_machine = False
         self._rearm()
 
     def _rearm(self) -> None:

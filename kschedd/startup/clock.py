@@ -1,19 +1,35 @@
 """The clock that a daemon starts with: the machine's, or one that goes on from its mark."""
 
+from typing import Final
+
+import structlog
+
 from kschedd.actors.clock import REAL, VIRTUAL, Clock
+from kschedd.api.times import stamp
 from kschedd.startup.options import DaemonOptions
 from kschedd.store.clock_mark import ClockMark
 
+log = structlog.get_logger("kschedd.clock")
+
 EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of virtual time, as in simulations
+_BEHIND_S: Final = 1.0
 
 
 def started_clock(options: DaemonOptions, mark: ClockMark | None) -> Clock:
-    """The clock that the options ask for; one that is not the machine's goes on from its mark."""
-    if options.speed == REAL and options.start_s is None:
-        return Clock.started()
+    """The clock that the options ask for; one that is not the machine's goes on from its mark.
+
+    The log says where the cluster's time cannot be what was asked for, or goes back.
+    """
     kept = None if mark is None else mark.read()
-    first = EPOCH if options.start_s is None and options.speed == VIRTUAL else options.start_s
-    clock = Clock.started(first if kept is None else kept, options.speed)
+    if options.speed == REAL and options.start_s is None:
+        clock = Clock.started()
+        if kept is not None and clock.now() < kept - _BEHIND_S:
+            log.warning("clock_behind", cluster_was_at=stamp(kept), machine=stamp(clock.now()))
+    else:
+        first = EPOCH if options.start_s is None and options.speed == VIRTUAL else options.start_s
+        clock = Clock.started(first if kept is None else kept, options.speed)
+        if kept is not None and options.start_s is not None:
+            log.warning("time_goes_on", at=stamp(kept), instead_of=stamp(options.start_s))
     if mark is not None:
         mark.write(clock.now())
     return clock

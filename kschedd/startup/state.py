@@ -38,8 +38,8 @@ class StateOptions:
     """Where a cluster's objects come from and are kept, and what they may be. Without a `journal` (a file) they are not
     kept.
 
-    `begin` fills a new store, if the journal has no cluster yet. `mark_time` is told of the clock's time, where it is
-    not the machine's, when it was moved and before each write. The journal is compacted after `compact_after` writes.
+    `begin` fills a new store, if the journal has no cluster yet. `mark_time` is told of the clock's time when it
+    was moved and before each write. The journal is compacted after `compact_after` writes.
     """
 
     journal: Path | None = None

@@ -1,4 +1,4 @@
-"""The time of a cluster whose time is its own, kept beside the journal, so that it goes on from there after a restart.
+"""The time of a cluster, kept beside the journal, so that time of its own goes on from there after a restart.
 
 One line of fixed length, written over in place: it survives the end of the process by whatever way, and where the
 machine itself fails, an older mark may be found. A file that cannot be read counts as none.

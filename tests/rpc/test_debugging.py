@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 
 from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
@@ -258,3 +259,37 @@ async def test_after_a_restart_virtual_time_goes_on_from_where_it_was(tmp_path: 
         mark.close()
     (tmp_path / "clock").write_text("damaged")
     assert started_clock(options, ClockMark(tmp_path)).now() == 1_735_689_600.0
+
+
+async def test_virtual_time_goes_on_from_where_real_time_was(tmp_path: Path) -> None:
+    mark = ClockMark(tmp_path)
+    clock = started_clock(DaemonOptions(), mark)
+    async with cluster_actors(
+        seed=7, state=StateOptions(journal=tmp_path / "journal.db", mark_time=mark.write), clock=clock
+    ) as cluster:
+        await cluster.store.do(lambda store: store.create(node("n1")))
+    mark.close()
+    began = started_clock(DaemonOptions(speed=VIRTUAL), ClockMark(tmp_path)).now()
+    assert 0 <= clock.now() - began < 60
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        pytest.param(
+            DaemonOptions(speed=VIRTUAL, start_s=0.0),
+            {"event": "time_goes_on", "at": "2100-01-01T00:00:00Z", "instead_of": "1970-01-01T00:00:00Z"},
+            id="a-start-that-does-not-count",
+        ),
+        pytest.param(
+            DaemonOptions(), {"event": "clock_behind", "cluster_was_at": "2100-01-01T00:00:00Z"}, id="machine-behind"
+        ),
+    ],
+)
+async def test_the_log_tells_of_a_time_that_is_not_as_asked(
+    tmp_path: Path, options: DaemonOptions, told: dict[str, str]
+) -> None:
+    ClockMark(tmp_path).write(4_102_444_800.0)
+    with capture_logs() as lines:
+        started_clock(options, ClockMark(tmp_path))
+    assert [{**line, **told} == line for line in lines] == [True]
