@@ -373,8 +373,6 @@ def _definition(definition: Raw) -> None:
     kind = names.get("kind") or ""
     names = _missing(names, singular=kind.lower(), listKind=f"{kind}List" if kind else "")
     definition["spec"] = {**spec, "names": names, "conversion": spec.get("conversion") or {"strategy": "None"}}
-    stored = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
-    definition["status"] = {"acceptedNames": names, "storedVersions": stored, **(definition.get("status") or {})}
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {

@@ -297,6 +297,7 @@ _CONDITIONAL: Final = KindStrategy(unconditional=False)
 _DEVICES: Final = KindStrategy(drop=drop_disabled_device_fields)
 
 _BY_KIND: Final[Mapping[str, KindStrategy]] = {
+    "CustomResourceDefinition": KindStrategy(status=True, counts=("spec",), born=True),
     "Pod": KindStrategy(
         status=True, counts=("spec",), born=True, status_keeps=("ownerReferences",), on_status=_pod_status
     ),

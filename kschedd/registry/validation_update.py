@@ -442,6 +442,15 @@ def _secret(old: Raw, new: Raw, faults: Faults) -> None:
     _config_map(old, new, faults)
 
 
+def _definition(old: Raw, new: Raw, faults: Faults) -> None:
+    """The resource's name is for good; its kind and scope are once the kind is served, as there may be objects."""
+    conditions = (old.get("status") or {}).get("conditions") or ()
+    served = any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+    for path in (*(("spec.scope", "spec.names.kind") * served), "spec.group", "spec.names.plural"):
+        if _at(old, path) != _at(new, path):
+            faults.append(invalid(path, _at(new, path), FIELD_IS_IMMUTABLE))
+
+
 def _resource_quota(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = (_at(quota, "spec.scopes") or [] for quota in (old, new))
     if set(before) != set(after):
@@ -461,4 +470,5 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "ConfigMap": _config_map,
     "Secret": _secret,
     "ResourceQuota": _resource_quota,
+    "CustomResourceDefinition": _definition,
 }

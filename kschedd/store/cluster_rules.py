@@ -16,6 +16,7 @@ from kschedd.devices.checks import admin_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.service_addresses import stack_faults, validate_addresses
 from kschedd.store import custom
+from kschedd.store.definition_names import with_accepted_names
 from kschedd.store.errors import Invalid, TooLarge
 from kschedd.store.managing import field_write
 from kschedd.store.reader import StoreReader
@@ -49,6 +50,11 @@ def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | 
         raise Invalid("Service", service["metadata"].get("name") or "", tuple(faults))
     others = [obj for space in cluster.present("Service") for obj in space if old is None or obj.uid != old.uid]
     return allocate(service, others, cluster.service_range, dry_run)
+
+
+def with_names(cluster: StoreReader, definition: Raw) -> dict[str, Any]:
+    """A CustomResourceDefinition with the names that are accepted beside all others."""
+    return with_accepted_names(definition, cluster.list(custom.DEFINITION), stamp(cluster.now))
 
 
 def check_size(cluster: StoreReader, kind: str, name: str, size: int) -> None:

@@ -20,7 +20,7 @@ from kschedd.api.schema_check import check_meta_schema
 from kschedd.registry.strategy import prepare_create, strategy_of
 from kschedd.store import custom
 from kschedd.store.admission_plugins.attributes import Attributes
-from kschedd.store.cluster_rules import check_size, device_faults, managing_write, with_addresses
+from kschedd.store.cluster_rules import check_size, device_faults, managing_write, with_addresses, with_names
 from kschedd.store.errors import Invalid, Undecodable
 from kschedd.store.generated import Generated
 from kschedd.store.job_selector import with_own_labels, with_selector
@@ -155,7 +155,7 @@ class Creation:
                 return with_addresses(cluster, prepared, None, dry_run)
             if kind == "Job":
                 return with_selector(prepared)
-            return prepared
+            return with_names(cluster, prepared) if kind == custom.DEFINITION else prepared
 
         def check(new: Raw) -> list[FieldError]:
             selectors, admin = device_faults(cluster, new.get("kind") or "", new)

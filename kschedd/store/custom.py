@@ -14,6 +14,7 @@ from kschedd.api.fields import FieldError
 from kschedd.api.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.objects import Object
 from kschedd.store.custom_scale import scale_faults, scale_paths
+from kschedd.store.definition_names import is_established
 from kschedd.store.errors import Forbidden, Invalid, NoMatch
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.validation_rules import definition_rule_faults, rule_faults
@@ -34,8 +35,10 @@ class Cluster(Protocol):
 
 
 def definitions(cluster: Cluster) -> list[Object]:
-    """What defines kinds here: the definitions that were made, and those of kinds that a version has by a rule."""
-    made = list(cluster.list(DEFINITION))
+    """What defines kinds here: the definitions whose names were accepted, and those of kinds that a version has by a
+    rule.
+    """
+    made = [each for each in cluster.list(DEFINITION) if is_established(each)]
     return [*DEFINITIONS, *made] if "pod_groups" in cluster.features else made
 
 

@@ -25,7 +25,7 @@ from kschedd.registry.validation import status_meta_faults, times_validated, val
 from kschedd.registry.validation_update import validate_status_update
 from kschedd.store import custom, updates
 from kschedd.store.admission_plugins.attributes import Attributes
-from kschedd.store.cluster_rules import check_size, device_faults, managing_write, with_addresses
+from kschedd.store.cluster_rules import check_size, device_faults, managing_write, with_addresses, with_names
 from kschedd.store.errors import Invalid, Undecodable
 from kschedd.store.managing import MANAGED, Component, Managing, entries_after, unless_times_only, with_entries
 from kschedd.store.pod_strategy import PodStrategy, accepted, checked_status, packed, status_with_faults
@@ -123,6 +123,8 @@ class Replacement:
             if subresource == "finalize":
                 return prepare_finalize(new, before)
             prepared = prepare_update(old.kind, new, before, cluster.features)
+            if old.kind == custom.DEFINITION:
+                return with_names(cluster, prepared)
             return with_addresses(cluster, prepared, old, dry_run) if old.kind == "Service" else prepared
 
         def check(new: Raw) -> list[FieldError]:

@@ -44,8 +44,9 @@ from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.built_in import built_in, is_built_in
 from kschedd.store.cluster_api import Applied
-from kschedd.store.cluster_rules import managing_write
+from kschedd.store.cluster_rules import managing_write, with_names
 from kschedd.store.creation import Creation
+from kschedd.store.definition_names import is_established
 from kschedd.store.deletion import (
     Propagation,
     begin_deletion,
@@ -453,7 +454,7 @@ class Store(StoreReader):
 
     def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
         """Delete the objects of a custom resource, and its definition with the last of them."""
-        kind = custom.defined_kind(old).name
+        kind = custom.defined_kind(old).name if is_established(old) else ""  # else the objects are another one's
         for obj in tuple(self.list(kind)):
             if not obj.deleting:
                 self.delete(kind, obj.namespace, obj.name)
@@ -694,7 +695,16 @@ class Store(StoreReader):
         self._objects.commit(DELETED, old, gone)
         if old.kind not in BY_NAME:
             self._finish_definition(gone)
+        elif old.kind == custom.DEFINITION:
+            self._accept_freed_names()
         return gone
+
+    def _accept_freed_names(self) -> None:
+        """A definition is gone: others may have the names that were its own."""
+        for definition in tuple(self.list(custom.DEFINITION)):
+            named = with_names(self, definition.raw)
+            if named["status"] != definition.raw.get("status"):
+                self._write(definition, named)
 
     def _changed(self, kind: str) -> None:
         """An object that is no pod came, went, or changed: what pods like those before become may be something else."""

@@ -1,0 +1,93 @@
+"""Which names of a CustomResourceDefinition are accepted: those that no other definition of its group has.
+
+Its kind is served once all of them were accepted (`Established`), and from then on, whatever its other names become. A
+definition that is not waits until the one that has its names is gone.
+Source: Kubernetes v1.34, apiextensions-apiserver/pkg/controller/status/naming_controller.go, establish.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+
+# Each name, and the reason where somebody else has it. Words name the resource, kinds its objects.
+_REASONS: Final = {
+    "plural": "PluralConflict",
+    "singular": "SingularConflict",
+    "shortNames": "ShortNamesConflict",
+    "kind": "KindConflict",
+    "listKind": "ListKindConflict",
+}
+_KINDS: Final = ("kind", "listKind")
+_ESTABLISHED: Final = "Established"
+
+
+def is_established(definition: Object) -> bool:
+    """Whether the kind is served; so is that of a definition of which nothing is said."""
+    return (_condition(definition.raw.get("status") or {}, _ESTABLISHED) or {}).get("status") != "False"
+
+
+def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> dict[str, Any]:
+    """The definition with the status that it has beside all others, at `now`; what it stores is counted, too."""
+    spec, status = definition.get("spec") or {}, dict(definition.get("status") or {})
+    asked, accepted = spec.get("names") or {}, dict(status.get("acceptedNames") or {})
+    words, kinds = _taken(definition, others)
+    shorts = asked.get("shortNames") or []
+    conflict = ("", "")  # the last one is told, as upstream
+    for field, reason in _REASONS.items():
+        name, taken = asked.get(field) or "", kinds if field in _KINDS else words
+        if field == "shortNames":
+            mine = accepted.get("shortNames") or ()
+            if refused := [each for each in shorts if each in words and each not in mine]:
+                conflict = reason, refused[0]
+            elif shorts or mine:
+                accepted["shortNames"] = shorts
+        elif name in taken and name != accepted.get(field):
+            conflict = reason, name
+        else:
+            accepted[field] = name
+    if categories := asked.get("categories"):
+        accepted["categories"] = categories
+    reason, name = conflict
+    conditions = list(status.get("conditions") or ())
+    if not reason:
+        _note(conditions, now, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
+        _note(conditions, now, _ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
+    else:
+        _note(conditions, now, "NamesAccepted", "False", reason, f'"{name}" is already in use')
+        if (_condition(status, _ESTABLISHED) or {}).get("status") != "True":
+            _note(conditions, now, _ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
+    stored = list(status.get("storedVersions") or ())
+    for version in spec.get("versions") or ():
+        if version.get("storage") and version.get("name") not in stored:
+            stored.append(version.get("name"))
+    return {**definition, "status": {"conditions": conditions, "acceptedNames": accepted, "storedVersions": stored}}
+
+
+def _taken(definition: Raw, others: Iterable[Object]) -> tuple[set[str], set[str]]:
+    """The words and the kinds that other definitions of the group have."""
+    group, own = (definition.get("spec") or {}).get("group"), definition["metadata"].get("name")
+    words: set[str] = set()
+    kinds: set[str] = set()
+    for other in others:
+        if other.spec.get("group") == group and other.name != own:
+            names = (other.raw.get("status") or {}).get("acceptedNames") or other.spec.get("names") or {}
+            words |= {names.get("plural") or "", names.get("singular") or "", *(names.get("shortNames") or ())}
+            kinds |= {names.get(field) or "" for field in _KINDS}
+    return words - {""}, kinds - {""}
+
+
+def _condition(status: Raw, sort: str) -> Mapping[str, Any] | None:
+    return next((each for each in status.get("conditions") or () if each.get("type") == sort), None)
+
+
+def _note(conditions: list[Any], now: str, sort: str, status: str, reason: str, message: str) -> None:
+    """Set a condition in place; its time is that of the last change of its status."""
+    made = {"type": sort, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
+    for index, each in enumerate(conditions):
+        if each.get("type") == sort:
+            if each.get("status") == status:
+                made["lastTransitionTime"] = each.get("lastTransitionTime") or now
+            conditions[index] = made
+            return
+    conditions.append(made)
