@@ -373,7 +373,7 @@ class ApiFace:
 
 
 def _what_is_served(store: ClusterReader) -> list[Object]:
-    return [each for each in custom.definitions(store) if not each.deleting]
+    return custom.definitions(store)  # those on their way out, too: their objects have to go first
 
 
 def _no_page() -> HttpResponse:

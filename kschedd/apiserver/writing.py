@@ -37,6 +37,7 @@ from kschedd.registry.warnings import creation_warnings, update_warnings
 from kschedd.rpc.aside import change
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.custom import definition_of
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import NotFound
 from kschedd.store.field_validation import submitted
@@ -188,6 +189,7 @@ async def create(face: FaceServices, asked: Asked) -> HttpResponse:
     dry_run, manager = asked.dry_run, manager_of(asked)
 
     def made(store: ClusterWriter) -> dict[str, Any]:
+        _check_creatable(store, asked.target.resource, raw)
         if raw["metadata"].get("resourceVersion") and not dry_run:
             store.create(raw, dry_run=True)  # whatever else is wrong with it comes first
             raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
@@ -198,6 +200,16 @@ async def create(face: FaceServices, asked: Asked) -> HttpResponse:
     asked.warnings.extend(answer["warnings"])
     shown = without_version(answer["object"]) if dry_run else answer["object"]
     return object_response(face, asked, shown, 201, form)
+
+
+def _check_creatable(store: ClusterWriter, resource: Resource, raw: Raw) -> None:
+    """Refuse a new custom resource whose definition waits for the last one to go."""
+    if resource.definition is None:
+        return
+    definition = definition_of(store, raw)
+    if definition is not None and definition.deleting:
+        why = "create not allowed while custom resource definition is terminating"
+        raise StatusError(405, "MethodNotAllowed", why, {"group": resource.group, "kind": resource.name})
 
 
 def without_version(raw: Raw) -> Raw:

@@ -446,6 +446,16 @@ def _definition(old: Raw, new: Raw, faults: Faults) -> None:
     """The resource's name is for good; its kind and scope are once the kind is served, as there may be objects."""
     conditions = (old.get("status") or {}).get("conditions") or ()
     served = any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+    stored = (new.get("status") or {}).get("storedVersions") or ()
+    names = {version.get("name") for version in _at(new, "spec.versions") or ()}
+    for index, version in enumerate(stored):
+        if version not in names:
+            why = (
+                f"missing from spec.versions; {version} was previously a storage version, and must remain in "
+                f"spec.versions until a storage migration ensures no data remains persisted in {version} and removes "
+                f"{version} from status.storedVersions"
+            )
+            faults.append(invalid(f"status.storedVersions[{index}]", version, why))
     for path in (*(("spec.scope", "spec.names.kind") * served), "spec.group", "spec.names.plural"):
         if _at(old, path) != _at(new, path):
             faults.append(invalid(path, _at(new, path), FIELD_IS_IMMUTABLE))

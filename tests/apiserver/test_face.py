@@ -799,3 +799,17 @@ async def test_what_a_definition_does_not_know_any_more_is_not_held_against_a_pa
     assert (await api.ask("PATCH", definition, {"spec": CLOSED["spec"]}, content_type=MERGE)).status == 200
     answer = await api.ask("PATCH", f"{WIDGETS}/w?fieldValidation=Strict", {"spec": {"size": 3}}, content_type=MERGE)
     assert (answer.status, answer.json["spec"]) == (200, {"size": 3})
+
+
+async def test_the_last_objects_of_a_definition_can_be_let_go_while_it_waits_for_them(api: Asker) -> None:
+    await _with_widgets(api)
+    await api.create(WIDGETS, {"metadata": {"name": "w", "finalizers": ["example.com/f"]}})
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com"
+    assert (await api.ask("DELETE", definition)).status == 200
+    assert "deletionTimestamp" in (await api.get(f"{WIDGETS}/w"))["metadata"]
+    refused = await api.ask("POST", WIDGETS, {"metadata": {"name": "x"}})
+    assert (refused.status, refused.json["reason"]) == (405, "MethodNotAllowed")
+    assert refused.json["message"] == "create not allowed while custom resource definition is terminating"
+    freed = await api.ask("PATCH", f"{WIDGETS}/w", {"metadata": {"finalizers": None}}, content_type=MERGE)
+    assert freed.status == 200
+    assert (await api.ask("GET", definition)).status == 404

@@ -114,3 +114,16 @@ def test_a_new_version_of_storage_is_noted_beside_those_before(store: Store) -> 
     v1 = made.spec["versions"][1]
     versions = [{**v1, "storage": False}, {**v1, "name": "v2"}]
     assert changed(store, made, versions=versions).raw["status"]["storedVersions"] == ["v1", "v2"]
+
+
+def test_a_version_in_which_objects_may_be_stored_stays(store: Store) -> None:
+    made = store.create(definition())
+    v1 = made.spec["versions"][1]
+    both = [{**v1, "storage": False}, {**v1, "name": "v2"}]
+    made = changed(store, made, versions=both)
+    why = r"status.storedVersions\[0\]: Invalid value: \"v1\": missing from spec.versions; v1 was previously a storage"
+    with pytest.raises(Invalid, match=why):
+        changed(store, made, versions=both[1:])
+    migrated = {**made.raw["status"], "storedVersions": ["v2"]}
+    made = store.patch_status(made.kind, "", made.name, migrated)
+    assert [version["name"] for version in changed(store, made, versions=both[1:]).spec["versions"]] == ["v2"]
