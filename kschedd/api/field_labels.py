@@ -55,13 +55,14 @@ class FieldLabelError(KscheddError):
     kind: str
     label: str
     supported: tuple[str, ...]
+    custom: bool = False  # a kind that is not built in
 
     @property
     def rpc_code(self) -> str:
         return "invalid"
 
     def __str__(self) -> str:
-        if self.kind not in _MORE:
+        if self.kind not in _MORE and not self.custom:
             return self.upstream
         return f"{self.upstream}; of a {self.kind} there are {', '.join(self.supported)}"
 
@@ -73,7 +74,7 @@ class FieldLabelError(KscheddError):
             return f'field label "{label}" not supported for Job'
         if self.kind == "StatefulSet":
             return f"field label not supported for appsv1.StatefulSet: {label}"
-        if self.kind in _MORE:
+        if self.custom or self.kind in _MORE:
             return f"field label not supported: {label}"
         names = ", ".join(f'"{each}"' for each in self.supported)
         return f'"{label}" is not a known field selector: only {names}'
@@ -83,7 +84,7 @@ def check_field_selector(kind: Kind, selector: FieldSelector | None) -> None:
     """Raise FieldLabelError if the selector uses a field that is not supported for this kind."""
     if selector is None:
         return
-    supported = (*_META, *_MORE.get(kind.name, ()))
+    supported = (*_META, *_MORE.get(kind.name, ()), *kind.selectable)
     for requirement in selector.requirements:
         if requirement.path not in supported:
-            raise FieldLabelError(kind.name, requirement.path, supported)
+            raise FieldLabelError(kind.name, requirement.path, supported, not kind.known)

@@ -12,7 +12,10 @@ import attrs
 
 @attrs.frozen
 class Kind:
-    """An API kind.  `api_versions` are the supported ones, the preferred one first."""
+    """An API kind.  `api_versions` are the supported ones, the preferred one first.
+
+    `selectable`: the fields besides metadata's that a field selector may use, of a kind that is not built in.
+    """
 
     name: str
     plural: str
@@ -21,6 +24,7 @@ class Kind:
     api_versions: tuple[str, ...]
     namespaced: bool
     known: bool = True
+    selectable: tuple[str, ...] = ()
 
     @property
     def api_version(self) -> str:

@@ -14,7 +14,6 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.field_labels import check_field_selector
-from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
 from kschedd.apiserver.encoding import listed_item, row_object
 from kschedd.apiserver.encoding import partial as metadata_of
@@ -112,8 +111,7 @@ async def list_objects(face: FaceServices, asked: Asked) -> HttpResponse:
 
 async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> ListPage:
     target = asked.target
-    kind = BY_NAME.get(target.resource.stored)
-    if kind is not None:
+    if (kind := target.resource.stored_kind) is not None:
         check_field_selector(kind, options.fields)
     namespace = target.namespace if target.resource.namespaced and target.namespace else None
     wanted = options.version if options.cont is None else options.cont.version

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.kinds import kind_of
+from kschedd.api.kinds import BY_NAME, Kind, kind_of
 from kschedd.api.objects import Object
+from kschedd.store.custom import defined_kind
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 METRICS_GROUP: Final = "metrics.k8s.io"
@@ -72,6 +73,11 @@ class Resource:
         versions = self.definition.spec["versions"]
         stored = [each["name"] for each in versions if each.get("storage") and each.get("served")]
         return (self.group, str(stored[0])) if stored else None
+
+    @property
+    def stored_kind(self) -> Kind | None:
+        """The kind of its objects; None where no such objects are kept."""
+        return BY_NAME.get(self.stored) if self.definition is None else defined_kind(self.definition)
 
     @property
     def qualified(self) -> str:

@@ -14,7 +14,6 @@ import attrs
 import trio
 
 from kschedd.api.field_labels import check_field_selector
-from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector, FieldSelectorRequirement
 from kschedd.apiserver.encoding import at_version, partial
@@ -45,8 +44,7 @@ _INITIAL_END: Final = "k8s.io/initial-events-end"
 async def watch_objects(face: FaceServices, asked: Asked) -> HttpResponse:
     options = read_options(asked.query, watch=True, api_version=asked.target.resource.api_version)
     target = asked.target
-    kind = BY_NAME.get(target.resource.stored)
-    if kind is not None:
+    if (kind := target.resource.stored_kind) is not None:
         check_field_selector(kind, options.fields)
     if target.name:  # the old path of a watch on one object
         named = FieldSelectorRequirement("metadata.name", True, target.name)

@@ -7,7 +7,7 @@ Raises: NoMatch, Invalid, Forbidden.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from kschedd.api.fields import FieldError
@@ -59,7 +59,14 @@ def defined_kind(definition: Object) -> Kind:
         tuple(f"{group}/{version.get('name')}" for version in versions) or (f"{group}/-",),
         spec.get("scope") != "Cluster",
         known=False,
+        selectable=tuple(dict.fromkeys(_selectable(versions))),
     )
+
+
+def _selectable(versions: Iterable[Raw]) -> Iterator[str]:
+    for version in versions:
+        for field in version.get("selectableFields") or ():
+            yield str(field.get("jsonPath") or "").removeprefix(".")
 
 
 def version_of(definition: Object, api_version: str) -> Raw:

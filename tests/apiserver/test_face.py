@@ -813,3 +813,15 @@ async def test_the_last_objects_of_a_definition_can_be_let_go_while_it_waits_for
     freed = await api.ask("PATCH", f"{WIDGETS}/w", {"metadata": {"finalizers": None}}, content_type=MERGE)
     assert freed.status == 200
     assert (await api.ask("GET", definition)).status == 404
+
+
+async def test_objects_of_a_definition_are_selected_by_the_fields_that_it_names(api: Asker) -> None:
+    version = {**CLOSED["spec"]["versions"][0], "selectableFields": [{"jsonPath": ".spec.size"}]}
+    await _with_widgets(api, {**CLOSED, "spec": {**CLOSED["spec"], "versions": [version]}})
+    for size in (1, 2):
+        await api.create(WIDGETS, {"metadata": {"name": f"w{size}"}, "spec": {"size": size}})
+    found = await api.get(f"{WIDGETS}?fieldSelector=spec.size=2")
+    assert [item["metadata"]["name"] for item in found["items"]] == ["w2"]
+    for watching in ("", "&watch=true"):
+        refused = await api.ask("GET", f"{WIDGETS}?fieldSelector=spec.color=red{watching}")
+        assert (refused.status, refused.json["message"]) == (400, "field label not supported: spec.color")
