@@ -63,6 +63,10 @@ def _details(kind: str, raw: Raw) -> list[str]:
     if kind == "Pod":
         return annotation_faults(kind, _annotations(raw), _containers(spec))
     found = []
+    if kind == "CustomResourceDefinition" and (spec.get("conversion") or {}).get("strategy") == "Webhook":
+        found.append(
+            "its webhook is not called: in each version its objects have the fields that they were written with"
+        )
     if kind == "CronJob":
         spec = (spec.get("jobTemplate") or {}).get("spec") or {}
     if kind in ("Job", "CronJob"):

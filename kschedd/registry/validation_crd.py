@@ -6,13 +6,14 @@ schemas are structural is for the store to check (`kschedd.store.structural_sche
 
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, invalid, required, unsupported
+from kschedd.api.fields import FieldError, forbidden, invalid, required, unsupported
 from kschedd.api.validation_names import dns1035_label, dns_subdomain
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
 
 SCOPES: Final = ("Cluster", "Namespaced")
+_STRATEGIES: Final = ("None", "Webhook")
 
 # Of a scale: its fields, where they may point to, and whether they have to.
 _SCALE_PATHS: Final = (
@@ -41,6 +42,7 @@ def validate_definition(raw: Raw, faults: Faults) -> None:
     elif scope not in SCOPES:
         faults.append(unsupported("spec.scope", scope, SCOPES))
     versions = spec.get("versions") or []
+    _validate_conversion(spec, faults)
     _validate_versions(versions, faults)
     _validate_subresources(versions, faults)
     for field in ("plural", "singular", "kind", "listKind"):
@@ -54,6 +56,21 @@ def validate_definition(raw: Raw, faults: Faults) -> None:
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         why = "kind and listKind may not be the same"
         faults.append(invalid("spec.names.listKind", names["listKind"], why))
+
+
+def _validate_conversion(spec: Raw, faults: Faults) -> None:
+    conversion = spec.get("conversion") or {}
+    here, strategy = "spec.conversion", conversion.get("strategy") or ""
+    if not strategy:
+        faults.append(required(f"{here}.strategy"))
+    elif strategy not in _STRATEGIES:
+        faults.append(unsupported(f"{here}.strategy", strategy, _STRATEGIES))
+    webhook = (conversion.get("webhook") or {}).get("clientConfig")
+    if strategy == "Webhook" and webhook is None:
+        faults.append(required(f"{here}.webhookClientConfig", "required when strategy is set to Webhook"))
+    elif strategy != "Webhook" and webhook is not None:
+        why = "should not be set when strategy is not set to Webhook"
+        faults.append(forbidden(f"{here}.webhookClientConfig", why))
 
 
 def _validate_versions(versions: list[Raw], faults: Faults) -> None:

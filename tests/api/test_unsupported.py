@@ -1,4 +1,4 @@
-"""What is said of Jobs that can never complete."""
+"""What is said of features that have no effect: Jobs that can never complete, conversion by a webhook."""
 
 from typing import Any
 
@@ -40,3 +40,10 @@ def test_a_job_that_never_completes(raw: dict[str, Any], why: list[str]) -> None
     assert [each.why for each in unsupported(raw)] == why
     cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}}
     assert [each.why for each in unsupported({**cron_job, "spec": {"jobTemplate": {"spec": raw["spec"]}}})] == why
+
+
+@pytest.mark.parametrize(("strategy", "told"), [("Webhook", True), ("None", False)])
+def test_a_conversion_by_a_webhook_is_not_made(strategy: str, told: bool) -> None:
+    raw = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "a.b.c"}}
+    found = unsupported({**raw, "spec": {"conversion": {"strategy": strategy}}})
+    assert ["its webhook is not called" in each.why for each in found] == [True] * told

@@ -95,6 +95,16 @@ def test_a_definition_waits_for_objects_with_finalizers(store: Store) -> None:
         pytest.param(
             {"names": {"kind": "Widget", "plural": "Wid gets"}}, "spec.names.plural: Invalid value", id="plural"
         ),
+        pytest.param(
+            {"conversion": {"strategy": "Magic"}},
+            'spec.conversion.strategy: Unsupported value: "Magic": supported values: "None", "Webhook"',
+            id="a-conversion-that-is-none",
+        ),
+        pytest.param(
+            {"conversion": {"strategy": "Webhook"}},
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+            id="a-webhook-that-is-nowhere",
+        ),
         pytest.param({"group": "other.org"}, 'must be spec.names.plural+"."+spec.group', id="another-name"),
     ],
 )
