@@ -88,8 +88,7 @@ class InFlight:
     def since_pop(self, uid: str, seen: int = 0) -> Iterator[Happened]:
         """The events since that pod was popped, oldest first, but for those of observations up to number `seen`."""
         start = self.pods[uid][0] - self._first
-        since = (self._events[at] for at in range(start, len(self._events)))
-        return (happened for happened in since if not 0 < happened.observation <= seen)
+        return (happened for happened in self._events[start:] if not 0 < happened.observation <= seen)
 
     def get(self, uid: str) -> QueuedPod | None:
         found = self.pods.get(uid)
