@@ -27,8 +27,5 @@ class cached(Generic[T]):
     def __get__(self, instance: object | None, owner: type[Any]) -> "T | cached[T]":
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._value(instance)
+        value = instance.__dict__[self._name] = self._compute(instance)
         return value
-
-    def _value(self, instance: Any) -> T:
-        return self._compute(instance)

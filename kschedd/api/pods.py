@@ -9,7 +9,7 @@ Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus).
 Units: CPU in millicores, other resources in whole units; priorities and seconds are ints; times RFC 3339 strings.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from typing import Any, Final, Self, TypeVar
@@ -67,14 +67,14 @@ def image_name(name: str) -> str:
 class _unaffected_by_node_affinity(cached[T]):
     """Cached property that does not depend on node affinity: computed once for all specs that differ only in that."""
 
-    def _value(self, instance: Any) -> T:
-        spec_without_node_affinity = instance.spec_without_node_affinity
-        found: T = (
-            self._compute(instance)
-            if spec_without_node_affinity is None
-            else getattr(spec_without_node_affinity, self._name)
-        )
-        return found
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        def of_spec(spec: Any) -> T:
+            without = spec.spec_without_node_affinity
+            found: T = compute(spec) if without is None else getattr(without, self._name)
+            return found
+
+        super().__init__(of_spec)
+        self.__doc__ = compute.__doc__
 
 
 @attrs.define(eq=False, slots=False)

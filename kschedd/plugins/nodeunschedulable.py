@@ -31,7 +31,7 @@ _CORDONED = Taint("node.kubernetes.io/unschedulable", "", NO_SCHEDULE)
 
 
 def _tolerates(pod: Pod) -> bool:
-    return any(toleration.tolerates(_CORDONED) for toleration in pod.pod_spec.tolerations)
+    return any([toleration.tolerates(_CORDONED) for toleration in pod.pod_spec.tolerations])
 
 
 @attrs.frozen

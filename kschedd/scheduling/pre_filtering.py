@@ -43,17 +43,18 @@ class PreFiltering:
 
     _profile: Framework
     _cluster: SchedulerCache
-    _plugins: list[PreFilterPlugin] = attrs.field(init=False)
+    _plugins: list[tuple[PreFilterPlugin, CallCounter]] = attrs.field(init=False)
     _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
     # Whether pods that differ only in their pinned node get the same answers.
     _ignoring_node: bool = attrs.field(init=False)
     _concerned_by: dict[int, Concerned] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._plugins = self._profile.at(PRE_FILTER)
+        calls = self._profile.plugin_metrics.calls
+        self._plugins = [(plugin, calls(plugin.name, points.PRE_FILTER)) for plugin in self._profile.at(PRE_FILTER)]
         self._idle = [
             (plugin.name, cast(SkipsPreFilter, plugin).skips_pre_filter)
-            for plugin in self._plugins
+            for plugin, _ in self._plugins
             if hasattr(plugin, "skips_pre_filter")
         ]
         self._ignoring_node = all(name in self._profile.in_tree for name, _ in self._idle)
@@ -114,8 +115,7 @@ class PreFiltering:
         known = self._concerned_by.get(number)
         if known is None:
             idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])
-            calls = self._profile.plugin_metrics.calls
-            asked = [(one, calls(one.name, points.PRE_FILTER)) for one in self._plugins if one.name not in idle]
+            asked = [each for each in self._plugins if each[0].name not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()
             known = self._concerned_by[number] = asked, idle

@@ -156,8 +156,20 @@ class Framework:
     made_of: Mapping[str, MadeOf]
     plugin_metrics: PluginMetrics
     times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
-    _at: dict[str, list[Plugin]] = attrs.field(factory=dict, init=False)
+    _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)  # by signature ignoring the node
+    # Of each plugin of the binding cycle but those of Bind: whether it skips a signature.
+    _skips: list[Callable[[PodSignature], bool]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        points: tuple[ExtensionPoint[Any], ...] = (RESERVE, PERMIT, PRE_BIND, POST_BIND)
+        plugins = {plugin.name: plugin for point in points for plugin in self.at(point)}
+        self._skips = [
+            cast(SkipsBindingCycle, plugin).skips_binding_cycle
+            if name in self.in_tree and hasattr(plugin, "skips_binding_cycle")
+            else _never
+            for name, plugin in plugins.items()
+        ]
 
     @property
     def name(self) -> str:
@@ -174,7 +186,7 @@ class Framework:
         if found is None:
             plugins = [self.plugins[ref.name] for ref in self.profile.at(point.name)]
             found = self._at[point.name] = [plugin for plugin in plugins if point.has(plugin)]
-        return cast(list[P], found)
+        return found
 
     def bound_by(self, signature: PodSignature) -> BindPlugin | None:
         """The Bind plugin of pods of this signature where no other plugin takes part in their binding cycle, from
@@ -186,20 +198,14 @@ class Framework:
             if len(self._bound_by) >= _MOST_SIGNATURES:
                 self._bound_by.clear()
             binders = self.at(BIND)
-            direct = bool(binders) and binders[0].name in self.in_tree and self._all_skip(signature)
+            direct = bool(binders) and binders[0].name in self.in_tree
+            direct = direct and all([skips(signature) for skips in self._skips])
             found = self._bound_by[number] = binders[0] if direct else None
             return found
 
-    def _all_skip(self, signature: PodSignature) -> bool:
-        """Whether all plugins of the binding cycle but those of Bind skip it."""
-        points: tuple[ExtensionPoint[Any], ...] = (RESERVE, PERMIT, PRE_BIND, POST_BIND)
-        return all(
-            plugin.name in self.in_tree
-            and hasattr(plugin, "skips_binding_cycle")
-            and cast(SkipsBindingCycle, plugin).skips_binding_cycle(signature)
-            for point in points
-            for plugin in self.at(point)
-        )
+
+def _never(signature: PodSignature) -> bool:
+    return False
 
 
 def build_profile(

@@ -33,12 +33,16 @@ from kschedd.scheduling.node_local_plugins import (
     out_of_range,
     score_columns,
 )
+from kschedd.scheduling.plugin_metrics import CallCounter
 from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, Framework
 from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.work import Shards, Work, drive
 
 _SHARD = 64
 _MOST_SHAPES = 4096
+
+CountedPreScore = tuple[PreScorePlugin, CallCounter]
+"""A plugin and what counts the calls of its PreScore."""
 
 
 @attrs.frozen(eq=False)
@@ -60,15 +64,16 @@ class Ranking:
     cache: EvaluationCache | None
     local: NodeLocalPlugins = attrs.field(init=False)
     scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, where every score is noted
-    _by_signature: list[PreScorePlugin] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
-    _anew: list[PreScorePlugin] = attrs.field(init=False)
+    _by_signature: list[CountedPreScore] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
+    _anew: list[CountedPreScore] = attrs.field(init=False)
     _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # signature -> which of these returned Skip
 
     def __attrs_post_init__(self) -> None:
         self.local = NodeLocalPlugins(self.profile, None)
-        plugins = self.profile.at(PRE_SCORE)
-        self._by_signature = [plugin for plugin in plugins if by_signature(plugin)]
-        self._anew = [plugin for plugin in plugins if plugin not in self._by_signature]
+        calls = self.profile.plugin_metrics.calls
+        plugins = [(plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in self.profile.at(PRE_SCORE)]
+        self._by_signature = [each for each in plugins if by_signature(each[0])]
+        self._anew = [each for each in plugins if not by_signature(each[0])]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
         """As `pre_scoring`, at once."""
@@ -79,7 +84,8 @@ class Ranking:
         if stepper is not None:
             for plugin in self.profile.at(PRE_SCORE):
                 yield from stepper.before("preScore", plugin.name, rows)
-                failure, skips = self._pre_score([plugin], state, pod, rows)
+                calls = self.profile.plugin_metrics.calls(plugin.name, points.PRE_SCORE)
+                failure, skips = self._pre_score([(plugin, calls)], state, pod, rows)
                 if failure is not None:
                     return failure
                 state.skip_score |= skips
@@ -98,11 +104,10 @@ class Ranking:
         return failure
 
     def _pre_score(
-        self, plugins: list[PreScorePlugin], state: CycleState, pod: Pod, rows: Rows
+        self, plugins: list[CountedPreScore], state: CycleState, pod: Pod, rows: Rows
     ) -> tuple[Status | None, set[str]]:
         skipped = set()
-        for plugin in plugins:
-            calls = self.profile.plugin_metrics.calls(plugin.name, points.PRE_SCORE)
+        for plugin, calls in plugins:
             began = calls.start() if calls.sampling.plugins else None
             try:
                 status = plugin.pre_score(state, pod, self.cluster, rows)
