@@ -258,7 +258,7 @@ def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
         # Tolerations can be added to a pod but never changed, so comparing their number is enough.
         if len(old.pod_spec.tolerations) != len(new.pod_spec.tolerations):
             found.append(ActionType.UPDATE_POD_TOLERATION)
-    if _generated_claims(old) != _generated_claims(new):
+    if _generated_claims(old.status) != _generated_claims(new.status):
         found.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     resource = EventResource.ASSIGNED_POD if new.node_name else EventResource.UNSCHEDULED_POD
     return [ClusterEvent(resource, action) for action in found or (ActionType.UPDATE,)]
@@ -294,12 +294,11 @@ def _scaled_down(old: Pod, new: Pod) -> bool:
     return any(name not in after or after[name] < amount for name, amount in before.items())
 
 
-def _generated_claims(pod: Pod) -> tuple[list[tuple[Any, Any]], Any]:
-    statuses = pod.status.get("resourceClaimStatuses")
-    if not statuses and "extendedResourceClaimStatus" not in pod.status:
-        return [], None
-    generated = [(s.get("name"), s.get("resourceClaimName")) for s in statuses or ()]
-    return generated, pod.status.get("extendedResourceClaimStatus")
+def _generated_claims(status: Raw) -> tuple[list[tuple[Any, Any]], Any] | None:
+    statuses, extended = status.get("resourceClaimStatuses"), status.get("extendedResourceClaimStatus")
+    if not statuses and extended is None:
+        return None
+    return [(s.get("name"), s.get("resourceClaimName")) for s in statuses or ()], extended
 
 
 # Extenders register nothing; a pod rejected by one has this name in its unschedulable plugins.

@@ -66,7 +66,8 @@ def _stamped(patch: MergePatch, at: str) -> MergePatch:
     if not conditions:
         return patch
     dated = [{"lastTransitionTime": at, **condition} for condition in conditions]
-    return attrs.evolve(patch, patch={**patch.patch, "status": {**status, "conditions": dated}})
+    whole = {**patch.patch, "status": {**status, "conditions": dated}}
+    return MergePatch(patch.kind, patch.namespace, patch.name, whole, patch.subresource)
 
 
 def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | None:

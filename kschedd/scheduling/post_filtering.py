@@ -117,7 +117,7 @@ class PostFiltering:
         messages: list[str] = []
         result: PostFilterResult | None = None
         rejected_by = ""
-        writes: list[Write] = []
+        writes: tuple[Write, ...] = ()
         for plugin in self._plugins:
             said: PostFilterResult
             if stepper is not None:
@@ -138,14 +138,15 @@ class PostFiltering:
                 said = PostFilterResult(error(fault_text(fault)))
             calls.answered(began, said.status)
             code = said.status.code
-            writes += said.writes
-            said = attrs.evolve(said, writes=tuple(writes))
+            if writes:
+                said = attrs.evolve(said, writes=(*writes, *said.writes))
+            writes = said.writes
             if code == Code.SUCCESS:
                 return said
             if code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return attrs.evolve(said, status=said.status.by(plugin.name))
             if not said.status.rejected:
-                return PostFilterResult(Status(Code.ERROR, said.status.reasons, plugin.name), writes=tuple(writes))
+                return PostFilterResult(Status(Code.ERROR, said.status.reasons, plugin.name), writes=writes)
             if said.nominated_node is not None:
                 result = said
             messages.extend(said.status.reasons)
@@ -153,4 +154,4 @@ class PostFiltering:
         nominated_node = None if result is None else result.nominated_node
         details = None if result is None else result.details
         status = Status(Code.UNSCHEDULABLE, tuple(messages), rejected_by)
-        return PostFilterResult(status, nominated_node, writes=tuple(writes), details=details)
+        return PostFilterResult(status, nominated_node, writes=writes, details=details)

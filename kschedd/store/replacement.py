@@ -89,16 +89,16 @@ class Replacement:
 
     def _checked_status(self, old: Object, raw: Raw) -> dict[str, Any]:
         """The object with its new status, decoded and found valid."""
-        given = raw.get("metadata") or _NOTHING
-        meta = old.metadata if given == old.metadata else updates.merged_meta(old, given)
+        given, before = raw.get("metadata") or _NOTHING, old.metadata
+        meta = before if given == before else updates.merged_meta(old, given)
         wanted = {**raw, "metadata": meta}
         if not isinstance(old, Pod) and old.kind in BY_NAME:
             wanted = default_typed(decoded_object(wanted))
-        elif meta is not old.metadata:
+        elif meta is not before:
             wanted["metadata"] = decoded_object({**old.raw, "metadata": meta})["metadata"]
         wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._cluster.now))
         faults: list[FieldError] = []
-        if meta is not old.metadata:
+        if meta is not before:
             faults = status_meta_faults(kind_of(old.raw), wanted["metadata"], updates.meta_faults(old, given))
         wanted, wrong = status_with_faults(old.kind, old.name, wanted)
         if faults := [*faults, *wrong, *validate_status_update(old.raw, wanted)]:

@@ -675,12 +675,9 @@ class Store(StoreReader):
         return self._write(old, wanted, noted)
 
     def _write(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
-        meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
-        if meta == old.metadata and all(
-            wanted.get(part) is old.raw.get(part) or wanted.get(part) == old.raw.get(part)
-            for part in wanted.keys() | old.raw.keys()
-            if part != "metadata"
-        ):
+        before = old.metadata
+        meta = {**wanted["metadata"], "resourceVersion": before.get("resourceVersion")}
+        if meta == before and _but_metadata(wanted) == _but_metadata(old.raw):
             return old
         meta["resourceVersion"] = str(self.log.version + 1)
         if noted and MANAGED in meta:
@@ -714,3 +711,8 @@ class Store(StoreReader):
             self._pod_strategy.forget()
         elif kind in _SCOPES:
             self._pod_strategy.forget_scopes()
+
+
+def _but_metadata(raw: Raw) -> dict[str, Any]:
+    """What the object states besides its metadata."""
+    return {part: value for part, value in raw.items() if value is not None and part != "metadata"}
