@@ -78,9 +78,9 @@ class PodBatch:
         """Add (`sign` 1) or remove (-1) one pod, by its place in the batch, on each of these distinct rows."""
         kinds = self.kinds[places]
         for resource in self._resources:
-            table.requested[resource, rows] += sign * self._requested[resource, kinds]
+            table.requested[resource][rows] += sign * self._requested[resource][kinds]
         for number in (0, 1):
-            table.nonzero[number, rows] += sign * self._nonzero[number, kinds]
+            table.nonzero[number][rows] += sign * self._nonzero[number][kinds]
         table.pod_count[rows] += sign
         if self._ports:
             self._count_ports(table, rows, kinds, sign)
@@ -90,10 +90,10 @@ class PodBatch:
         """As `count` for the whole batch, in which the pods of each row follow one another, those of row `rows[n]` from
         `first[n]` on. No row is without a pod."""
         for resource in self._resources:
-            amounts = np.add.reduceat(self._requested[resource, self.kinds], first)
-            table.requested[resource, rows] += sign * amounts
+            amounts = np.add.reduceat(self._requested[resource][self.kinds], first)
+            table.requested[resource][rows] += sign * amounts
         for number in (0, 1):
-            table.nonzero[number, rows] += sign * np.add.reduceat(self._nonzero[number, self.kinds], first)
+            table.nonzero[number][rows] += sign * np.add.reduceat(self._nonzero[number][self.kinds], first)
         many = np.diff(np.append(first, len(self.kinds)))
         table.pod_count[rows] += sign * many
         if self._ports:

@@ -631,9 +631,9 @@ class TableCopy(NodeTable):
         self.resources = dict(whole.resources)
         self.numbering = whole.numbering
         self.alive = whole.alive[rows]
-        self.allocatable = whole.allocatable[:, rows]
-        self.requested = whole.requested[:, rows]
-        self.nonzero = whole.nonzero[:, rows]
+        self.allocatable = whole.allocatable.take(rows, axis=1)
+        self.requested = whole.requested.take(rows, axis=1)
+        self.nonzero = whole.nonzero.take(rows, axis=1)
         self.allowed_pods = whole.allowed_pods[rows]
         self.pod_count = whole.pod_count[rows]
         self.unschedulable = whole.unschedulable[rows]
