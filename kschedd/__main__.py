@@ -3,12 +3,15 @@
 Imports next to nothing before `main` runs, so that Ctrl-C while the modules are imported ends in words, too.
 """
 
+import gc
+import os
 import sys
 
 _INTERRUPTED = 130
 
 
 def main() -> int:
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads where it is imported, which nobody uses
     try:
         from kschedd import cli
 
@@ -17,6 +20,8 @@ def main() -> int:
         if sys.stderr is not None:  # the caller may have closed it
             sys.stderr.write("interrupted\n")
         return _INTERRUPTED
+    finally:
+        gc.freeze()  # the process ends: what refers to itself is left as it is, where Python would take it apart
 
 
 if __name__ == "__main__":

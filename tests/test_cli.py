@@ -153,6 +153,13 @@ def test_the_script_begins_where_the_module_does() -> None:
     assert done.stdout.startswith("kschedd ")
 
 
+def test_the_process_leaves_at_its_end_what_refers_to_itself() -> None:
+    code = "import gc, sys; from kschedd.__main__ import main; sys.argv[1:] = ['version']; main(); "
+    code += "print(len(gc.get_objects()) < gc.get_freeze_count() // 100)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 def test_run_with_an_image_is_the_verb_that_makes_a_pod(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["run", "web", "--image=a:1", "--dry-run=client", "-o", "name"]) == 0
     assert capsys.readouterr().out == "pod/web\n"
