@@ -287,7 +287,7 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
     registry.add_entry_points()
     for path in named.get("plugins") or ():
         registry.add_file(Path(path))
-    given = named["text"], named["source"], {**IN_TREE, **registry.catalogue()}
+    given = named["text"], named["source"], IN_TREE | registry.catalogue()
     if method == "config.check":
         return files.check(*given)
     if method == "config.convert":

@@ -23,6 +23,17 @@ def test_verbs_start_without_trio_and_numpy(tmp_path: Path) -> None:
     assert done.stderr == f"error: no daemon at {tmp_path / 'nobody'}: start one with `kschedd run`\n"
 
 
+def test_a_simulation_imports_no_plugins_of_old_no_controllers_and_no_audit() -> None:
+    code = (
+        "import sys; from kschedd.cli import main;"
+        "assert main(['simulate', '--generate', '1', '--generate-nodes', '1']) == 0;"
+        "others = ('plugins.nodelabel', 'controllers.runner', 'controllers.jobs.sync', 'explain.audit');"
+        "print([other for other in others if f'kschedd.{other}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.mark.parametrize(
     ("words", "code", "complaint"),
     [

@@ -251,5 +251,5 @@ def _arguments(path: Path | None, registry: "Registry") -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as fault:
         raise PluginCommandError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
-    config = load_config(text, str(path), catalogue={**IN_TREE, **registry.catalogue()})
+    config = load_config(text, str(path), catalogue=IN_TREE | registry.catalogue())
     return {name: args for profile in reversed(config.profiles) for name, args in profile.plugin_args.items()}

@@ -309,7 +309,7 @@ def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
     registry.add_entry_points()
     for plugin in options.plugin:
         registry.add_file(plugin)
-    catalogue = {**IN_TREE, **registry.catalogue()}
+    catalogue = IN_TREE | registry.catalogue()
     if path is None:
         return registry, default_config(catalogue=catalogue, version=version, feature_gates=gates)
     try:

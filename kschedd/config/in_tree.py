@@ -96,22 +96,31 @@ def in_tree_class(name: str) -> type[Any]:
 
 
 class _InTree(Mapping[str, PluginInfo]):
-    """The in-tree plugins, derived from their classes on access."""
+    """The in-tree plugins, derived from their classes on access, and others, which count where they share a name.
+
+    `IN_TREE | others` imports no plugin; `{**IN_TREE, **others}` would import all there ever were.
+    """
+
+    def __init__(self, others: Catalogue) -> None:
+        self._others = others
+        self._names = frozenset((*_PLUGINS, *OLDER, *others))
 
     def __getitem__(self, name: str) -> PluginInfo:
-        if name not in _PLUGINS and name not in OLDER:
+        if name not in self._names:
             raise KeyError(name)
-        return _info(name)
+        return self._others[name] if name in self._others else _info(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in _PLUGINS or name in OLDER
+        return name in self._names
 
     def __iter__(self) -> Iterator[str]:
-        yield from _PLUGINS
-        yield from OLDER
+        return iter(dict.fromkeys((*_PLUGINS, *OLDER, *self._others)))
 
     def __len__(self) -> int:
-        return len(_PLUGINS) + len(OLDER)
+        return len(self._names)
+
+    def __or__(self, others: Catalogue) -> Catalogue:
+        return _InTree({**self._others, **others})
 
 
 @cache
@@ -124,7 +133,7 @@ def _info(name: str) -> PluginInfo:
     return attrs.evolve(info, points=points, rule_of_point=getattr(cls, "rule_of_point", {}))
 
 
-IN_TREE: Final[Catalogue] = _InTree()
+IN_TREE: Final = _InTree({})
 
 
 def default_plugins(rules: Rules, gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:

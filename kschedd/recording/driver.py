@@ -250,7 +250,7 @@ class RecordedDriver(SchedulingDriver):
         return change
 
     def _written(self, config: Config) -> tuple[str, int]:
-        catalogue = {**IN_TREE, **self.machine.registry.catalogue()}
+        catalogue = IN_TREE | self.machine.registry.catalogue()
         return text_of(config, catalogue), config.unschedulable_flush_s
 
     def _changed(self, note: tuple[Any, ...], change: Callable[..., Any], *args: Any) -> Any:

@@ -36,7 +36,7 @@ def header_of(options: RecordOptions, config: Config, registry: Registry, seed: 
         config.version.name,
         seed,
         start_s,
-        text_of(config, {**IN_TREE, **registry.catalogue()}),
+        text_of(config, IN_TREE | registry.catalogue()),
         dict(config.feature_gates),
         config.unschedulable_flush_s,
         pack(options.controllers),

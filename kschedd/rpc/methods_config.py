@@ -199,7 +199,7 @@ class ConfigMethods:
 
 
 def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
-    return {**IN_TREE, **owner.machine.registry.catalogue()}
+    return IN_TREE | owner.machine.registry.catalogue()
 
 
 def _unread(path: str) -> NoReturn:

@@ -59,7 +59,7 @@ class Reloading:
 
     async def _config(self, read: Callable[[Catalogue], Config]) -> None:
         cluster = self.cluster
-        catalogue = await cluster.scheduler.query(lambda owner: {**IN_TREE, **owner.machine.registry.catalogue()})
+        catalogue = await cluster.scheduler.query(lambda owner: IN_TREE | owner.machine.registry.catalogue())
         config = await trio.to_thread.run_sync(read, catalogue)
         now = cluster.clock.now()
 

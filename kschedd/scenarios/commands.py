@@ -210,7 +210,7 @@ class ScenarioCluster:
         return ""
 
     def _read_config(self) -> Config:
-        catalogue = {**IN_TREE, **self._registry.catalogue()}
+        catalogue = IN_TREE | self._registry.catalogue()
         if not self._config:
             return default_config(catalogue=catalogue, version=self._version, feature_gates=self._gates)
         return load_config(

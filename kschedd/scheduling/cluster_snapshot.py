@@ -5,13 +5,16 @@ may be a little newer than the one before, never older; the engine brings them t
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 
-from kschedd.controllers.runner import ControllerState
 from kschedd.queue.snapshot import QueueSnapshot
 from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.store.cluster_api import ClusterWriter
+
+if TYPE_CHECKING:
+    from kschedd.controllers.runner import ControllerState
 
 
 @attrs.frozen(eq=False)
@@ -23,13 +26,13 @@ class ClusterSnapshot:
 
     driver: DriverSnapshot
     queue: QueueSnapshot
-    controllers: Sequence[ControllerState]
+    controllers: "Sequence[ControllerState]"
     store: ClusterWriter
     now_s: float
     start_s: float
     next_leftover_s: float
 
 
-def earliest(driver: DriverSnapshot, controllers: Sequence[ControllerState]) -> int:
+def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:
     """The version that a store's log has to go back to."""
     return min([driver.observed, *(each.version for each in controllers)])

@@ -34,7 +34,7 @@ def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], s
         del registry.added[name], registry.sources[name]
     registry.added.update(classes)
     registry.sources.update(dict.fromkeys(classes, source))
-    catalogue = {**IN_TREE, **registry.catalogue()}
+    catalogue = IN_TREE | registry.catalogue()
     try:
         driver.reconfigure(_refreshed(config, classes, added, catalogue))
     except (PluginLoadError, ConfigErrors) as fault:

@@ -11,7 +11,7 @@ Units: `now` is seconds since the Unix epoch in virtual time; the queue counts i
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import attrs
 
@@ -19,18 +19,17 @@ from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.runner import ControllerRunner
 from kschedd.errors import KscheddError
-from kschedd.explain.audit import Auditor
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
 from kschedd.garbage_collection import collection_postponed
 from kschedd.queue.entry import SECOND, QueuedPod
-from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder
+from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder, SchedulingQueue
 from kschedd.queue.snapshot import EntryCopies
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
+from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.loop import SchedulingLoop
@@ -46,6 +45,10 @@ from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.values import run_steps
+
+if TYPE_CHECKING:
+    from kschedd.controllers.runner import ControllerRunner, ControllerState
+    from kschedd.explain.audit import Auditor
 
 EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of simulated time
 
@@ -106,6 +109,22 @@ def _admission(registry: Registry | None) -> Admission | None:
     return None if registry is None or not registry.validating else Admission(others=registry.validating_plugins())
 
 
+def _runner_of(
+    store: Store, controllers: Sequence[Controller] = (), states: "Sequence[ControllerState]" = ()
+) -> "ControllerRunner | None":
+    if not controllers and not states:
+        return None
+    from kschedd.controllers.runner import ControllerRunner  # a trace has none
+
+    return ControllerRunner(store, controllers, states=states)
+
+
+def _auditor_of(queue: SchedulingQueue, driver: SchedulingDriver) -> "Auditor":
+    from kschedd.explain.audit import Auditor  # most runs have none
+
+    return Auditor(queue, driver)
+
+
 class Engine:
     """See the module. `on_decision` is called with every attempt, `on_event` with every Event a user would see,
     `on_effects` with all effects that the scheduling loop applied, `on_result` with the result of every attempt before
@@ -137,7 +156,6 @@ class Engine:
         self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # before they are delivered
         self.decisions = 0
         self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
-        self._runner: ControllerRunner | None
         if resumed is None:
             self.start_s = start_s
             self._set_time(start_s)
@@ -147,7 +165,7 @@ class Engine:
             )
             machine = SchedulingMachine(config, registry=registry, seed=seed, choose=choose)
             self.loop = SchedulingLoop(machine, self, recorder=recorder, on_effects=self._applied)
-            self._runner = ControllerRunner(self.store, controllers) if controllers else None
+            self._runner = _runner_of(self.store, controllers)
             self._cursor = self.store.watch(None, 0)
             self._next_leftover = start_s + LEFTOVER_FLUSH / SECOND
         else:
@@ -157,14 +175,14 @@ class Engine:
             self.store = resumed.store
             self.store.set_clock(lambda: self.now_s)
             self.loop = self._resumed_loop(resumed, recorder)
-            self._runner = ControllerRunner(self.store, states=resumed.controllers) if resumed.controllers else None
+            self._runner = _runner_of(self.store, states=resumed.controllers)
             self._cursor = self.store.watch(None, resumed.driver.observed)
             self._next_leftover = resumed.next_leftover_s
         self.driver = self.loop.driver
         self.machine = self.driver.machine
         self.config = self.machine.config
         self.queue = self.loop.queue
-        self.auditor = Auditor(self.queue, self.driver) if audit else None
+        self.auditor = _auditor_of(self.queue, self.driver) if audit else None
         if resumed is not None:
             self.loop.apply_effects()  # of binding cycles that go on
             reconciled(self.driver, self.queue, self.now_ns)

@@ -16,7 +16,6 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.config.model import Config
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.jobs.sync import is_finished
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.records import SchedulerEvent
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
@@ -249,8 +248,11 @@ class Simulation(Engine):
 
 def _wanted(workload: Object) -> bool:
     spec = workload.spec
-    if workload.kind == "Job" and (spec.get("suspend") or is_finished(workload)):
-        return False
+    if workload.kind == "Job":
+        from kschedd.controllers.jobs.sync import is_finished  # and all of their controller, for those who have Jobs
+
+        if spec.get("suspend") or is_finished(workload):
+            return False
     replicas = spec.get("replicas", spec.get("parallelism", 1))
     return replicas is None or replicas > 0
 

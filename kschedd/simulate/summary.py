@@ -14,10 +14,10 @@ import numpy as np
 
 from kschedd.api.amounts import amount
 from kschedd.cache.table import NodeTable
-from kschedd.explain.audit import Auditor, MissedWakeUp
-from kschedd.queue.requeue_stats import RequeueStats
 
 if TYPE_CHECKING:
+    from kschedd.explain.audit import Auditor, MissedWakeUp
+    from kschedd.queue.requeue_stats import RequeueStats
     from kschedd.simulate.why_pending import WhyPending
 
 _MOST_PENDING: Final = 20
@@ -137,13 +137,13 @@ class Pending:
 class Audit:
     """The auditor's findings: pods left unschedulable though a node fits (missed wake-ups); requeue statistics."""
 
-    missed: Sequence[MissedWakeUp]
-    known: Sequence[MissedWakeUp]  # those that kube-scheduler 1.34 also misses
-    wakeups: RequeueStats
+    missed: "Sequence[MissedWakeUp]"
+    known: "Sequence[MissedWakeUp]"  # those that kube-scheduler 1.34 also misses
+    wakeups: "RequeueStats"
     tried: int
 
     @classmethod
-    def of(cls, auditor: Auditor) -> Self:
+    def of(cls, auditor: "Auditor") -> Self:
         missed = [each for each in auditor.missed if not each.upstream_gap]
         known = [each for each in auditor.missed if each.upstream_gap]
         return cls(missed, known, auditor.wakeups, auditor.tried)

@@ -13,4 +13,4 @@ def config_by(
     engine: Engine, config: Config, version: KubernetesVersion, feature_gates: Mapping[str, bool] | None = None
 ) -> Config:
     """The configuration as that version reads it, with the plugins there are. Raises ConfigErrors."""
-    return with_version(config, version, {**IN_TREE, **engine.machine.registry.catalogue()}, feature_gates)
+    return with_version(config, version, IN_TREE | engine.machine.registry.catalogue(), feature_gates)

@@ -92,7 +92,7 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
     registry.add_entry_points()
     for file in options.plugin_files:
         registry.add_file(file)
-    return read_config(options, {**IN_TREE, **registry.catalogue()}), registry
+    return read_config(options, IN_TREE | registry.catalogue()), registry
 
 
 def read_config(options: DaemonOptions, catalogue: Catalogue) -> Config:

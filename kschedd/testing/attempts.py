@@ -32,7 +32,7 @@ class TwoSchedulers:
             "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": plugins}],
         }
-        config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+        config = config_from_raw(raw, catalogue=IN_TREE | registry.catalogue())
         profile = config.profiles[0]
         if args is not None:
             profile = attrs.evolve(profile, plugin_args={**profile.plugin_args, name: args})

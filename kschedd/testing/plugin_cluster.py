@@ -62,7 +62,7 @@ class PluginCluster:
             "plugins": {"multiPoint": {"enabled": [ours]}, **sorts},
             "pluginConfig": [{"name": plugin.name, "args": dict(args)}] if args else [],
         }
-        config = config_from_raw({**API, "profiles": [whole]}, catalogue={**IN_TREE, **registry.catalogue()})
+        config = config_from_raw({**API, "profiles": [whole]}, catalogue=IN_TREE | registry.catalogue())
         self._cluster = VirtualCluster(config, seed=seed, registry=registry)
         self._commands = ScenarioCluster(Path(), cluster=self._cluster)
 

@@ -360,3 +360,16 @@ def test_feature_gates_are_checked() -> None:
         "no such feature gate; did you mean SchedulerPopFromBackoffQ?",
         "the feature is finished and its gate locked",
     ]
+
+
+def test_other_plugins_beside_the_in_tree_ones_count_where_they_share_a_name() -> None:
+    mine, name = PluginInfo(frozenset({"filter"})), PluginInfo(frozenset({"score"}))
+    others = {"Mine": mine, "NodeName": name}
+    together = IN_TREE | others
+    assert list(together) == list({**IN_TREE, **others})
+    assert len(together) == len(IN_TREE) + 1
+    assert together["Mine"] is mine
+    assert together["NodeName"] is name
+    assert together["NodePorts"] is IN_TREE["NodePorts"]
+    assert "Nobody" not in together
+    assert together.get("Nobody") is None

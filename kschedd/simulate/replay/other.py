@@ -129,7 +129,7 @@ def compare_with(
         with distrusting(file):
             world = OutsideWorld.of(recording.notes(), header.start_s)
         broken = recording.broken
-    catalogue = {**IN_TREE, **registry.catalogue()}
+    catalogue = IN_TREE | registry.catalogue()
     as_recorded = kube_version(header.kube_version)
     recorded = config_of(header.config, catalogue, as_recorded, header.feature_gates, header.unschedulable_flush_s)
     by = version or as_recorded

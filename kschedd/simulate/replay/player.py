@@ -576,7 +576,7 @@ class Player:
             raise self._diverged(f"{len(recorded)} attempts had ended, and {len(records)} have")
 
     def _config(self, text: str, flush_s: int) -> Config:
-        catalogue = {**IN_TREE, **self.registry.catalogue()}
+        catalogue = IN_TREE | self.registry.catalogue()
         return config_of(text, catalogue, self.kube_version, self.recording.header.feature_gates, flush_s)
 
     @property
