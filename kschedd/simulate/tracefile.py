@@ -9,6 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import attrs
@@ -52,6 +53,11 @@ def _short(value: str) -> str:
     return text if len(text) <= 80 else f"{text[:60]}... ({len(value)} characters)"
 
 
+@lru_cache(4096)  # most pods are of one of a few templates
+def _whole(text: str) -> int | None:
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
 @attrs.define
 class TraceRecord:
     """One row of a table."""
@@ -66,16 +72,17 @@ class TraceRecord:
 
     def whole(self, column: str, least: int = 0, most: int = _MOST) -> int:
         """An integer from `least` to `most`; 0, with a fault recorded, for any other value."""
-        text = self.cells[column]
-        if _WHOLE.fullmatch(text) and least <= int(text) <= most:
-            return int(text)
+        number = _whole(self.cells[column])
+        if number is not None and least <= number <= most:
+            return number
         self.refuse(column, f"must be a whole number, {least} to {most}")
         return 0
 
     def seconds(self, column: str) -> float | None:
         """A time in seconds from the start of the trace; None, with a fault recorded, if it is invalid."""
-        if _SECONDS.fullmatch(self.cells[column]):
-            return float(self.cells[column])
+        text = self.cells[column]
+        if _SECONDS.fullmatch(text):
+            return float(text)
         self.refuse(column, "must be seconds from the start of the trace, 0 or more")
         return None
 
