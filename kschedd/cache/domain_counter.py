@@ -42,16 +42,13 @@ class TopologyPairCounts:
     _having_least: int = 0
 
     def add(self, row: int, amount: int) -> None:
-        number = self.column.ids[row]
-        if number < 0 or (self.included is not None and not self.included[row]):
+        number = self.column.ids.item(row)
+        if number < 0 or (self.included is not None and not self.included.item(row)):
             return
-        counts = self.counts
-        if self._least is None:
-            counts[number] += amount
-        else:
-            before = int(counts[number])
-            counts[number] = before + amount
-            self._follow(before, before + amount, self._least)
+        before = self.counts.item(number)
+        self.counts[number] = after = before + amount
+        if self._least is not None:
+            self._follow(before, after, self._least)
         self.total += amount
 
     def least(self, values: Ints | None) -> int:
