@@ -447,9 +447,9 @@ def _definition(old: Raw, new: Raw, faults: Faults) -> None:
     conditions = (old.get("status") or {}).get("conditions") or ()
     served = any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
     stored = (new.get("status") or {}).get("storedVersions") or ()
-    names = {version.get("name") for version in _at(new, "spec.versions") or ()}
+    before, after = ({version.get("name") for version in _at(each, "spec.versions") or ()} for each in (old, new))
     for index, version in enumerate(stored):
-        if version not in names:
+        if version in before - after:  # upstream: whatever it was, so that an odd status ends all updates
             why = (
                 f"missing from spec.versions; {version} was previously a storage version, and must remain in "
                 f"spec.versions until a storage migration ensures no data remains persisted in {version} and removes "
