@@ -5,9 +5,10 @@ Every call queries the owning actor and awaits the reply; no state is kept here.
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import attrs
+import trio
 
 from kschedd.actors.api_call_metrics import ApiCallMetrics
 from kschedd.actors.bulletin import Bulletin
@@ -33,6 +34,8 @@ from kschedd.store.cluster_api import ClusterApi, ClusterReader
 from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
+
+_SETTLE_S: Final = 5.0
 
 
 @attrs.frozen(eq=False)
@@ -96,7 +99,14 @@ class LiveCluster:
         return queue, scheduler, decisions
 
     async def snapshot(self) -> ClusterSnapshot:
-        """What a fork goes on from. Each owner's part takes a few milliseconds of the loop at a time."""
+        """What a fork goes on from. Each owner's part takes a few milliseconds of the loop at a time.
+
+        In virtual time what is under way is let end first, so that fork and cluster go on from the same; what does not
+        end within a moment is not waited for.
+        """
+        if self.clock.is_virtual:
+            with trio.move_on_after(_SETTLE_S):
+                await self.time.until_idle()
         with collection_postponed():
             driver = await self.scheduler.query(DriverSnapshot.of)
             queue, next_leftover_s = await self.queue.query(

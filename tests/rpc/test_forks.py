@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 import trio
 
+from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
+from kschedd.api.pods import Pod
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.rpc.client import Client
@@ -22,7 +24,11 @@ from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
 from kschedd.rpc.table import method_table
 from kschedd.rpc.workers import GivenUp
+from kschedd.simulate.engine import Engine
+from kschedd.store.cluster_api import ClusterReader
 from tests.actors.clusters import deployment, node, pod, rejected, until
+
+START_S = 1_735_689_600.0
 
 
 class MachineClock:
@@ -103,6 +109,34 @@ async def nodes_of(talk: Talk, fork: str | None = None) -> dict[str, str]:
     wanted = {"kind": "Pod", "label_selector": "app=web"}
     found = await (talk("objects.list", **wanted) if fork is None else talk.within(fork, "objects.list", **wanted))
     return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in found["items"]}
+
+
+async def test_a_fork_of_virtual_time_taken_while_much_is_under_way_foretells_what_comes(tmp_path: Path) -> None:
+    clock = Clock.started(START_S, VIRTUAL)
+    async with cluster_actors(seed=7, controllers=embedded_controllers(), clock=clock) as cluster:
+        await cluster.store.create_many([node(name, cpu="8") for name in ("n1", "n2", "n3")])
+        await cluster.store.create(deployment(replicas=40, cpu="100m"))
+        job = {"parallelism": 10, "completions": 40, "template": deployment()["spec"]["template"]}
+        job["template"]["spec"]["restartPolicy"] = "Never"
+        job["template"]["metadata"]["annotations"] = {"kschedd.io/run-seconds": "1"}
+        await cluster.store.create(
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "metadata": {"name": "batch", "namespace": "default"},
+                "spec": job,
+            }
+        )
+        engine = Engine(resumed=await cluster.snapshot())
+        engine.advance(START_S + 300)
+        await cluster.time.advance(START_S + 300, trio.lowlevel.checkpoint)
+        placed = await cluster.store.do(_places)
+        assert len(placed) == 80
+        assert _places(engine.store) == placed
+
+
+def _places(store: ClusterReader) -> dict[str, str]:
+    return {pod.name: pod.node_name for pod in store.list("Pod") if isinstance(pod, Pod)}
 
 
 async def test_what_is_done_in_a_fork_does_not_touch_the_cluster(talk: Talk) -> None:
