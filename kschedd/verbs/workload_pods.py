@@ -21,11 +21,11 @@ class NoPodsError(KscheddError):
 
 def workload_named(words: Sequence[str]) -> tuple[Kind, str] | None:
     """The workload that `deployment/web` or `deployment web` names; None where something else is meant."""
-    kind, slash, name = (
-        words[0].partition("/") if len(words) == 1 else (words[0], "/", words[1]) if words else ("",) * 3
-    )
-    found = lookup(kind)
-    return (found, name) if slash and name and found.name in WORKLOADS else None
+    parts = words[0].split("/") if len(words) == 1 else words
+    if len(parts) != 2 or not parts[1]:
+        return None
+    kind = lookup(parts[0])
+    return (kind, parts[1]) if kind.name in WORKLOADS else None
 
 
 def with_workload(session: VerbSession, error: RpcError, name: str, namespace: str | None) -> RpcError:
