@@ -11,7 +11,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 
 def default_normalize(scores: npt.NDArray[np.int64], reverse: bool) -> npt.NDArray[np.int64]:
     """Scores from 0 to 100, truncated; with `reverse` the highest raw score becomes 0. Raw scores are not negative."""
-    highest = scores.item(scores.argmax()) if len(scores) else 0  # several times faster than `max`
+    highest = int(scores.max()) if len(scores) else 0
     if highest == 0:
         return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64) if reverse else scores
     shares = scores * MAX_NODE_SCORE // highest
