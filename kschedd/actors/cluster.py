@@ -35,7 +35,7 @@ from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
 
-_SETTLE_S: Final = 5.0
+_SETTLE_S: Final = 5.0  # for which a snapshot waits at most until what is under way in virtual time has ended
 
 
 @attrs.frozen(eq=False)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.controllers.conditions import condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from kschedd.api.conditions import condition, with_condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.disruption_counts import BudgetPods, by_scale, counted, expected_counts, unmanaged_text
 from kschedd.controllers.object_events import object_event

@@ -7,10 +7,10 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.conditions import is_true
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import NOTHING, LabelSelector, SelectorError, parse_label_selector
-from kschedd.controllers.conditions import is_true
 from kschedd.controllers.controller import View
 from kschedd.controllers.scale import ScaleError, scale_of_owner
 from kschedd.controllers.templates import controller_uid

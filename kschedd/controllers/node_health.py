@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
+from kschedd.api.conditions import condition, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.terms import NO_EXECUTE
-from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.nodetaints import NOT_READY, UNREACHABLE
 from kschedd.store.times import stamp
 from kschedd.store.writes import Patch, patch_of

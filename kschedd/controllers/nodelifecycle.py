@@ -23,9 +23,9 @@ from typing import Final, Literal
 
 import attrs
 
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES
 from kschedd.controllers.kubelets.state import NONE, kubelet_state

@@ -17,10 +17,10 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from kschedd.api.conditions import is_true, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import is_true, with_condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.node_health import next_pass
 from kschedd.controllers.options import TERMINATED_POD_THRESHOLD

@@ -14,10 +14,10 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from kschedd.api.conditions import condition, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.object_events import object_event
 from kschedd.controllers.timers import Timers

@@ -17,10 +17,10 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.terms import NO_EXECUTE, Taint, Toleration, parse_taint
-from kschedd.controllers.conditions import condition
 from kschedd.store.times import seconds
 
 NOT_TOLERATED: Final = None

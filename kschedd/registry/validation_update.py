@@ -9,6 +9,7 @@ The rules for pods are in `validation_pod_update`.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from kschedd.api.conditions import is_true
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.quantity import QuantityError, nanos
@@ -444,8 +445,7 @@ def _secret(old: Raw, new: Raw, faults: Faults) -> None:
 
 def _definition(old: Raw, new: Raw, faults: Faults) -> None:
     """The resource's name is for good; its kind and scope are once the kind is served, as there may be objects."""
-    conditions = (old.get("status") or {}).get("conditions") or ()
-    served = any(each.get("type") == "Established" and each.get("status") == "True" for each in conditions)
+    served = is_true(old.get("status") or {}, "Established")
     stored = (new.get("status") or {}).get("storedVersions") or ()
     before, after = ({version.get("name") for version in _at(each, "spec.versions") or ()} for each in (old, new))
     for index, version in enumerate(stored):

@@ -6,8 +6,8 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.rpc.cluster import ClusterBackend, Queue
 from kschedd.rpc.errors import RpcError

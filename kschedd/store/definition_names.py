@@ -5,9 +5,10 @@ definition that is not waits until the one that has its names is gone.
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/controller/status/naming_controller.go, establish.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
+from kschedd.api.conditions import condition, is_true, with_condition
 from kschedd.api.objects import Object, Raw
 
 # Each name, and the reason where somebody else has it. Words name the resource, kinds its objects.
@@ -24,12 +25,13 @@ _ESTABLISHED: Final = "Established"
 
 def is_established(definition: Object) -> bool:
     """Whether the kind is served; so is that of a definition of which nothing is said."""
-    return (_condition(definition.raw.get("status") or {}, _ESTABLISHED) or {}).get("status") != "False"
+    found = condition(definition.raw.get("status") or {}, _ESTABLISHED)
+    return found is None or found.get("status") != "False"
 
 
 def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> dict[str, Any]:
     """The definition with the status that it has beside all others, at `now`; what it stores is counted, too."""
-    spec, status = definition.get("spec") or {}, dict(definition.get("status") or {})
+    spec, status = definition.get("spec") or {}, definition.get("status") or {}
     asked, accepted = spec.get("names") or {}, dict(status.get("acceptedNames") or {})
     words, kinds = _taken(definition, others)
     shorts = asked.get("shortNames") or []
@@ -49,14 +51,18 @@ def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> 
     if categories := asked.get("categories"):
         accepted["categories"] = categories
     reason, name = conflict
-    conditions = list(status.get("conditions") or ())
+    conditions = status.get("conditions") or ()
     if not reason:
-        _note(conditions, now, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
-        _note(conditions, now, _ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted")
+        made = [
+            _said("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+            _said(_ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted"),
+        ]
     else:
-        _note(conditions, now, "NamesAccepted", "False", reason, f'"{name}" is already in use')
-        if (_condition(status, _ESTABLISHED) or {}).get("status") != "True":
-            _note(conditions, now, _ESTABLISHED, "False", "NotAccepted", "not all names are accepted")
+        made = [_said("NamesAccepted", "False", reason, f'"{name}" is already in use')]
+        if not is_true(status, _ESTABLISHED):
+            made.append(_said(_ESTABLISHED, "False", "NotAccepted", "not all names are accepted"))
+    for each in made:
+        conditions = with_condition(conditions, each, now)
     stored = list(status.get("storedVersions") or ())
     for version in spec.get("versions") or ():
         if version.get("storage") and version.get("name") not in stored:
@@ -77,17 +83,5 @@ def _taken(definition: Raw, others: Iterable[Object]) -> tuple[set[str], set[str
     return words - {""}, kinds - {""}
 
 
-def _condition(status: Raw, sort: str) -> Mapping[str, Any] | None:
-    return next((each for each in status.get("conditions") or () if each.get("type") == sort), None)
-
-
-def _note(conditions: list[Any], now: str, sort: str, status: str, reason: str, message: str) -> None:
-    """Set a condition in place; its time is that of the last change of its status."""
-    made = {"type": sort, "status": status, "lastTransitionTime": now, "reason": reason, "message": message}
-    for index, each in enumerate(conditions):
-        if each.get("type") == sort:
-            if each.get("status") == status:
-                made["lastTransitionTime"] = each.get("lastTransitionTime") or now
-            conditions[index] = made
-            return
-    conditions.append(made)
+def _said(sort: str, status: str, reason: str, message: str) -> Raw:
+    return {"type": sort, "status": status, "reason": reason, "message": message}

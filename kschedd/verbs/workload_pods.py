@@ -49,7 +49,7 @@ def pod_of_workload(session: VerbSession, kind: Kind, name: str, namespace: str 
     selector = from_map(stated) if kind.name == "ReplicationController" else parse_label_selector(stated)
     pods: list[Raw] = session.daemon.call(
         "objects.list",
-        kind=lookup("pod").name,
+        kind="Pod",
         namespace=workload["metadata"]["namespace"],
         label_selector=str(selector),
     )["items"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kschedd.controllers.conditions import condition
+from kschedd.api.conditions import condition
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES, Heartbeats

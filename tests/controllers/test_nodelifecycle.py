@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.controllers.conditions import condition, is_true
+from kschedd.api.conditions import condition, is_true
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES, Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.controllers.conditions import condition
+from kschedd.api.conditions import condition
 from kschedd.controllers.podgc import PodGarbageCollector
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.log import DELETED

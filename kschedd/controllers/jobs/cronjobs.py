@@ -12,9 +12,9 @@ from email.utils import format_datetime
 from functools import partial
 from typing import Any, Final
 
+from kschedd.api.conditions import is_true
 from kschedd.api.cron_schedule import Schedule, ScheduleError, parse_schedule, zone_of
 from kschedd.api.objects import Object
-from kschedd.controllers.conditions import is_true
 from kschedd.controllers.controller import View
 from kschedd.controllers.jobs.cron_times import due_time, next_time
 from kschedd.controllers.jobs.sync import is_finished

@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.api.conditions import condition, is_true
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition, is_true
 from kschedd.controllers.jobs.failure_policy import match_failure
 from kschedd.controllers.jobs.indexes import COMPLETION_INDEX, UNKNOWN_INDEX, completion_index
 from kschedd.controllers.jobs.pod_backoff import (

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 import attrs
 
+from kschedd.api.conditions import is_true
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import is_true
 from kschedd.controllers.jobs.indexes import UNKNOWN_INDEX, completion_index
 from kschedd.controllers.jobs.job_pods import is_tracked
 from kschedd.controllers.workloads.tallies import PodsByStanding, Terms

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition
 from kschedd.store.times import duration_s, seconds
 
 FIRST_S: Final = 10.0

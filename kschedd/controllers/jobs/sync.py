@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from kschedd.api.conditions import condition, is_true
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition, is_true
 from kschedd.controllers.jobs.failure_policy import match_failure, match_success
 from kschedd.controllers.jobs.indexes import UNKNOWN_INDEX, IndexSet, completion_index
 from kschedd.controllers.jobs.job_pods import (

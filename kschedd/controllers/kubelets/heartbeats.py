@@ -14,11 +14,11 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from kschedd.api.conditions import condition, is_true, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.times import SECOND, micro_stamp
-from kschedd.controllers.conditions import condition, is_true, with_condition
 from kschedd.controllers.controller import View
 from kschedd.controllers.kubelets.registration import HEALTHY
 from kschedd.controllers.kubelets.state import kubelet_runs

@@ -17,11 +17,11 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from kschedd.api.conditions import is_true
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.simulation_annotations import PodSettings, pod_settings
-from kschedd.controllers.conditions import is_true
 from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.kubelets.accounts import Accounts, Key, is_admitted
 from kschedd.controllers.kubelets.admission import (

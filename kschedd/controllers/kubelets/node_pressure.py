@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.conditions import condition, with_condition
 from kschedd.api.eviction_thresholds import (
     IMAGEFS,
     MEMORY,
@@ -25,7 +26,6 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.resources import amounts
 from kschedd.api.simulation_annotations import NodeSettings, pod_settings
-from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.kubelets.eviction import MONITORING_S, Observation, Observations
 from kschedd.controllers.kubelets.ranking import EvictionCandidate
 from kschedd.controllers.kubelets.registration import HEALTHY

@@ -16,10 +16,10 @@ from typing import Final, Literal
 
 import attrs
 
+from kschedd.api.conditions import condition
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.simulation_annotations import pod_settings
-from kschedd.controllers.conditions import condition
 from kschedd.controllers.kubelets.containers import ContainerRun, containers_of
 from kschedd.store.times import seconds
 

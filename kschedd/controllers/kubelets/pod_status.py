@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
+from kschedd.api.conditions import condition, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
-from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.kubelets.admission import Refusal
 from kschedd.controllers.kubelets.pod_run import BY_KUBELET, DISRUPTION_TARGET, PodRun
 from kschedd.store.times import stamp

@@ -7,9 +7,9 @@ Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
-from kschedd.controllers.conditions import condition
 from kschedd.controllers.kubelets.node_labels import missing_labels
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.store.times import stamp

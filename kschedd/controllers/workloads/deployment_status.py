@@ -7,8 +7,8 @@ util/deployment_util.go (DeploymentComplete, DeploymentProgressing, DeploymentTi
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kschedd.api.conditions import condition, with_condition
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.workloads.deployment_sets import Rollout, size_of, status_int
 from kschedd.store.times import seconds, stamp
 

@@ -10,9 +10,9 @@ Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), c
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
+from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition
 from kschedd.controllers.tainteviction import DISRUPTION_TARGET
 from kschedd.controllers.templates import controller_uid
 from kschedd.store.log import DELETED, WatchEvent

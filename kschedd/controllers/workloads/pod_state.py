@@ -7,9 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.api.conditions import condition, is_true
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition, is_true
 from kschedd.store.times import seconds
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"

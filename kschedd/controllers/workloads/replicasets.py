@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.conditions import condition, with_condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
-from kschedd.controllers.conditions import condition, with_condition
 from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.controllers.conditions import condition
+from kschedd.api.conditions import condition
 from tests.controllers.kubelets.cluster import KubeletCluster
 
 CRITICAL = {"namespace": "kube-system", "priorityClassName": "system-node-critical"}

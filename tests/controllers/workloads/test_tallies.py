@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.conditions import condition
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.workloads.ownership import selector_of
 from kschedd.controllers.workloads.replicasets import ReplicaSets, ReplicaTally, terms_of
