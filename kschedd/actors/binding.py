@@ -5,9 +5,10 @@ Owns: nothing but the binding cycles that have to wait.  Ends: when its sender c
 Fails: a refusal of the API server, or whatever else a write raises, is a Status in the answer, and so is a journal that
 could not keep what was written.
 
-Plans that are nothing but writes share one request to the store. One that has to wait for what others do with its
-writes (a volume to be provisioned) has a task of its own until the scheduling actor says that its wait is over; no more
-than a limit of them run at a time.
+Plans that are nothing but writes share one request to the store. The next batch is sent to it before it has answered
+the last, which it does once the journal has all of it; answers are passed on in the order of their batches. A plan that
+has to wait for what others do with its writes (a volume to be provisioned) has a task of its own until the scheduling
+actor says that its wait is over; no more than a limit of them run at a time.
 """
 
 import time
@@ -19,7 +20,7 @@ import structlog
 import trio
 
 from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
-from kschedd.actors.mailbox import Doorbell, waiting_in
+from kschedd.actors.mailbox import Doorbell, post, waiting_in
 from kschedd.api.pods import Pod
 from kschedd.controllers.turns import subject
 from kschedd.framework.status import Status, error
@@ -27,7 +28,7 @@ from kschedd.object_faults import fault_text
 from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import evict
-from kschedd.store.cluster_api import ClusterApi, ClusterReader, ClusterWriter, perform
+from kschedd.store.cluster_api import Answer, ClusterApi, ClusterReader, ClusterWriter, perform
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
 from kschedd.store.writes import Bind, Write
@@ -35,6 +36,7 @@ from kschedd.store.writes import Bind, Write
 log = structlog.get_logger("kschedd.binding")
 
 _MOST = 16  # batches in one request
+_UNANSWERED = 16  # requests that wait for their answer, beside the one that waits to be one of them
 
 
 @attrs.frozen(eq=False)
@@ -62,6 +64,16 @@ class Answered:
     refused: int = 0  # writes that are not answered
 
 
+@attrs.frozen(eq=False)
+class _Request:
+    """A batch that has been sent to the store, and when (of time.perf_counter)."""
+
+    batch: Sequence[BindingBatch]
+    plans: Sequence[ExecutePlan]
+    answer: Answer[Answered]
+    began_s: float
+
+
 @attrs.define(eq=False)
 class BindingActor:
     _inbox: trio.MemoryReceiveChannel[BindingBatch]
@@ -74,36 +86,49 @@ class BindingActor:
     async def run(self) -> None:
         try:
             async with self._inbox, self._answers, trio.open_nursery() as cycles:
-                async for first in self._inbox:
-                    batch = [first, *waiting_in(self._inbox, _MOST - 1)]
-                    for request in (request for one in batch for request in one.requests):
-                        cycles.start_soon(self._cycle, request)
-                    plans = [wanted for one in batch for wanted in one.plans]
-                    await self._answer(await self._execute(batch, plans))
+                sent, unanswered = trio.open_memory_channel[_Request](_UNANSWERED)
+                cycles.start_soon(self._pass_on, unanswered)
+                async with sent:
+                    async for first in self._inbox:
+                        batch = [first, *waiting_in(self._inbox, _MOST - 1)]
+                        for request in (request for one in batch for request in one.requests):
+                            cycles.start_soon(self._cycle, request)
+                        plans = [wanted for one in batch for wanted in one.plans]
+                        await post(sent, await self._send(batch, plans), "binding")
         finally:
             self._store.close()
+
+    async def _pass_on(self, unanswered: "trio.MemoryReceiveChannel[_Request]") -> None:
+        """The answers of the store, in their order."""
+        async with unanswered:
+            async for request in unanswered:
+                await self._answer(await self._answered(request))
 
     async def _cycle(self, request: BindingRequest) -> None:
         """One binding that has to wait; it counts for the limit until it waits no more."""
         async with self._limiter, request.over:
-            await self._answer(await self._execute((), [request.wanted]))
+            await self._answer(await self._answered(await self._send((), [request.wanted])))
             async for _ in request.over:
                 pass
 
-    async def _execute(self, batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan]) -> Answered:
+    async def _send(self, batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan]) -> _Request:
+        self.metrics.began(len(plans), sum(len(one.writes) for one in batch))
+        began_s = time.perf_counter()
+        return _Request(batch, plans, await self._store.ask(partial(execute_batch, batch, plans)), began_s)
+
+    async def _answered(self, request: _Request) -> Answered:
+        batch, plans = request.batch, request.plans
         patches = sum(len(one.writes) for one in batch)
         preemptions = sum(len(one.evictions) for one in batch)
-        self.metrics.began(len(plans), patches)
-        began_s = time.perf_counter()
         try:
-            answered = await self._store.do(partial(execute_batch, batch, plans))
+            answered = await request.answer.value()
         except JournalError as failure:  # nothing of it was kept
             status = error(str(failure))
             failed = [eviction.pod for one in batch for eviction in one.evictions]
             answered = Answered([(wanted.uid, status) for wanted in plans], failed, patches)
         refused = sum(failure is not None for _, failure in answered.plans)
         self.metrics.ended(
-            time.perf_counter() - began_s,
+            time.perf_counter() - request.began_s,
             Outcomes(len(plans) - refused, refused),
             Outcomes(patches - answered.refused, answered.refused),
             Outcomes(preemptions - len(answered.failed_evictions), len(answered.failed_evictions)),

@@ -142,11 +142,15 @@ class ActorRef(Generic[S]):
 
         One that is `long` does not hold up the loop if the owner is the scheduling actor.
         """
+        return await (await self.ask(question, once=once, long=long)).value()
+
+    async def ask(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> Reply[T]:
+        """The same, for who does not wait for the result yet. Questions are answered in the order they are asked."""
         reply: Reply[T] = Reply()
         await post(self._send, OwnerQuery(question, reply, once, long), self.whom)
         if self._bell is not None:
             self._bell.ring()
-        return await reply.value()
+        return reply
 
     def pass_on(self, query: OwnerQuery[S, Any]) -> bool:
         """Send a query without waiting; False if there is no room for it, or the owner has ended."""

@@ -389,9 +389,13 @@ class StoreClient:
         Raises what it raises; JournalError if its writes could not be kept. One that wrote nothing is run again if what
         it has seen could not be, or, where it may run `once` only, refused like a writer.
         """
+        return await (await self.ask(request, once=once)).value()
+
+    async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> Reply[T]:
+        """The same, for who does not wait for the result yet. Requests are done in the order they are asked."""
         on_write = self._on_write
         if on_write is None:
-            return await self._asking.query(request, once=once)
+            return await self._asking.ask(request, once=once)
 
         def noted(store: Store) -> T:
             before = store.version
@@ -401,7 +405,7 @@ class StoreClient:
                 if store.version > before:
                     on_write(before + 1, store.version)
 
-        return await self._asking.query(noted, once=once)
+        return await self._asking.ask(noted, once=once)
 
     async def until_writable(self) -> None:
         """Wait until the store takes writes; returns as well when it is ending."""

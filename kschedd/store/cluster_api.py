@@ -41,6 +41,7 @@ from kschedd.store.updates import Subresource
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Applied = Literal["created", "configured", "unchanged"]
 
 
@@ -291,6 +292,13 @@ class ClusterWatch(Protocol):
     def close(self) -> None: ...
 
 
+class Answer(Protocol[T_co]):
+    """What comes of a request that has been sent."""
+
+    async def value(self) -> T_co:
+        """Wait for it, once; raises what the request raises."""
+
+
 class ClusterApi(Protocol):
     """Requests to the API server. One for each user of it, who closes it at the end."""
 
@@ -299,6 +307,9 @@ class ClusterApi(Protocol):
 
         Where writes can fail to be kept, a function that only read may be run again, unless it may run `once` only.
         """
+
+    async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> Answer[T]:
+        """As `do`, for who does not wait for the answer yet: requests are done in the order in which they are asked."""
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
         """Run a generator over the cluster, a few milliseconds at a time: all of it is one write, or none of it is."""

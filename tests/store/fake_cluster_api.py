@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import trio
 
+from kschedd.actors.mailbox import OwnerQuery, Reply
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
@@ -370,8 +371,14 @@ class FakeClusterApi:
         self._watches: builtins.list[FakeWatch] = []
 
     async def do(self, request: Callable[[Any], T], *, once: bool = False) -> T:
+        return await (await self.ask(request)).value()
+
+    async def ask(self, request: Callable[[Any], T], *, once: bool = False) -> Reply[T]:
         await trio.lowlevel.checkpoint()
-        return request(self.cluster)
+        reply: Reply[T] = Reply()
+        OwnerQuery(request, reply).evaluate(self.cluster)
+        reply.publish()
+        return reply
 
     async def do_in_steps(self, work: Callable[[Any], Generator[None, None, T]]) -> T:
         await trio.lowlevel.checkpoint()
