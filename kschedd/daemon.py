@@ -27,11 +27,12 @@ from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.courtesy import Courtesy
 from kschedd.actors.decisions import DecisionRecord, DecisionsActor
 from kschedd.actors.decisions import Message as DecisionsMessage
+from kschedd.actors.durable_log import JournalProcess, JournalThread
 from kschedd.actors.events import EventRecord, EventsActor
 from kschedd.actors.events import Message as EventsMessage
 from kschedd.actors.extenders import ExtenderClients
 from kschedd.actors.filter_workers import FilterWorkers
-from kschedd.actors.journal import Commit, JournalActor, Outcome
+from kschedd.actors.journal import MOST_COMMITS, Commit, JournalActor, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, rung_from_threads
 from kschedd.actors.permit import Expired
 from kschedd.actors.plugin_calls import Called, PluginThreads, run_async
@@ -166,8 +167,9 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     """Open the channels, and start the actors that talk over them."""
     store, kept, driver, clock = parts.store, parts.kept, parts.driver, parts.clock
     recording, limits = parts.recording, parts.limits
-    # To the journal: one batch waits while one is written; beyond that the disk slows down the store and its writers.
-    to_journal, journal_in = trio.open_memory_channel[Commit](1)
+    # To the journal: what waits while one batch is written, as much as goes into the next; beyond that the disk slows
+    # down the store and its writers.
+    to_journal, journal_in = trio.open_memory_channel[Commit](MOST_COMMITS)
     # From the journal to the store, which always receives without delay.
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     # To the store: the number of requests it serves in one batch.
@@ -268,7 +270,8 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     )
     recording.actors = RecordedActors(live.scheduler, live.queue, store_client, parts.registry, parts.seed, clock.now)
     if kept is not None:
-        journal_actor = JournalActor(kept, journal_in, to_kept, parts.state.compact_after, parts.mark_time)
+        durable = JournalProcess(kept, parts.state.lock) if parts.state.apart else JournalThread(kept)
+        journal_actor = JournalActor(durable, journal_in, to_kept, parts.state.compact_after, parts.mark_time)
         actors.start_soon(journal_actor.run, name="journal")
     actors.start_soon(store_actor.run, name="store")
     events, decisions = EventRecord(limits["event-series"], uuid.uuid4().hex), DecisionRecord(limits["decisions"])

@@ -10,7 +10,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +53,7 @@ from kschedd.startup.options import DaemonOptions, admission_of, read_config, re
 from kschedd.startup.state import StateOptions, load_origin, nowhere
 from kschedd.store.admission import Admission
 from kschedd.store.clock_mark import ClockMark
-from kschedd.store.state_dir import lock_state_dir
+from kschedd.store.state_dir import LockedStateDir, lock_state_dir
 from kschedd.systemd import READY, STOPPING, ServiceManager
 from kschedd.telemetry.exporter import TelemetryExporter
 from kschedd.telemetry.otlp import exporting
@@ -74,7 +74,8 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
     sys.setswitchinterval(SWITCH_S)
     config, registry = read_options(options)
     admission = admission_of(options, registry)
-    with lock_state_dir(options.state_dir) as state:
+    locked = nullcontext() if options.state_dir is None else lock_state_dir(options.state_dir)
+    with locked as state:
         try:
             await _serve(options, config, registry, admission, state, task_status)
         except Exception as raised:  # the one place where a bug is logged
@@ -113,7 +114,7 @@ async def _serve(
     config: Config,
     registry: Registry,
     admission: Admission,
-    state: Path | None,
+    state: LockedStateDir | None,
     task_status: trio.TaskStatus[Path],
 ) -> None:
     """Open all that the daemon has, in an order in which whatever is refused is refused before anything is begun."""
@@ -127,7 +128,7 @@ async def _serve(
         telemetry = None
         if options.otlp_endpoint:
             telemetry = opened.enter_context(exporting(options.otlp_endpoint, version()))
-        mark = None if state is None else opened.enter_context(closing(ClockMark(state)))
+        mark = None if state is None else opened.enter_context(closing(ClockMark(state.path)))
         cluster = await opened.enter_async_context(
             cluster_actors(
                 config,
@@ -179,11 +180,13 @@ async def _serve(
 
 
 def _state_options(
-    options: DaemonOptions, config: Config, admission: Admission, state: Path | None, mark: ClockMark | None
+    options: DaemonOptions, config: Config, admission: Admission, state: LockedStateDir | None, mark: ClockMark | None
 ) -> StateOptions:
     taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
     return StateOptions(
-        journal=None if state is None else state / "journal.db",
+        journal=None if state is None else state.path / "journal.db",
+        apart=True,
+        lock=None if state is None else state.lock,
         drop_damaged=options.drop_damaged,
         leave_out=options.leave_out,
         mark_time=nowhere if mark is None else mark.write,

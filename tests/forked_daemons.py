@@ -1,7 +1,8 @@
 """Daemons for tests that kill them: a process that has imported everything, and read the configuration, forks each.
 
 So a start takes about 0.05 s of CPU instead of 2. A daemon can be told to end itself at a named point of the journal's
-work (POINTS). Its journal is compacted after 60 writes, so that this is hit too.
+work (POINTS), which it then does in a thread, not in a process of its own. Its journal is compacted after 60 writes, so
+that this is hit too.
 """
 
 import importlib
@@ -197,9 +198,10 @@ def serve_forks(where: Path) -> None:
     from kschedd import serving
 
     actors = serving.cluster_actors
+    point = "-"
 
     def compacting_often(config: Config, *, state: StateOptions, **rest: Any) -> Any:
-        return actors(config, state=attrs.evolve(state, compact_after=_WRITES), **rest)
+        return actors(config, state=attrs.evolve(state, compact_after=_WRITES, apart=point == "-"), **rest)
 
     serving.cluster_actors = compacting_often
     read = serving.read_options(serving.DaemonOptions(socket=Path(), seed=1))

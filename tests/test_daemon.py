@@ -295,7 +295,7 @@ def test_plugins_from_a_file_can_be_named_in_the_configuration(tmp_path: Path) -
 def test_a_state_directory_is_one_daemons_and_can_be_taken_over(tmp_path: Path) -> None:
     where = tmp_path / "a" / "b"
     with lock_state_dir(where) as first:
-        assert first == where
+        assert first.path == where
         with pytest.raises(StateDirError, match="another daemon uses it"), lock_state_dir(where):
             pass
     with lock_state_dir(where):

@@ -2,10 +2,11 @@
 
 Receives: `Commit`, the events of a batch.  Sends: `Kept`, `NotKept`, `Writable`, only to the store, which always
 receives without delay.
-Owns: the Journal, which only a worker thread uses, one call at a time. All waiting commits go into one transaction, so
-a slower disk gets larger batches. Once the journal exceeds its limit, it is compacted in slices between transactions,
-using a quarter of the actor's time. A writer waits for at most one slice, which is as large as fits into a few
-milliseconds on this disk; only a journal of twice its limit is compacted in full slices, and without rests.
+Owns: the journal (a DurableLog), whose calls it awaits one after the other. All waiting commits go into one
+transaction, so a slower disk gets larger batches. Once the journal exceeds its limit, it is compacted in slices
+between transactions, using a quarter of the actor's time. A writer waits for at most one slice, which is as large as
+fits into a few milliseconds on this disk; only a journal of twice its limit is compacted in full slices, and without
+rests.
 Ends: when the store closes its channel; the file is closed then.
 Fails: a write failure is reported as `NotKept` and covers all pending commits; commits from before the failure (an
 older `term`) are dropped, since the store rolls them back. Writes are then retried with increasing delays until one
@@ -15,23 +16,20 @@ written no more, whatever works of it: only a start checks all of it.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
 
 import attrs
 import structlog
 import trio
 
+from kschedd.actors.durable_log import DurableLog
 from kschedd.actors.mailbox import batch_from
-from kschedd.actors.threads import in_actor_thread
 from kschedd.store.journal_format import JournalDamaged, JournalError
 from kschedd.store.log import WatchEvent
-
-T = TypeVar("T")
 
 log = structlog.get_logger("kschedd.journal")
 
 COMPACT_AFTER = 200_000  # events after which the current state becomes the snapshot
-_MOST = 64  # batches in a transaction
+MOST_COMMITS = 64  # in a transaction
 _SLICE_S = 0.005  # what a compaction slice may take
 _MOST_OF_SLICE = 100  # events moved, or pages of the database given back: each takes some 0.1 ms of CPU
 _LEAST = 5  # so many are moved, or given back, however long it takes
@@ -85,33 +83,6 @@ class Writable:
 Outcome = Kept | NotKept | Writable
 
 
-class DurableLog(Protocol):
-    """The interface of Journal that the actor uses. A call that raises JournalError has changed nothing."""
-
-    @property
-    def version(self) -> int: ...
-    @property
-    def tail(self) -> int: ...
-    @property
-    def head_flushed(self) -> bool: ...
-    def append(self, events: Sequence[WatchEvent], /) -> None: ...
-    def flush_head(self) -> None: ...
-    def repair(self) -> None: ...
-    def compact_some(self, events: int, /) -> bool: ...
-    def shrink_some(self, pages: int, /) -> bool: ...
-    def close(self) -> None: ...
-
-
-class Execute(Protocol):
-    """Runs a function that does disk I/O. Calls never overlap, since each one is awaited."""
-
-    async def __call__(self, work: Callable[[], T], /) -> T: ...
-
-
-async def in_thread(work: Callable[[], T]) -> T:
-    return await in_actor_thread(work)
-
-
 def _log_read_only(failure: JournalError) -> None:
     if isinstance(failure, JournalDamaged):
         hint = "it stays read-only until a restart; kschedd snapshot save FILE saves all that it serves"
@@ -127,7 +98,6 @@ class JournalActor:
     _outbox: "trio.MemorySendChannel[Outcome]"
     _compact_after: int = COMPACT_AFTER
     _before_append: Callable[[], None] = lambda: None
-    _run: Execute = attrs.field(factory=lambda: in_thread)  # tests may run it without a thread
     _term: int = attrs.field(default=0, init=False)
     _compacting: bool = attrs.field(default=False, init=False)
     _shrinking: bool = attrs.field(default=False, init=False)
@@ -152,7 +122,7 @@ class JournalActor:
         if self._compacting or self._shrinking:
             due_at = min(due_at, self._slice_at)
         with trio.move_on_at(due_at):
-            return await batch_from(self._inbox, _MOST)
+            return await batch_from(self._inbox, MOST_COMMITS)
         return ()
 
     async def _turn(self, commits: Sequence[Commit]) -> None:
@@ -160,14 +130,14 @@ class JournalActor:
         try:
             if events:
                 self._before_append()
-                await self._run(lambda: self._journal.append(events))
+                await self._journal.append(events)
                 await self._outbox.send(Kept(events[-1].version))
             if self._journal.tail > self._compact_after:
                 self._compacting = True
             if (self._compacting or self._shrinking) and trio.current_time() >= self._slice_at:
                 await self._compact()
             elif not events and not self._journal.head_flushed:
-                await self._run(self._journal.flush_head)
+                await self._journal.flush_head()
         except JournalError as failure:
             await self._recover(failure)
 
@@ -179,10 +149,10 @@ class JournalActor:
         slice_size = self._events if self._compacting else self._pages
         amount = _MOST_OF_SLICE if behind else slice_size.size
         if self._compacting:
-            self._compacting = await self._run(lambda: self._journal.compact_some(amount))
+            self._compacting = await self._journal.compact_some(amount)
             self._shrinking = not self._compacting
         else:
-            self._shrinking = await self._run(lambda: self._journal.shrink_some(amount))
+            self._shrinking = await self._journal.shrink_some(amount)
         took = trio.current_time() - before
         slice_size.took(took)
         self._slice_at = before + took + (0 if behind else _REST * took)
@@ -198,7 +168,7 @@ class JournalActor:
                     pass  # commits of an older term: the store accepts no writes now
                 raise trio.EndOfChannel
             try:
-                await self._run(self._journal.repair)
+                await self._journal.repair()
                 break
             except JournalError as still:
                 pause = min(2 * pause, _LONGEST_RETRY_S)

@@ -1,11 +1,14 @@
 """The threads in which actors work, apart from those of clients and of plugins that may hang.
 
-They are counted by a limiter of their own, one for each Trio run, so that it can be told whether any actor is at work.
+They are counted by a limiter of their own, one for each Trio run, so that it can be told whether any actor is at work
+where the event loop does not see it: in a thread, or in another process that it waits for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
+import attrs
 import trio
 
 from kschedd.threads import in_thread
@@ -13,19 +16,45 @@ from kschedd.threads import in_thread
 T = TypeVar("T")
 
 _MOST: Final = 40  # as Trio's default
-_LIMITER: Final = trio.lowlevel.RunVar[trio.CapacityLimiter]("threads of actors")
 
 
-def actor_threads() -> trio.CapacityLimiter:
-    """The limiter of this run."""
+@attrs.define(eq=False)
+class _Elsewhere:
+    """What actors of one Trio run have under way outside the event loop."""
+
+    threads: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_MOST))
+    waiting: int = 0  # for other processes
+
+
+_ELSEWHERE: Final = trio.lowlevel.RunVar[_Elsewhere]("work of actors outside the event loop")
+
+
+def _elsewhere() -> _Elsewhere:
     try:
-        return _LIMITER.get()
+        return _ELSEWHERE.get()
     except LookupError:
-        limiter = trio.CapacityLimiter(_MOST)
-        _LIMITER.set(limiter)
-        return limiter
+        ours = _Elsewhere()
+        _ELSEWHERE.set(ours)
+        return ours
+
+
+def any_at_work() -> bool:
+    """Whether an actor waits for a thread or another process."""
+    ours = _elsewhere()
+    return bool(ours.threads.borrowed_tokens or ours.waiting)
 
 
 async def in_actor_thread(work: Callable[[], T], *, abandon_on_cancel: bool = False) -> T:
     """Do this in a thread that counts as an actor's work."""
-    return await in_thread(work, abandon_on_cancel=abandon_on_cancel, limiter=actor_threads())
+    return await in_thread(work, abandon_on_cancel=abandon_on_cancel, limiter=_elsewhere().threads)
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """While another process works for an actor that waits for it."""
+    ours = _elsewhere()
+    ours.waiting += 1
+    try:
+        yield
+    finally:
+        ours.waiting -= 1

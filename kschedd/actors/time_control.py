@@ -17,7 +17,7 @@ import attrs
 import trio
 
 from kschedd.actors.clock import Clock
-from kschedd.actors.threads import actor_threads
+from kschedd.actors.threads import any_at_work
 from kschedd.errors import KscheddError
 
 _BUSY_S = 0.001  # between two looks while threads are at work
@@ -93,6 +93,6 @@ class TimeControl:
         while True:
             busy = await self.going_on()
             await wait_all_tasks_blocked()
-            if not busy and not actor_threads().borrowed_tokens:
+            if not busy and not any_at_work():
                 return
             await trio.sleep(_BUSY_S)

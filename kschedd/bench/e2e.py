@@ -67,7 +67,7 @@ async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptio
         folder = tempfile.TemporaryDirectory(prefix="kschedd-bench-") if load.journal else nullcontext()
         state = opened.enter_context(folder)
         journal = None if state is None else Path(state) / "journal.db"
-        actors = cluster_actors(config, seed=seed, state=StateOptions(admission=admission, journal=journal))
+        actors = cluster_actors(config, seed=seed, state=StateOptions(admission=admission, journal=journal, apart=True))
         cluster = await opened.enter_async_context(actors)
         for what, series in (
             ("namespaces", workload.namespaces),

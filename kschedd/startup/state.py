@@ -39,7 +39,8 @@ class StateOptions:
     kept.
 
     `begin` fills a new store, if the journal has no cluster yet. `mark_time` is told of the clock's time when it
-    was moved and before each write. The journal is compacted after `compact_after` writes.
+    was moved and before each write. The journal is compacted after `compact_after` writes. `apart`: a process of its
+    own writes it, and holds the state directory's lock as well, of which `lock` is the descriptor.
     """
 
     journal: Path | None = None
@@ -47,6 +48,8 @@ class StateOptions:
     leave_out: Collection[ObjectRef] = ()
     compact_after: int = COMPACT_AFTER
     disk: Disk = REAL_DISK
+    apart: bool = False
+    lock: int | None = None
     mark_time: Callable[[float], None] = nowhere
     begin: Callable[[Store], None] | None = None
     admission: Admission | None = None

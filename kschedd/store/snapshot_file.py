@@ -129,9 +129,8 @@ def restore_snapshot(file: Path, state_dir: Path) -> Store:
     """
     snapshot = read_snapshot(file)
     version = (snapshot.version // EPOCH_STEP + 1) * EPOCH_STEP
-    with lock_state_dir(state_dir) as where:
-        assert where is not None
-        path = where / JOURNAL
+    with lock_state_dir(state_dir) as state:
+        path = state.path / JOURNAL
         refuse_remains(path)
         if path.exists():
             raise JournalError(str(path), "there is a journal already: name another directory, or move this one away")

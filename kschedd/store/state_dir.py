@@ -1,18 +1,23 @@
 """The state directory of a daemon: who has its lock may use the journal in it.
 
-The lock is the file `lock`, which stays; it is released with the process that holds it, however that ends.
+The lock is the file `lock`, which stays; it is released with the processes that hold it, however they end: the daemon
+and the one that writes its journal, which may outlive a daemon that was killed by what it takes to end a write.
 """
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import attrs
 
 from kschedd.errors import KscheddError
+
+_PATIENCE_S: Final = 2.0  # with a process that writes its last
+_AGAIN_S: Final = 0.02
 
 
 @attrs.define(eq=False)
@@ -31,12 +36,15 @@ class StateDirInUse(StateDirError):
     """Somebody else has its lock."""
 
 
+@attrs.frozen
+class LockedStateDir:
+    path: Path
+    lock: int  # the descriptor: a process that inherits it holds the lock as well
+
+
 @contextmanager
-def lock_state_dir(state_dir: Path | None) -> Iterator[Path | None]:
+def lock_state_dir(state_dir: Path) -> Iterator[LockedStateDir]:
     """Lock the state directory for this process; creates it if needed. Raises StateDirError."""
-    if state_dir is None:
-        yield None
-        return
     where = state_dir.absolute()
     if where.exists() and not where.is_dir():
         raise StateDirError(str(where), "there is a file there that is no directory; give another path")
@@ -46,11 +54,21 @@ def lock_state_dir(state_dir: Path | None) -> Iterator[Path | None]:
     except OSError as error:
         raise StateDirError(str(where), error.strerror or str(error)) from error
     try:
+        _take(lock, where)
+        yield LockedStateDir(where, lock)
+    finally:
+        os.close(lock)
+
+
+def _take(lock: int, where: Path) -> None:
+    patience = time.monotonic() + _PATIENCE_S
+    while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            why = "another daemon uses it; stop that one or give another directory"
-            raise StateDirInUse(str(where), why) from None
-        yield where
-    finally:
-        os.close(lock)
+            if time.monotonic() > patience:
+                why = "another daemon uses it; stop that one or give another directory"
+                raise StateDirInUse(str(where), why) from None
+            time.sleep(_AGAIN_S)
+        else:
+            return

@@ -13,6 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
+from kschedd.actors.durable_log import Execute, JournalThread, in_thread
 from kschedd.actors.journal import Commit, JournalActor, NotKept, Outcome
 from kschedd.actors.journal import Kept as KeptUpTo
 from kschedd.actors.store import Message, StoreActor, StoreClient, Watch
@@ -143,14 +144,16 @@ async def at_once(work: Callable[[], Any]) -> Any:
 
 
 @asynccontextmanager
-async def actors_over(log: FakeLog, owned: Store, **options: Any) -> AsyncIterator[tuple[StoreClient, trio.Nursery]]:
+async def actors_over(
+    log: FakeLog, owned: Store, run: Execute = in_thread, **options: Any
+) -> AsyncIterator[tuple[StoreClient, trio.Nursery]]:
     """A store's actor, and that of its journal with these options; the client is closed at the end."""
     to_journal, journal_in = trio.open_memory_channel[Commit](1)
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     to_store, store_in = trio.open_memory_channel[Message](4)
     client = StoreClient.of(to_store)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(log, journal_in, to_kept, **options).run)
+        nursery.start_soon(JournalActor(JournalThread(log, run), journal_in, to_kept, **options).run)
         nursery.start_soon(StoreActor(owned, store_in, to_journal, kept_in).run)
         try:
             yield client, nursery
@@ -264,7 +267,7 @@ async def test_it_tries_again_ever_less_often(autojump_clock: MockClock) -> None
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     store = Store(now=lambda: 0.0)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(log, journal_in, to_kept, run=at_once).run)
+        nursery.start_soon(JournalActor(JournalThread(log, at_once), journal_in, to_kept).run)
         await to_journal.send(Commit(store.written_after(0), 0))
         assert isinstance(await kept_in.receive(), NotKept)
         with trio.move_on_after(60):
@@ -321,7 +324,7 @@ async def test_the_record_of_the_last_write_is_flushed_when_no_further_one_comes
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
     store = Store(now=lambda: 0.0)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(log, journal_in, to_kept, run=at_once).run)
+        nursery.start_soon(JournalActor(JournalThread(log, at_once), journal_in, to_kept).run)
         await to_journal.send(Commit(store.written_after(0), 0))
         assert await kept_in.receive() == KeptUpTo(store.version)
         assert not log.head_flushed
@@ -399,7 +402,7 @@ async def test_batches_that_wait_are_written_together_and_compacted_after(tmp_pa
     for number in range(3):
         store.create(node(f"n{number}"))
         to_journal.send_nowait(Commit(cursor.take(), 0))
-    actor = JournalActor(journal, journal_in, to_kept, compact_after=3)
+    actor = JournalActor(JournalThread(journal), journal_in, to_kept, compact_after=3)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(actor.run)
         assert await kept_in.receive() == KeptUpTo(store.version)
@@ -444,7 +447,7 @@ async def test_slices_of_compaction(
     store = Store()
     store.create(node())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(journal, journal_in, to_store, compact_after=500, run=run).run)
+        nursery.start_soon(JournalActor(JournalThread(journal, run), journal_in, to_store, compact_after=500).run)
         async with to_journal, outcomes:
             await to_journal.send(Commit(store.written_after(0), 0))
             while journal.tail:  # noqa: ASYNC110 - time is virtual
@@ -473,7 +476,9 @@ async def test_pages_are_given_back_in_slices_that_take_no_longer_than_those_of_
     store = Store()
     store.create(node())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(JournalActor(Shrinking(tail=20), journal_in, to_store, compact_after=10, run=run).run)
+        nursery.start_soon(
+            JournalActor(JournalThread(Shrinking(tail=20), run), journal_in, to_store, compact_after=10).run
+        )
         async with to_journal, outcomes:
             await to_journal.send(Commit(store.written_after(0), 0))
             while sum(given) < 200:  # noqa: ASYNC110 - time is virtual

@@ -1,0 +1,250 @@
+"""The journal as its actor uses it: in a thread of the daemon, or in a process of its own.
+
+A daemon's has a process (`kschedd.store.journal_process`): what it does waits for nobody's interpreter lock. One whose
+process has ended refuses the write, as one whose disk fails does; `repair` starts another, which goes back to the last
+version that was said to be on disk. A thread does where the disk is not the real one.
+"""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+import attrs
+import msgpack
+import trio
+
+from kschedd.actors.threads import at_work, in_actor_thread
+from kschedd.store.journal import Journal, packed
+from kschedd.store.journal_format import JournalDamaged, JournalError
+from kschedd.store.journal_process import LENGTH, framed
+from kschedd.store.journal_writer import PackedWrite
+from kschedd.store.log import WatchEvent
+
+T = TypeVar("T")
+
+_SLICE_S: Final = 0.002  # for so long events are packed before others get their turn
+_FEW: Final = 16  # events packed between two looks at the clock
+_MOST_READ: Final = 65536  # bytes
+BEGIN: Final = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
+    "from kschedd.store.journal_process import main; main(int(sys.argv[1]))"
+)
+
+
+class DurableLog(Protocol):
+    """The journal, as far as its actor goes. One call at a time; one that raises JournalError has changed nothing."""
+
+    @property
+    def version(self) -> int:
+        """Of the last write on disk."""
+
+    @property
+    def tail(self) -> int:
+        """Events since the snapshot."""
+
+    @property
+    def head_flushed(self) -> bool: ...
+    async def append(self, events: Sequence[WatchEvent], /) -> None: ...
+    async def flush_head(self) -> None: ...
+    async def repair(self) -> None: ...
+    async def compact_some(self, events: int, /) -> bool: ...
+    async def shrink_some(self, pages: int, /) -> bool: ...
+    def close(self) -> None: ...
+
+
+class BlockingLog(Protocol):
+    """The part of Journal that JournalThread uses."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def tail(self) -> int: ...
+    @property
+    def head_flushed(self) -> bool: ...
+    def append(self, events: Sequence[WatchEvent], /) -> None: ...
+    def flush_head(self) -> None: ...
+    def repair(self) -> None: ...
+    def compact_some(self, events: int, /) -> bool: ...
+    def shrink_some(self, pages: int, /) -> bool: ...
+    def close(self) -> None: ...
+
+
+class Execute(Protocol):
+    """Runs a function that does disk I/O. Calls never overlap, since each one is awaited."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    return await in_actor_thread(work)
+
+
+@attrs.frozen(eq=False)
+class JournalThread:
+    """A journal that is used in a thread."""
+
+    _journal: BlockingLog
+    _run: Execute = in_thread
+
+    @property
+    def version(self) -> int:
+        return self._journal.version
+
+    @property
+    def tail(self) -> int:
+        return self._journal.tail
+
+    @property
+    def head_flushed(self) -> bool:
+        return self._journal.head_flushed
+
+    async def append(self, events: Sequence[WatchEvent]) -> None:
+        await self._run(lambda: self._journal.append(events))
+
+    async def flush_head(self) -> None:
+        await self._run(self._journal.flush_head)
+
+    async def repair(self) -> None:
+        await self._run(self._journal.repair)
+
+    async def compact_some(self, events: int) -> bool:
+        return await self._run(lambda: self._journal.compact_some(events))
+
+    async def shrink_some(self, pages: int) -> bool:
+        return await self._run(lambda: self._journal.shrink_some(pages))
+
+    def close(self) -> None:
+        self._journal.close()
+
+
+class JournalProcess:
+    """A journal that a process of its own writes: started with the first call, and anew by `repair` if it has ended."""
+
+    def __init__(self, journal: Journal, lock: int | None = None, begin: str = BEGIN) -> None:
+        """Takes over the journal, and closes it. `lock`: the descriptor of the state directory's lock. `begin`: what
+        Python runs there, with the number of the pipe and the search path."""
+        self._file = journal.file
+        self._lock = lock
+        self._run = begin
+        self.version = journal.version
+        self.tail = journal.tail
+        self.head_flushed = journal.head_flushed
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pipe: trio.SocketStream | None = None
+        journal.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, if there is one now."""
+        return None if self._process is None else self._process.pid
+
+    async def append(self, events: Sequence[WatchEvent]) -> None:
+        writes: list[PackedWrite] = []
+        pause = time.perf_counter() + _SLICE_S
+        for number, event in enumerate(events):
+            if number % _FEW == 0 and time.perf_counter() > pause:
+                await self._send(["write", writes, True])
+                writes, pause = [], time.perf_counter() + _SLICE_S
+            writes.append(packed(event))
+        await self._ask("write", writes, False)
+
+    async def flush_head(self) -> None:
+        await self._ask("flush_head")
+
+    async def repair(self) -> None:
+        await self._ask("repair", self.version)
+
+    async def compact_some(self, events: int) -> bool:
+        return bool(await self._ask("compact_some", events))
+
+    async def shrink_some(self, pages: int) -> bool:
+        return bool(await self._ask("shrink_some", pages))
+
+    def close(self) -> None:
+        """Let the process end, and wait until it has."""
+        if self._pipe is not None:
+            self._pipe.socket.close()
+        if self._process is not None:
+            self._process.wait()
+        self._pipe = self._process = None
+
+    async def _ask(self, *order: Any) -> Any:
+        """Have it do something, and wait until it has. Raises JournalError."""
+        await self._send(list(order))
+        return await self._answer()
+
+    async def _send(self, order: list[Any]) -> None:
+        if self._pipe is None:
+            await self._begin()
+        assert self._pipe is not None
+        try:
+            await self._pipe.send_all(framed(order))
+        except trio.BrokenResourceError:
+            raise await self._gone() from None
+
+    async def _answer(self) -> Any:
+        said = bytearray()
+        with at_work():
+            while len(said) < LENGTH or len(said) < LENGTH + int.from_bytes(said[:LENGTH], "little"):
+                said += await self._more()
+        match msgpack.unpackb(said[LENGTH:]):
+            case ["done", version, tail, head_flushed, result]:
+                self.version, self.tail, self.head_flushed = version, tail, head_flushed
+                return result
+            case ["damaged", file, why, good_version]:
+                raise JournalDamaged(file, why, good_version)
+            case [_, file, why]:
+                raise JournalError(file, why)
+
+    async def _more(self) -> bytes | bytearray:
+        assert self._pipe is not None
+        try:
+            some = await self._pipe.receive_some(_MOST_READ)
+        except trio.BrokenResourceError:
+            some = b""
+        if not some:
+            raise await self._gone()
+        return some
+
+    async def _begin(self) -> None:
+        self._pipe = trio.SocketStream(trio.socket.from_stdlib_socket(self._started()))
+        try:
+            await self._ask("open", self._file)
+        except JournalError:
+            self.close()
+            raise
+
+    def _started(self) -> socket.socket:
+        """Start the process; our end of the pipe to it."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            passed = [theirs.fileno()] if self._lock is None else [theirs.fileno(), self._lock]
+            try:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", self._run, str(theirs.fileno()), json.dumps(sys.path)],
+                    pass_fds=passed,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    process_group=0,
+                )
+            except OSError as error:
+                ours.close()
+                raise self._failure(f"cannot be written: no process for it can be started: {error.strerror}") from None
+        return ours
+
+    async def _gone(self) -> JournalError:
+        """The process has ended, or is ended now: what is to be said of that."""
+        process = self._process
+        assert process is not None
+        process.kill()
+        status = await in_actor_thread(process.wait)
+        self.close()
+        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        return self._failure(f"cannot be written: the process that writes it has ended {how}; another one is started")
+
+    def _failure(self, why: str) -> JournalError:
+        return JournalError(self._file, why)

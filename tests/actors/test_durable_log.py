@@ -1,0 +1,264 @@
+"""The journal in a process of its own: what it keeps, and what becomes of a write when the process ends."""
+
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from kschedd import daemon
+from kschedd.actors import durable_log
+from kschedd.actors.durable_log import BEGIN, DurableLog, JournalProcess, JournalThread
+from kschedd.daemon import cluster_actors
+from kschedd.startup.state import StateOptions
+from kschedd.store.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.state_dir import StateDirInUse, lock_state_dir
+from kschedd.store.store import Store
+from tests.actors.clusters import node, placed, pod
+from tests.forked_daemons import POINTS, STARTING
+
+
+def config_map(name: str, size: int = 1) -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default"}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "x" * size}}
+
+
+def loaded(path: Path) -> Store:
+    with closing(Journal(path)) as journal:
+        store = journal.load()
+    assert store is not None
+    return store
+
+
+def names(store: Store) -> list[str]:
+    return [found.name for found in store.list("ConfigMap")]
+
+
+@attrs.frozen(eq=False)
+class Writing:
+    """A store, and its journal, which a process writes."""
+
+    path: Path
+    store: Store
+    log: JournalProcess
+
+    async def write(self, name: str) -> None:
+        """Take it back if it could not be kept, as the store's actor does."""
+        kept = self.store.version
+        self.store.create(config_map(name))
+        try:
+            await self.log.append(self.store.written_after(kept))
+        except JournalError:
+            self.store.roll_back(kept)
+            raise
+        self.store.log.show(self.store.version)
+
+    def kill(self) -> None:
+        assert self.log.pid is not None
+        os.kill(self.log.pid, signal.SIGKILL)
+
+
+@asynccontextmanager
+async def writing(where: Path, **options: Any) -> AsyncIterator[Writing]:
+    path = where / "journal.db"
+    store = Store(now=lambda: 0.0)
+    journal = Journal(path)
+    journal.append(store.written_after(0))
+    store.log.show(store.version)
+    log = JournalProcess(journal, **options)
+    try:
+        yield Writing(path, store, log)
+    finally:
+        log.close()
+
+
+@pytest.mark.parametrize("made", [JournalThread, JournalProcess], ids=["thread", "process"])
+async def test_both_keep_the_same(tmp_path: Path, made: Callable[[Journal], DurableLog]) -> None:
+    path, store = tmp_path / "journal.db", Store(now=lambda: 0.0)
+    log = made(Journal(path))
+    assert (log.version, log.tail) == (0, 0)
+    for name in "abc":
+        store.create(config_map(name))
+        await log.append(store.written_after(log.version))
+        assert (log.version, log.tail) == (store.version, store.version)
+    assert not log.head_flushed
+    await log.flush_head()
+    assert log.head_flushed
+    assert await log.compact_some(store.version - 1)
+    assert not await log.compact_some(10)
+    assert log.tail == 0
+    while await log.shrink_some(10):
+        pass
+    log.close()
+    assert loaded(path).version == store.version
+    assert names(loaded(path)) == ["a", "b", "c"]
+
+
+async def test_a_batch_that_takes_long_to_pack_is_sent_in_parts_while_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable_log, "_SLICE_S", -1.0)
+    beside = 0
+
+    async def goes_on() -> None:
+        nonlocal beside
+        while True:
+            await trio.lowlevel.checkpoint()
+            beside += 1
+
+    async with writing(tmp_path) as at_work:
+        at_work.store.create_many([config_map(f"c{number:02}") for number in range(70)])
+        await at_work.log.flush_head()  # so that it has begun
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(goes_on)
+            await at_work.log.append(at_work.store.written_after(at_work.log.version))
+            nursery.cancel_scope.cancel()
+    assert beside > 70 // 16
+    assert len(names(loaded(at_work.path))) == 70
+
+
+async def test_a_batch_of_large_objects_is_kept(tmp_path: Path) -> None:
+    async with writing(tmp_path) as at_work:
+        at_work.store.create_many([config_map(f"c{number}", 900_000) for number in range(9)])
+        await at_work.log.append(at_work.store.written_after(at_work.log.version))
+    assert [len(found.raw["data"]["a"]) for found in loaded(at_work.path).list("ConfigMap")] == [900_000] * 9
+
+
+async def test_a_write_is_refused_when_the_process_was_killed_and_the_next_one_is_kept(tmp_path: Path) -> None:
+    async with writing(tmp_path) as at_work:
+        await at_work.write("a")
+        at_work.kill()
+        with pytest.raises(JournalError, match=r"journal\.db: .* has ended by signal 9; another one is started"):
+            await at_work.write("b")
+        await at_work.log.repair()
+        await at_work.write("c")
+    assert names(loaded(at_work.path)) == ["a", "c"]
+
+
+async def test_what_was_written_and_never_answered_is_taken_back(tmp_path: Path) -> None:
+    async with writing(tmp_path) as at_work:
+        await at_work.write("a")
+        at_work.kill()
+        with pytest.raises(JournalError):
+            await at_work.write("lost")
+        store = at_work.store
+        kept = store.version
+        store.create(config_map("unanswered"))
+        with closing(Journal(at_work.path)) as as_if_by_it:
+            as_if_by_it.append(store.written_after(kept))
+        store.roll_back(kept)
+        await at_work.log.repair()
+        assert at_work.log.version == at_work.store.version
+        await at_work.write("b")
+    assert names(loaded(at_work.path)) == ["a", "b"]
+
+
+async def test_a_file_that_lacks_what_was_answered_is_damaged(tmp_path: Path) -> None:
+    async with writing(tmp_path) as at_work:
+        at_work.log.version += 5
+        with pytest.raises(JournalDamaged, match="was the last"):
+            await at_work.log.repair()
+
+
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in STARTING.values()])
+async def test_a_process_that_ends_at_any_point_of_its_work_costs_no_more_than_that_write(
+    tmp_path: Path, point: str
+) -> None:
+    note = tmp_path / "reached"
+    once = f"from pathlib import Path; note = Path({str(note)!r}); from tests.forked_daemons import install; "
+    begin = BEGIN.replace("from kschedd", f"{once}note.exists() or install({point!r}, 3, note); from kschedd")
+    answered = []
+    async with writing(tmp_path, begin=begin) as at_work:
+        for number in range(12):
+            try:
+                await at_work.write(f"c{number:02}")
+                answered.append(f"c{number:02}")
+                await at_work.log.compact_some(2)
+                await at_work.log.shrink_some(2)
+            except JournalError:
+                await at_work.log.repair()
+    assert note.read_text() == f"{point}\n"
+    assert len(answered) >= 11
+    assert names(loaded(at_work.path)) == answered
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_signals_that_end_a_daemon_do_not_end_it(tmp_path: Path, number: signal.Signals) -> None:
+    async with writing(tmp_path) as at_work:
+        await at_work.write("a")
+        assert at_work.log.pid is not None
+        os.kill(at_work.log.pid, number)
+        await at_work.write("b")
+    assert names(loaded(at_work.path)) == ["a", "b"]
+
+
+async def test_a_process_that_cannot_be_started_refuses_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    async with writing(tmp_path) as at_work:
+        with monkeypatch.context() as patched:
+            patched.setattr(subprocess, "Popen", refuse)
+            with pytest.raises(JournalError, match="no process for it can be started: Resource temporarily"):
+                await at_work.write("a")
+        await at_work.log.repair()
+        await at_work.write("b")
+    assert names(loaded(at_work.path)) == ["b"]
+
+
+async def test_a_file_that_cannot_be_opened_refuses_the_write_and_says_so(tmp_path: Path) -> None:
+    async with writing(tmp_path) as at_work:
+        head = tmp_path / "journal.db-head"
+        head.rename(tmp_path / "away")
+        with pytest.raises(JournalDamaged, match=r"journal\.db-head is missing"):
+            await at_work.write("a")
+        assert at_work.log.pid is None
+        (tmp_path / "away").rename(head)
+        await at_work.log.repair()
+        await at_work.write("b")
+    assert names(loaded(at_work.path)) == ["b"]
+
+
+async def test_the_process_holds_the_lock_until_it_has_ended(tmp_path: Path) -> None:
+    with lock_state_dir(tmp_path) as state:
+        journal = Journal(tmp_path / "journal.db")
+        log = JournalProcess(journal, state.lock)
+        await log.flush_head()
+    with pytest.raises(StateDirInUse), lock_state_dir(tmp_path):
+        pass
+    log.close()
+    with lock_state_dir(tmp_path):
+        pass
+
+
+async def test_a_cluster_goes_on_when_the_process_that_writes_its_journal_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, made = tmp_path / "journal.db", []
+
+    def noted(journal: Journal, lock: int | None) -> JournalProcess:
+        made.append(JournalProcess(journal, lock))
+        return made[-1]
+
+    monkeypatch.setattr(daemon, "JournalProcess", noted)
+    async with cluster_actors(state=StateOptions(journal=path, apart=True)) as cluster:
+        await cluster.store.create(node())
+        first = made[0].pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(JournalError, match="has ended by signal 9"):
+            await cluster.store.create(pod("p0"))
+        await cluster.store.until_writable()
+        await cluster.store.create_many([pod("p1"), pod("p2")])
+        assert await placed(cluster, "p1", "p2") == {"p1": "n1", "p2": "n1"}
+        assert made[0].pid not in (None, first)
+    assert made[0].pid is None
+    assert [found.name for found in loaded(path).list("Pod")] == ["p1", "p2"]
