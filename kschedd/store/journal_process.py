@@ -20,6 +20,7 @@ that whoever starts after a daemon that was killed finds all that this one still
 
 import signal
 import socket
+from contextlib import closing, suppress
 from io import BufferedReader
 from typing import Any, Final
 
@@ -42,17 +43,16 @@ def main(descriptor: int) -> None:
     """Serve the pipe with this descriptor until it is closed."""
     for number in _OURS:
         signal.signal(number, signal.SIG_IGN)
-    with socket.socket(fileno=descriptor) as pipe, pipe.makefile("rb") as orders:
-        writing = _Writing()
-        try:
-            while (order := _read(orders)) is not None:
-                answer = writing.answer(order)
-                if answer is not None:
-                    pipe.sendall(framed(answer))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # the daemon has gone: nobody is left to answer
-        finally:
-            writing.close()
+    with (
+        socket.socket(fileno=descriptor) as pipe,
+        pipe.makefile("rb") as orders,
+        closing(_Writing()) as writing,
+        suppress(BrokenPipeError, ConnectionResetError),  # the daemon has gone: nobody is left to answer
+    ):
+        while (order := _read(orders)) is not None:
+            answer = writing.answer(order)
+            if answer is not None:
+                pipe.sendall(framed(answer))
 
 
 def _read(orders: BufferedReader) -> list[Any] | None:
