@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
-from kschedd.values import run_steps
+from kschedd.values import in_parts, run_steps
 
 R = TypeVar("R")
 W = TypeVar("W")
@@ -28,6 +28,7 @@ W = TypeVar("W")
 FIRST_RETRY_S: Final = 1.0
 LONGEST_RETRY_S: Final = 300.0
 _LONGEST_TEXT: Final = 300
+_PART: Final = 50  # objects handled between two pauses: a few milliseconds
 _OURS: Final = str(Path(__file__).parent)
 
 
@@ -106,24 +107,48 @@ class FaultLedger(Generic[R]):
             results += found or ()
         return results
 
+    def each_in_parts(
+        self,
+        kind: str,
+        keys: Iterable[tuple[str, str]],
+        work: Callable[[str, str, float], "list[W]"],
+        now: float,
+        step: str = "",
+    ) -> "Generator[None, None, list[W]]":
+        """The same with pauses, for keys of which there may be many."""
+        results: list[W] = []
+        for some in in_parts(keys, _PART):
+            results += self.each(kind, some, work, now, step)
+            yield
+        return results
+
+    def run_in_steps(
+        self, ref: ObjectRef, work: Callable[[float], Generator[None, None, R]], now: float, step: str = ""
+    ) -> Generator[None, None, R | None]:
+        """As `run`, of work that is done in steps."""
+        try:
+            result = yield from work(now)
+        except Exception as fault:  # the object's: see the module
+            self.note(ref, partial(_at_once, work), fault, now, step)
+            return None
+        if self.by_object:
+            self.strike_off(ref, step)
+        return result
+
     def each_in_steps(
         self,
         kind: str,
         keys: Iterable[tuple[str, str]],
         work: Callable[[str, str, float], "Generator[None, None, list[W]]"],
         now: float,
+        step: str = "",
     ) -> "Generator[None, None, list[W]]":
-        """The same for work that is done in steps, with a pause after each object."""
+        """As `each`, of work that is done in steps, with a pause after each object."""
         results: list[W] = []
         for namespace, name in keys:
-            try:
-                results += yield from work(namespace, name, now)
-            except Exception as fault:  # the object's: see the module
-                again: Any = partial(_at_once, work, namespace, name)
-                self.note(ObjectRef(kind, namespace, name), again, fault, now)
-            else:
-                if self.by_object:
-                    self.strike_off(ObjectRef(kind, namespace, name))
+            one: Any = partial(work, namespace, name)
+            found: Any = yield from self.run_in_steps(ObjectRef(kind, namespace, name), one, now, step)
+            results += found or ()
             yield
         return results
 
@@ -176,10 +201,8 @@ class FaultLedger(Generic[R]):
         return [attrs.evolve(fault) for fault in self.by_object.values()]
 
 
-def _at_once(
-    work: "Callable[[str, str, float], Generator[None, None, list[W]]]", namespace: str, name: str, now: float
-) -> "list[W]":
-    return run_steps(work(namespace, name, now))
+def _at_once(work: Callable[[float], Generator[None, None, R]], now: float) -> R:
+    return run_steps(work(now))
 
 
 def _log() -> Any:

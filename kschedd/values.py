@@ -8,7 +8,8 @@ such objects. So `value` classes are frozen for the type checker only.
 """
 
 import copy
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 
 import attrs
@@ -46,6 +47,13 @@ def run_steps(steps: Generator[Any, None, T]) -> T:
         except StopIteration as done:
             value: T = done.value
             return value
+
+
+def in_parts(items: Iterable[T], size: int) -> Generator[list[T], None, None]:
+    """The items, so many at a time: for work with a pause after each part."""
+    left = iter(items)
+    while part := list(islice(left, size)):
+        yield part
 
 
 class FrozenDict(dict[str, Any]):
@@ -100,4 +108,4 @@ def frozen(value: Any) -> Any:
     return value
 
 
-__all__ = ["FrozenDict", "FrozenList", "fast_frozen", "frozen", "is_value_class", "run_steps"]
+__all__ = ["FrozenDict", "FrozenList", "fast_frozen", "frozen", "in_parts", "is_value_class", "run_steps"]

@@ -12,12 +12,13 @@ from typing import Final
 
 from kschedd.api.kinds import kind_of
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import Reconciling, View, of_each
 from kschedd.object_faults import FaultLedger, ObjectRef
-from kschedd.store.deletion import FOREGROUND, ORPHAN
+from kschedd.store.deletion import FOREGROUND, ORPHAN, Propagation
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, MODIFIED, WatchEvent
 from kschedd.store.writes import Delete, FinalizeNamespace, Patch, Write, patch_of
+from kschedd.values import run_steps
 
 
 def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
@@ -39,6 +40,9 @@ class GarbageCollector:
         return event.type == DELETED or event.new.deleting
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))
+
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         writes: list[Write] = []
         waiting: dict[tuple[str, str, str], None] = {}
         namespaces: dict[tuple[str, str], None] = {}
@@ -46,7 +50,8 @@ class GarbageCollector:
             new = event.new
             if event.type == DELETED:
                 ref = ObjectRef(new.kind, new.namespace, new.name)
-                writes += self.faults.run(ref, partial(self._after_owner, new, view), now, "after its owner") or []
+                look = partial(self._after_owner, new, view)
+                writes += (yield from self.faults.run_in_steps(ref, look, now, "after its owner")) or []
                 self._waiting_owners(new, view, waiting)
                 if new.namespace:
                     namespaces["", new.namespace] = None
@@ -57,25 +62,26 @@ class GarbageCollector:
             elif new.deleting and new.metadata.get("finalizers"):
                 waiting[new.kind, new.namespace, new.name] = None
         for kind, namespace, name in waiting:
-            writes += self.faults.each(kind, [(namespace, name)], partial(self._let_go, view, kind), now)
-        writes += self.faults.each("Namespace", namespaces, partial(self._empty, view), now, "emptying")
-        return writes
+            let_go = partial(self._let_go, view, kind)
+            writes += yield from self.faults.each_in_steps(kind, [(namespace, name)], let_go, now)
+        emptying = partial(self._empty, view)
+        return writes + (yield from self.faults.each_in_steps("Namespace", namespaces, emptying, now, "emptying"))
 
-    def _let_go(self, view: View, kind: str, namespace: str, name: str, now: float) -> list[Write]:
+    def _let_go(self, view: View, kind: str, namespace: str, name: str, now: float) -> Reconciling:
         owner = view.find(kind, namespace, name)
-        return self._release(owner, view) if owner is not None and owner.deleting else []
+        return (yield from self._release(owner, view)) if owner is not None and owner.deleting else []
 
-    def _after_owner(self, gone: Object, view: View, now: float) -> list[Write]:
+    def _after_owner(self, gone: Object, view: View, now: float) -> Reconciling:
         """Delete the dependents of a deleted object, or remove the reference from those with other owners."""
-        writes: list[Write] = []
-        for dependent in view.owned_by(gone.uid):
+
+        def after(dependent: Object) -> list[Write]:
             references = dependent.metadata.get("ownerReferences") or ()
             left = [r for r in references if owner_of(r, dependent.namespace, view) is not None]
             if left:
-                writes.append(patch_of(dependent, {"metadata": {"ownerReferences": left}}, exactly=True))
-            elif not dependent.deleting:
-                writes.append(Delete(dependent.kind, dependent.namespace, dependent.name, dependent.uid))
-        return writes
+                return [patch_of(dependent, {"metadata": {"ownerReferences": left}}, exactly=True)]
+            return _deletion(dependent)
+
+        return (yield from of_each(view.owned_by(gone.uid), after))
 
     def _waiting_owners(self, gone: Object, view: View, waiting: dict[tuple[str, str, str], None]) -> None:
         for reference in gone.metadata.get("ownerReferences") or ():
@@ -83,35 +89,28 @@ class GarbageCollector:
             if owner is not None and owner.deleting:
                 waiting[owner.kind, owner.namespace, owner.name] = None
 
-    def _release(self, owner: Object, view: View) -> list[Write]:
+    def _release(self, owner: Object, view: View) -> Reconciling:
         """The next step for an object being deleted with propagation Foreground or Orphan."""
         finalizers = owner.metadata.get("finalizers") or []
         dependents = view.owned_by(owner.uid)
         if ORPHAN in finalizers:
-            writes: list[Write] = []
-            for dependent in dependents:
-                references = dependent.metadata.get("ownerReferences") or ()
-                left = [r for r in references if r.get("uid") != owner.uid]
-                writes.append(patch_of(dependent, {"metadata": {"ownerReferences": left or None}}))
+            writes = yield from of_each(dependents, partial(_without_owner, owner))
             return [*writes, self._without_finalizer(owner, ORPHAN)]
         if FOREGROUND not in finalizers:
             return []
-        blocking = [d for d in dependents if _blocks(d, owner)]
-        if not blocking:
+        if not any(_blocks(dependent, owner) for dependent in dependents):
             return [self._without_finalizer(owner, FOREGROUND)]
-        return [
-            Delete(
-                d.kind, d.namespace, d.name, d.uid, propagation="Foreground" if view.owned_by(d.uid) else "Background"
-            )
-            for d in dependents
-            if not d.deleting
-        ]
+
+        def in_foreground(dependent: Object) -> list[Write]:
+            return _deletion(dependent, "Foreground" if view.owned_by(dependent.uid) else "Background")
+
+        return (yield from of_each(dependents, in_foreground))
 
     def _without_finalizer(self, obj: Object, finalizer: str) -> Patch:
         left = [f for f in obj.metadata.get("finalizers") or () if f != finalizer]
         return patch_of(obj, {"metadata": {"finalizers": left or None}}, exactly=True)
 
-    def _empty(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+    def _empty(self, view: View, namespace: str, name: str, now: float) -> Reconciling:
         """Delete all objects in a namespace being deleted; once it is empty, finalize it."""
         found = view.find("Namespace", "", name)
         if found is None or not found.deleting:
@@ -119,15 +118,26 @@ class GarbageCollector:
         content = view.in_namespace(name)
         if not content:
             return [FinalizeNamespace(name)] if found.spec.get("finalizers") else []
-        return [Delete(obj.kind, obj.namespace, obj.name, obj.uid) for obj in content if not obj.deleting]
+        return (yield from of_each(content, _deletion))
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Retry a refused patch of an object being deleted; other refusals are followed by an event that retries."""
         if isinstance(write, Patch):
             found = view.find(write.kind, write.namespace, write.name)
             if found is not None and found.deleting:
-                return self._release(found, view)
+                return run_steps(self._release(found, view))
         return []
+
+
+def _deletion(obj: Object, propagation: Propagation = "Background") -> list[Write]:
+    """None of what is being deleted already."""
+    return [] if obj.deleting else [Delete(obj.kind, obj.namespace, obj.name, obj.uid, propagation=propagation)]
+
+
+def _without_owner(owner: Object, dependent: Object) -> list[Write]:
+    references = dependent.metadata.get("ownerReferences") or ()
+    left = [r for r in references if r.get("uid") != owner.uid]
+    return [patch_of(dependent, {"metadata": {"ownerReferences": left or None}})]
 
 
 def _blocks(dependent: Object, owner: Object) -> bool:

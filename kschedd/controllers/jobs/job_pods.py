@@ -4,10 +4,10 @@ Source: Kubernetes v1.34, pkg/controller/job/{job_controller,indexed_job_utils,t
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.conditions import condition, is_true
+from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.jobs.failure_policy import match_failure
@@ -19,12 +19,15 @@ from kschedd.controllers.jobs.pod_backoff import (
     ignored_failure_count,
 )
 from kschedd.controllers.templates import pod_from_template
+from kschedd.controllers.workloads.pod_state import first_by_rank
 from kschedd.store.times import seconds
 from kschedd.store.writes import Patch, patch_of
+from kschedd.values import in_parts
 
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _LONGEST_GENERATE_NAME: Final = 58
+_PART: Final = 250  # pods gone through between two pauses: less than 1 ms
 
 Raw = Mapping[str, Any]
 
@@ -100,21 +103,26 @@ def _with_index(container: Raw) -> dict[str, Any]:
     return {**container, "env": [*variables, {"name": INDEX_VARIABLE, "valueFrom": source}]}
 
 
-def to_remove(job: Object, pods: Sequence[Pod], at_least: int) -> list[Pod]:
-    """Active pods to delete: those whose index is unknown, too high or taken, then as many more as are too many."""
+def to_remove(job: Object, pods: Sequence[Pod], at_least: int) -> Generator[None, None, list[Pod]]:
+    """Active pods to delete: those whose index is unknown, too high or taken, then as many more as are too many.
+
+    In steps.
+    """
     removed: list[Pod] = []
-    left = list(pods)
+    left = pods
     if job.spec.get("completionMode") == "Indexed":
-        removed, left = _duplicates(pods, job.spec.get("completions") or 0)
+        removed, left = yield from _duplicates(pods, job.spec.get("completions") or 0)
     if len(removed) < at_least:
-        removed += sorted(left, key=_removal_rank)[: at_least - len(removed)]
+        removed += yield from first_by_rank(left, _removal_rank, at_least - len(removed))
     return removed
 
 
-def _duplicates(pods: Sequence[Pod], completions: int) -> tuple[list[Pod], list[Pod]]:
+def _duplicates(pods: Sequence[Pod], completions: int) -> Generator[None, None, tuple[list[Pod], list[Pod]]]:
     by_index: dict[int, list[Pod]] = {}
-    for pod in pods:
-        by_index.setdefault(completion_index(pod), []).append(pod)
+    for some in in_parts(pods, _PART):
+        for pod in some:
+            by_index.setdefault(completion_index(pod), []).append(pod)
+        yield
     removed: list[Pod] = []
     left: list[Pod] = []
     for index in sorted(by_index):
@@ -122,7 +130,7 @@ def _duplicates(pods: Sequence[Pod], completions: int) -> tuple[list[Pod], list[
         if index == UNKNOWN_INDEX or index >= completions:
             removed += same
             continue
-        ranked = sorted(same, key=_removal_rank) if len(same) > 1 else same
+        ranked = (yield from first_by_rank(same, _removal_rank, None)) if len(same) > 1 else same
         removed += ranked[:-1]
         left.append(ranked[-1])
     return removed, left
@@ -131,7 +139,7 @@ def _duplicates(pods: Sequence[Pod], completions: int) -> tuple[list[Pod], list[
 def _removal_rank(pod: Pod) -> tuple[Any, ...]:
     """The lowest goes first: unassigned, pending, not ready, ready for a short time, often restarted, young."""
     ready = condition(pod.status, "Ready")
-    is_ready = is_true(pod.status, "Ready")
+    is_ready = ready is not None and ready.get("status") == "True"
     since = seconds(ready["lastTransitionTime"]) if ready and ready.get("lastTransitionTime") else math.inf
     restarts = max((each.get("restartCount") or 0 for each in pod.status.get("containerStatuses") or ()), default=0)
     created = pod.metadata.get("creationTimestamp")

@@ -15,13 +15,13 @@ from typing import Any, Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
-from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.controller import Reconciling, View, of_each
 from kschedd.controllers.derived import Derived
 from kschedd.controllers.jobs.adoption import Adoption, job_reference
 from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
 from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
-from kschedd.controllers.jobs.sync import JobSync, is_finished, sync_job
+from kschedd.controllers.jobs.sync import JobSync, is_finished, syncing
 from kschedd.controllers.object_events import object_event
 from kschedd.controllers.templates import controller_of, controller_reference, controller_uid
 from kschedd.controllers.timers import Timers
@@ -85,7 +85,7 @@ class Jobs:
         changed.update(dict.fromkeys(self._later.due(now)))
         changed.update(dict.fromkeys(self._retry.due(now)))
         yield from self._tallies.catching_up(view, now)
-        writes = self.faults.each("Pod", orphans, partial(self._release, view), now)
+        writes = yield from self.faults.each_in_parts("Pod", orphans, partial(self._release, view), now)
         keys = [(namespace, name) for _, namespace, name in changed]
         return writes + (yield from self.faults.each_in_steps("Job", keys, partial(self._look_at, view), now))
 
@@ -148,12 +148,12 @@ class Jobs:
         if finished:
             self._backoff.pop(job.uid, None)
             self._later.clear(key)
-            return [untracked(pod) for pod in pods.items.values() if is_tracked(pod)]
+            return (yield from of_each(pods.items.values(), _uncounted))
         if adoptions or releases:
             return adoptions + releases  # whose events lead to the next sync
         waits = self._refused.waits(key, now)
         record = self._backoff.get(job.uid, PodBackoff())
-        done = sync_job(job, pods, record, now, may_create=not waits)
+        done = yield from syncing(job, pods, record, now, may_create=not waits)
         if not waits and not done.create:
             self._refused.clear(key)
         if done.again_at is None:
@@ -162,7 +162,7 @@ class Jobs:
             self._later.set(key, max(now, done.again_at))
         if done.listed is not None or done.settled is not None:
             self._backoff[job.uid] = done.backoff
-        return _writes(job, done, now)
+        return (yield from _writes(job, done, now))
 
     def _pods_of(
         self, job: Object, selector: LabelSelector | None, view: View, now: float
@@ -236,15 +236,22 @@ def _release(job: Object, pod: Pod) -> Write:
     return patch_of(pod, {"metadata": {"ownerReferences": kept or None, "finalizers": left or None}}, exactly=True)
 
 
-def _writes(job: Object, done: JobSync, now: float) -> list[Write]:
+def _uncounted(pod: Pod) -> list[Write]:
+    return [untracked(pod)] if is_tracked(pod) else []
+
+
+def _deletion(pod: Pod) -> list[Write]:
+    return [Delete("Pod", pod.namespace, pod.name, pod.uid)]
+
+
+def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
     """What the sync comes to, in upstream's order: pods, the first status, finalizers of counted pods, the second."""
-    writes: list[Write] = [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in done.delete]
-    for pod in done.forget:
-        writes += [untracked(pod), Delete("Pod", pod.namespace, pod.name, pod.uid)]
+    writes = yield from of_each(done.delete, _deletion)
+    writes += yield from of_each(done.forget, lambda pod: [untracked(pod), *_deletion(pod)])
     writes += [Create(raw) for raw in done.create]
     if done.listed is not None:
         writes.append(status_of(job, status_change(job.status, done.listed)))
-    writes += [untracked(pod) for pod in done.counted]
+    writes += yield from of_each(done.counted, lambda pod: [untracked(pod)])
     if done.settled is not None:
         writes.append(status_of(job, status_change(done.listed or job.status, done.settled)))
     writes += [

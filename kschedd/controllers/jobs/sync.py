@@ -9,7 +9,7 @@ Pods that ended and were counted do not matter any more, however many they are.
 Source: Kubernetes v1.34, pkg/controller/job/job_controller.go (syncJob, manageJob, trackJobStatusAndRemoveFinalizers).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -77,8 +77,10 @@ def is_finished(job: Object) -> bool:
     return is_true(job.status, "Complete") or is_true(job.status, "Failed")
 
 
-def sync_job(job: Object, pods: JobTally, backoff: PodBackoff, now: float, *, may_create: bool = True) -> JobSync:
-    """See the module. `may_create`: not after a refusal."""
+def syncing(
+    job: Object, pods: JobTally, backoff: PodBackoff, now: float, *, may_create: bool = True
+) -> Generator[None, None, JobSync]:
+    """See the module. `may_create`: not after a refusal. In steps."""
     return _Sync(job, pods, backoff, now, may_create).run()
 
 
@@ -133,7 +135,7 @@ class _Sync:
         index = completion_index(pod)
         return None if index == UNKNOWN_INDEX or index >= (self._completions or 0) else index
 
-    def run(self) -> JobSync:
+    def run(self) -> Generator[None, None, JobSync]:
         if not self._status.get("startTime") and not self._suspended:
             self._status["startTime"] = stamp(self._now)
         self._decide_end()
@@ -143,7 +145,7 @@ class _Sync:
             self._terminating += active
             active = self._ready = 0
         else:
-            active = self._manage()
+            active = yield from self._manage()
         self._status |= {"active": active, "ready": self._ready, "terminating": self._terminating}
         self._track()
         self._outcome.backoff = self._backoff
@@ -245,11 +247,11 @@ class _Sync:
 
     # -- pods -------------------------------------------------------------------------------------------------------
 
-    def _manage(self) -> int:
+    def _manage(self) -> Generator[None, None, int]:
         """Make and delete pods; returns how many are active then."""
         active = self._pods.actives
         if not self._job.deleting:
-            active = self._scale(active)
+            active = yield from self._scale(active)
         if self._is_complete(active):
             why = "Reached expected number of succeeded pods"
             self._end = End("SuccessCriteriaMet", "CompletionsReached", why)
@@ -270,7 +272,7 @@ class _Sync:
             self._outcome.events.append((False, "Resumed", "Job resumed"))
             self._status["startTime"] = stamp(self._now)
 
-    def _scale(self, active: int) -> int:
+    def _scale(self, active: int) -> Generator[None, None, int]:
         if self._suspended:
             wanted = 0
         elif self._completions is None:
@@ -279,7 +281,7 @@ class _Sync:
             wanted = max(0, min(self._completions - self._succeeded, self._parallelism))
         surplus: list[Pod] = []
         if active > wanted or (self._indexed and self._pods.misplaced(self._completions or 0)):
-            surplus = to_remove(self._job, self._pods.active(), max(0, active - wanted))
+            surplus = yield from to_remove(self._job, self._pods.active(), max(0, active - wanted))
         if surplus:
             gone = surplus if self._suspended else surplus[:BURST]
             if len(gone) < len(surplus):

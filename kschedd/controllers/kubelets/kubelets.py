@@ -12,9 +12,8 @@ Owns the runs of the other pods, the counts of what is admitted, the eviction ma
 After a restart of the process, runs go on from the pods' statuses.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import islice
 from typing import Final
 
 from kschedd.api.conditions import is_true
@@ -50,7 +49,6 @@ from kschedd.store.writes import Delete, Patch, Write, status_of
 from kschedd.values import run_steps
 
 COMPONENT: Final = "kubelet"
-_STEP: Final = 50  # pods or nodes looked after between two pauses: about 1 ms
 
 
 def _only_runs(spec: PodSpec) -> bool:
@@ -62,12 +60,6 @@ def _only_runs(spec: PodSpec) -> bool:
 def _serves(node: Object) -> bool:
     """Whether the node's kubelet looks after pods."""
     return is_true(node.status, "Ready") and kubelet_runs(node)
-
-
-def _in_parts(keys: Iterable[Key]) -> Iterable[list[Key]]:
-    every = iter(keys)
-    while part := list(islice(every, _STEP)):
-        yield part
 
 
 class Kubelets:
@@ -119,12 +111,8 @@ class Kubelets:
                 nodes["", new.name] = None
         pods.update(dict.fromkeys(self._timers.due(now)))
         writes: list[Write] = []
-        for some in _in_parts(nodes):
-            writes += self.faults.each("Node", some, partial(self._register, view), now)
-            yield
-        for some in _in_parts(pods):
-            writes += self.faults.each("Pod", some, partial(self._look_after, view), now)
-            yield
+        writes += yield from self.faults.each_in_parts("Node", nodes, partial(self._register, view), now)
+        writes += yield from self.faults.each_in_parts("Pod", pods, partial(self._look_after, view), now)
         writes += self._admit_held(view, now)
         writes += self.faults.each("Node", self._evictions.due(now), partial(self._observe, view), now, "pressure")
         pulled, self._pulled = self._pulled, {}

@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, controller/replicaset/replica_set.go, controller/repli
 Owns the deadlines of later reconciles.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -22,8 +22,8 @@ from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import FailureBackoff, failed_soon, has_failed, was_evicted
-from kschedd.controllers.workloads.ownership import Claimed, Key, Ownership
-from kschedd.controllers.workloads.pod_state import available_at, deletion_order, is_active
+from kschedd.controllers.workloads.ownership import Key, Ownership
+from kschedd.controllers.workloads.pod_state import available_at, deletion_rank, first_by_rank, is_active
 from kschedd.controllers.workloads.status import status_write
 from kschedd.controllers.workloads.tallies import PodsByStanding, Tallies, Terms
 from kschedd.object_faults import FaultLedger
@@ -31,9 +31,10 @@ from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Create, Delete, Patch, Write, status_of
-from kschedd.values import fast_frozen, run_steps
+from kschedd.values import fast_frozen, in_parts, run_steps
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
+_PART: Final = 500  # pods counted between two pauses: less than 1 ms
 _KINDS: Final = ("ReplicaSet", "ReplicationController")
 
 
@@ -126,13 +127,13 @@ class ReplicaSets:
         tally, writes = yield from self._tallies.taking(replica_set, begin, self._pods, view, now)
         tally.pass_time(now)
         if not replica_set.deleting:
-            writes += self._scale(replica_set, len(tally.items), view, now)
+            writes += yield from self._scale(replica_set, tally, view, now)
         return writes + status_write(replica_set, self._status(replica_set, tally), ("replicas",))
 
-    def _scale(self, replica_set: Object, count: int, view: View, now: float) -> list[Write]:
-        """Pods to create or delete to reach spec.replicas. `count`: of its active pods."""
+    def _scale(self, replica_set: Object, tally: ReplicaTally, view: View, now: float) -> Reconciling:
+        """Pods to create or delete to reach spec.replicas."""
         key = _key(replica_set)
-        surplus = count - replica_set.spec.get("replicas", 1)
+        surplus = len(tally.items) - replica_set.spec.get("replicas", 1)
         if abs(surplus) > BURST:
             self._later.set(key, now)
         if surplus < 0:
@@ -141,9 +142,10 @@ class ReplicaSets:
             wanted = pod_from_template(replica_set, replica_set.spec.get("template") or {})
             return [Create(wanted)] * min(-surplus, BURST)
         if surplus > 0:
-            pods = _pods_of(self._pods.claim(replica_set, view, is_active))
-            order = deletion_order(pods, self._beside(replica_set, view), now)
-            return [Delete("Pod", p.namespace, p.name, p.uid) for p in order[: min(surplus, BURST)]]
+            beside = yield from self._beside(replica_set, view)
+            rank = partial(deletion_rank, beside=beside, now=now)
+            first = yield from first_by_rank(tally.items.values(), rank, min(surplus, BURST))
+            return [Delete("Pod", pod.namespace, pod.name, pod.uid) for pod in first]
         self._backoff.clear(key)
         return []
 
@@ -158,15 +160,17 @@ class ReplicaSets:
         self._failures.count(key, now)
         return False
 
-    def _beside(self, replica_set: Object, view: View) -> dict[str, int]:
+    def _beside(self, replica_set: Object, view: View) -> Generator[None, None, dict[str, int]]:
         """Active pods per node of this ReplicaSet and of those with the same controller."""
         owner = controller_uid(replica_set)
         related = [rs for rs in view.owned_by(owner) if rs.kind == "ReplicaSet"] if owner else [replica_set]
         count: dict[str, int] = {}
         for each in related:
-            for pod in view.owned_by(each.uid):
-                if isinstance(pod, Pod) and is_active(pod):
-                    count[pod.node_name] = count.get(pod.node_name, 0) + 1
+            for some in in_parts(view.owned_by(each.uid), _PART):
+                for pod in some:
+                    if isinstance(pod, Pod) and is_active(pod):
+                        count[pod.node_name] = count.get(pod.node_name, 0) + 1
+                yield
         return count
 
     def _status(self, replica_set: Object, tally: "ReplicaTally") -> dict[str, Any]:
@@ -203,10 +207,6 @@ class ReplicaSets:
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
         conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
         return [status_of(replica_set, {"conditions": conditions})]
-
-
-def _pods_of(claimed: Claimed) -> list[Pod]:
-    return [pod for pod in claimed.dependents if isinstance(pod, Pod)]
 
 
 def _key(workload: Object) -> Key:

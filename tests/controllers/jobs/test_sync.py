@@ -12,9 +12,9 @@ from kschedd.controllers.jobs.indexes import COMPLETION_INDEX
 from kschedd.controllers.jobs.job_pods import TRACKING
 from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import FAILURE_COUNT, PodBackoff
-from kschedd.controllers.jobs.sync import JobSync
-from kschedd.controllers.jobs.sync import sync_job as sync_tally
+from kschedd.controllers.jobs.sync import JobSync, syncing
 from kschedd.store.times import stamp
+from kschedd.values import run_steps
 
 NOW = 1_700_000_000.0
 LONG_AGO = stamp(NOW - 3600)
@@ -68,7 +68,7 @@ def sync_job(job: Object, pods: Sequence[Pod], backoff: PodBackoff, now: float) 
     tally = JobTally(JobTerms(None, job.spec.get("completionMode") == "Indexed"))
     for pod in pods:
         tally.put(pod, now)
-    return sync_tally(job, tally, backoff, now)
+    return run_steps(syncing(job, tally, backoff, now))
 
 
 def made(name: str, phase: str, *, ready: bool = False, deleted: str = "", **meta: Any) -> Pod:
