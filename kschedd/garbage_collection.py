@@ -30,6 +30,7 @@ _DUE = _YOUNG * _OLD  # objects made beyond those freed, for a full collection
 _ALL = 300_000  # objects made beyond those freed, after which it looks at everything
 _SHARE = 0.002  # of its time that this may take while it is busy
 _IDLE_SHARE = 0.02  # of the time for which it has had little to do: somebody may come just then
+_OBJECT_S = 5e-7  # what it takes for each object, until it is known
 LOOK_S = 1.0
 _IDLE = 0.2  # of a core: it has little to do
 
@@ -133,7 +134,9 @@ class FullCollections:
             return self
         self._thresholds = gc.get_threshold()
         tune_gc()
-        self.collect_all()
+        gc.freeze()  # what it begins with is in use, and to look at that would take as long as to read it has
+        self.looked_at = gc.get_freeze_count()
+        self._ended_s, self._took_s = self.cpu_s(), self.looked_at * _OBJECT_S
         gc.callbacks.append(self._collected)
         _full = self
         return self

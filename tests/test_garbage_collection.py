@@ -145,8 +145,9 @@ def test_copies_are_no_concern_of_the_next_collection(daemons: FullCollections) 
     ],
 )
 def test_when_everything_is_looked_at(idle_s: float, since_s: float, due: bool) -> None:
-    now = iter([100.0, 100.5, 100.5 + since_s])  # the first one, as it begins, takes half a second
+    now = iter([0.0, 100.0, 100.5, 100.5 + since_s])
     with FullCollections(cpu_s=lambda: next(now)) as collections:
+        collections.collect_all()  # which takes half a second
         collections.made = max(300_000, gc.get_freeze_count())
         collections.looked_at = collections.made  # as much again: it will take a second
         assert collections.due(idle_s) is due

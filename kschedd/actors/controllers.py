@@ -120,7 +120,7 @@ class ControllerActor:
         for _ in range(_TRIES):
             if self.faults:
                 return False
-            fork = await self._store.do(lambda store: store.fork())
+            fork = await self._store.do_in_steps(lambda store: store.forking())
             since = fork.version
 
             def try_it(fork: ClusterWriter = fork, since: int = since) -> tuple[Controller, Changes]:

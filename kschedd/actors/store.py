@@ -20,6 +20,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -32,7 +33,7 @@ from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
-from kschedd.store.cluster_api import ClusterWriter, listed, perform, perform_each
+from kschedd.store.cluster_api import ClusterWriter, listed, listing, perform, perform_each
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
 from kschedd.store.log import Cursor, WatchEvent
@@ -44,7 +45,7 @@ from kschedd.values import fast_frozen
 T = TypeVar("T")
 
 _SLICE_S = 0.005  # for how long requests are served before others get their turn
-_LOOKED_AT = 1_000  # events that are looked at for a watch; of more at once, whoever watches sees by himself
+_LOOKED_AT = 250  # events that are looked at for watches; of more at once, whoever watches sees by himself
 _STEPS_S = 0.002  # the same, for one request done in steps: only who waits for it is in a hurry
 _MOST = 256  # requests in a batch
 _KIND = attrgetter("new.kind")
@@ -90,7 +91,7 @@ class Watch:
         own, concerns = self.kinds, self.concerns
         if own is not None and own.isdisjoint(kinds):
             return False
-        if concerns is None or len(events) > _LOOKED_AT:
+        if concerns is None:
             return True
         return any(concerns(event) for event in events if own is None or event.new.kind in own)
 
@@ -203,7 +204,7 @@ class StoreActor:
             elif isinstance(message, Steps):
                 await self._do_in_steps(message)
             elif isinstance(message, Open):
-                self._open(message)
+                await self._open_in_steps(message)
                 # Without what is there now, the watch begins at what is kept.
                 version = self._store.version if message.with_present else self._store.log.shown
                 self._answers.append(_Answer(version, message.reply, partial(self._open, message)))
@@ -232,33 +233,37 @@ class StoreActor:
         self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.evaluate, store)))
 
     async def _do_in_steps(self, request: Steps) -> None:
-        pause = time.perf_counter() + _STEPS_S
         await self._tell()  # of what was done before: nobody else's answer waits for this one
-        term = self._term
         if self._journal is None:  # else nothing is shown before it is kept
             self._store.log.show(self._store.version)
         try:
-            if self._failure is not None:
-                raise self._failure
-            work = request.work(self._store)
-            while True:
-                try:
-                    next(work)
-                except StopIteration as done:
-                    request.reply.note(done.value)
-                    break
-                if time.perf_counter() > pause:
-                    await trio.lowlevel.checkpoint()
-                    if self._failure is not None or self._term != term:
-                        # The journal failed meanwhile, and what was done so far was taken back with all the rest.
-                        raise self._failure or JournalError("journal", "could not be written; try again")
-                    pause = time.perf_counter() + _STEPS_S
+            request.reply.note(await self._in_steps(request.work(self._store)))
         except Exception as failure:  # the asker's: raised where it awaits the reply
             request.reply.note_failure(failure)
         finally:
             if self._journal is None:
                 self._store.log.show_all()
         self._answers.append(_Answer(self._store.version, request.reply, None))
+
+    async def _in_steps(self, work: Generator[None, None, T]) -> T:
+        """What the work returns. Raises JournalError where it writes what cannot be kept, or what was there before was
+        taken back meanwhile."""
+        before, term, pause = self._store.version, self._term, time.perf_counter() + _STEPS_S
+        while True:
+            try:
+                next(work)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            finally:
+                if self._failure is not None and self._store.version != before:
+                    self._store.roll_back(before)
+                    raise self._failure
+            if time.perf_counter() > pause:
+                await trio.lowlevel.checkpoint()
+                if self._term != term:  # the journal failed meanwhile
+                    raise self._failure or JournalError("journal", "could not be written; try again")
+                pause = time.perf_counter() + _STEPS_S
 
     async def _tell(self) -> None:
         """Ring for what was written, or have the journal keep it first; answer what need not wait for that."""
@@ -325,19 +330,29 @@ class StoreActor:
                 reply.give(None)
 
     def _ring(self, events: Sequence[WatchEvent]) -> None:
-        kinds = set(map(_KIND, events))
+        many = len(events) > _LOOKED_AT
+        kinds = set() if many else set(map(_KIND, events))
         watches = self._open_watches()
         self._watches = (
             [weakref.ref(watch) for watch in watches] if len(watches) < len(self._watches) else self._watches
         )
         far_behind = self._store.version - _FAR_BEHIND
         for watch in watches:
-            if watch.is_concerned(events, kinds) or watch.cursor.version < far_behind:
+            if many or watch.is_concerned(events, kinds) or watch.cursor.version < far_behind:
                 watch.bell.ring()
 
-    def _open(self, wanted: Open) -> None:
+    async def _open_in_steps(self, wanted: Open) -> None:
+        first: list[WatchEvent] | None = None
+        if wanted.with_present:
+            await self._tell()  # as before other steps
+            with suppress(JournalError):  # something is no longer there: it is all listed again
+                first = await self._in_steps(listing(self._store, wanted.kinds))
+        self._open(wanted, first)
+
+    def _open(self, wanted: Open, first: list[WatchEvent] | None = None) -> None:
         try:
-            first = listed(self._store, wanted.kinds) if wanted.with_present else []
+            if first is None:
+                first = listed(self._store, wanted.kinds) if wanted.with_present else []
             since = self._store.version if wanted.with_present else wanted.since_version
             cursor = self._store.watch(wanted.kinds, since)
             watch = Watch(wanted.kinds, cursor, wanted.bell, first, wanted.concerns)

@@ -8,12 +8,13 @@ there are no others it is not woken and has no turn, which holds the store. It i
 event behind what is there; so it may be False only where the event changes nothing that the controller keeps, and where
 what it comes to know later (a budget, say, that covers the pod) has it read what is there.
 
-One whose `reconcile` may take long, as over a workload of thousands of pods, has a method `reconciling` as well, which
-does the same in steps: between two of them others have the event loop, but nobody may read or write the cluster.
+One whose `reconcile` may take long, as over a workload of thousands of pods, is `InSteps`: its `reconciling` does the
+same in steps. Between two of them others have the event loop, but nobody may read or write the cluster.
 
 It handles each object through its `faults`, so that a failure with one object does not affect the others.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Final, Protocol, TypeVar
 
@@ -23,7 +24,7 @@ from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Write
-from kschedd.values import in_parts
+from kschedd.values import in_parts, run_steps
 
 View = ClusterReader  # a controller's read access to the cluster
 Reconciling = Generator[None, None, list[Write]]  # a reconcile in steps
@@ -63,3 +64,13 @@ class Controller(Protocol):
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
         """Handle the refusal of one of its writes; returns the writes to perform instead."""
+
+
+class InSteps(ABC):
+    """A controller that reconciles in steps."""
+
+    @abstractmethod
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling: ...
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        return run_steps(self.reconciling(events, view, now))

@@ -12,7 +12,7 @@ from typing import Final
 
 from kschedd.api.kinds import kind_of
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.controller import Reconciling, View, of_each
+from kschedd.controllers.controller import InSteps, Reconciling, View, of_each
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.store.deletion import FOREGROUND, ORPHAN, Propagation
 from kschedd.store.errors import ApiError
@@ -28,7 +28,7 @@ def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
     return found if found is not None and found.uid == reference.get("uid") else None
 
 
-class GarbageCollector:
+class GarbageCollector(InSteps):
     name: Final = "garbage"
     kinds: Final = None
     next_deadline: Final = None
@@ -38,9 +38,6 @@ class GarbageCollector:
 
     def concerns(self, event: WatchEvent) -> bool:
         return event.type == DELETED or event.new.deleting
-
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        return run_steps(self.reconciling(events, view, now))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         writes: list[Write] = []

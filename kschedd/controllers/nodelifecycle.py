@@ -26,7 +26,7 @@ import attrs
 from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import InSteps, Reconciling, View
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES
 from kschedd.controllers.kubelets.state import NONE, kubelet_state
 from kschedd.controllers.node_health import (
@@ -83,7 +83,7 @@ class Upcoming:
     at_s: float | None
 
 
-class NodeLifecycle:
+class NodeLifecycle(InSteps):
     name: Final = "node-lifecycle"
     kinds: Final = frozenset(("Node", LEASE))
 
@@ -124,7 +124,7 @@ class NodeLifecycle:
 
     # --- what happens ------------------------------------------------------------------------------------------
 
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         for event in events:
             new = event.new
             if isinstance(new, Node):
@@ -136,8 +136,9 @@ class NodeLifecycle:
                 node = view.find("Node", "", new.name)
                 if isinstance(node, Node):
                     self._see(node, view, now)
+            yield
         self._plan(now)
-        writes = self._pass(view, now)
+        writes = yield from self._pass(view, now)
         if not self._in_pass:
             for name, zone in self._zones.items():
                 writes += self._taint_waiting(name, zone, view, now)
@@ -252,7 +253,7 @@ class NodeLifecycle:
 
     # --- a pass ------------------------------------------------------------------------------------------------
 
-    def _pass(self, view: View, now: float) -> list[Write]:
+    def _pass(self, view: View, now: float) -> Reconciling:
         due = self._silent.due(now)
         if due or (self._pass_at is not None and self._pass_at <= now):
             self._passing.update(dict.fromkeys(due))
@@ -268,6 +269,7 @@ class NodeLifecycle:
             name = next(iter(self._passing))
             del self._passing[name]
             writes += self.faults.each("Node", (("", name),), partial(self._look_at, view), now)
+            yield
         if not self._passing:
             self._in_pass = False
             self._handle_disruption(now)

@@ -22,7 +22,7 @@ Scheduling, binding, controllers and the methods of the socket know nothing else
 import builtins
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.kinds import Kind
@@ -34,15 +34,18 @@ from kschedd.errors import KscheddError, without_traceback
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
+from kschedd.store.listing import in_order
 from kschedd.store.log import WatchEvent
 from kschedd.store.patching import PatchType
 from kschedd.store.trial import Changes, Key
 from kschedd.store.updates import Subresource
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
+from kschedd.values import in_parts, run_steps
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Applied = Literal["created", "configured", "unchanged"]
+_PART: Final = 1_000  # objects made events of between two pauses: about 1 ms
 
 
 class ClusterReader(Protocol):
@@ -408,9 +411,15 @@ def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object
 
 def listed(cluster: ClusterReader, kinds: frozenset[str] | None) -> list[WatchEvent]:
     """All objects of these kinds as ADDED events: what a watcher starts from, before it watches `version` on."""
-    return [
-        WatchEvent("ADDED", None, obj, obj.resource_version)
-        for kind in cluster.kinds()
-        if kinds is None or kind in kinds
-        for obj in cluster.list(kind)
-    ]
+    return run_steps(listing(cluster, kinds))
+
+
+def listing(cluster: ClusterReader, kinds: frozenset[str] | None) -> Generator[None, None, list[WatchEvent]]:
+    """The same in steps, between which nobody may write."""
+    events: list[WatchEvent] = []
+    for kind in cluster.kinds():
+        if kinds is None or kind in kinds:
+            for some in in_parts((yield from in_order(cluster.present(kind))), _PART):
+                events += (WatchEvent("ADDED", None, obj, obj.resource_version) for obj in some)
+                yield
+    return events

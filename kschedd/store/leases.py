@@ -7,8 +7,6 @@ whoever reads it sees the latest. Such a renewal is no write: it has no resource
 
 from typing import Final
 
-import attrs
-
 from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
 from kschedd.api.times import SECOND, micro_stamp, micros
@@ -34,4 +32,5 @@ def renewed(lease: Object, now: float) -> Object:
     if times <= 0:
         return lease
     latest = micro_stamp(began + times * every * SECOND)
-    return attrs.evolve(lease, raw={**lease.raw, "spec": {**lease.spec, "renewTime": latest}})
+    raw = {**lease.raw, "spec": {**lease.spec, "renewTime": latest}}
+    return Object(LEASE, lease.name, lease.namespace, lease.uid, lease.resource_version, lease.labels, raw)

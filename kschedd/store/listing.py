@@ -8,12 +8,16 @@ runs.
 import heapq
 from collections.abc import Generator, Iterable, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
-from kschedd.api.objects import Object
+from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
+from kschedd.values import in_parts
 
+_NAME: Final = attrgetter("name")
+_RAW: Final = attrgetter("raw")
 _RUN: Final = 5_000
 _LOOKED_AT: Final = 250  # objects matched, or merged, before others may have their turn
 
@@ -28,6 +32,19 @@ def in_order(
     for space in spaces:
         matching = yield from _matching(space, label_selector, field_selector)
         found += yield from _by_name(matching)
+    return found
+
+
+def raw_in_order(
+    spaces: Iterable[Sequence[Object]],
+    label_selector: LabelSelector | None = None,
+    field_selector: FieldSelector | None = None,
+) -> Generator[None, None, list[Raw]]:
+    """The same, as clients see them."""
+    found: list[Raw] = []
+    for some in in_parts((yield from in_order(spaces, label_selector, field_selector)), _RUN):
+        found += map(_RAW, some)
+        yield
     return found
 
 
@@ -52,17 +69,13 @@ def _matching(
 def _by_name(objects: Sequence[Object]) -> Generator[None, None, list[Object]]:
     runs: list[list[Object]] = []
     for start in range(0, len(objects), _RUN):
-        runs.append(sorted(objects[start : start + _RUN], key=_name))
+        runs.append(sorted(objects[start : start + _RUN], key=_NAME))
         yield
     if len(runs) <= 1:
         return runs[0] if runs else []
     found: list[Object] = []
-    merged = heapq.merge(*runs, key=_name)
+    merged = heapq.merge(*runs, key=_NAME)
     while part := list(islice(merged, 4 * _LOOKED_AT)):
         found += part
         yield
     return found
-
-
-def _name(obj: Object) -> str:
-    return obj.name

@@ -1,7 +1,7 @@
 """Controllers as actors: what they write goes through the store, and they hear of it as of everything else."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 import pytest
@@ -71,18 +71,18 @@ async def test_what_an_owner_leaves_behind_is_cleared_up() -> None:
 
 async def test_what_is_written_of_a_large_node_is_worked_out_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     forks = 0
-    plain = Store.fork
+    plain = Store.forking
 
-    def fork(store: Store) -> Store:
+    def forking(store: Store, since: int | None = None) -> Generator[None, None, Store]:
         nonlocal forks
         forks += 1
-        return plain(store)
+        return plain(store, since)
 
     def ready(store: Store) -> bool:
         found = store.get("Node", "", "large")
         return any(one["type"] == "Ready" for one in found.status.get("conditions") or ())
 
-    monkeypatch.setattr(Store, "fork", fork)
+    monkeypatch.setattr(Store, "forking", forking)
     async with cluster_actors(controllers=embedded_controllers()) as cluster:
         await cluster.store.create(node("large", labels={f"l{number}": "" for number in range(1_500)}))
         await until(cluster, ready)

@@ -1,6 +1,6 @@
 import shutil
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +20,7 @@ from kschedd.actors.store import Message, StoreActor, StoreClient, Watch
 from kschedd.daemon import cluster_actors
 from kschedd.object_faults import FaultLedger
 from kschedd.startup.state import StateOptions
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
 from kschedd.store.journal import Journal, JournalDamaged, JournalError
 from kschedd.store.log import WatchEvent
@@ -229,6 +230,11 @@ async def test_what_was_not_kept_is_taken_back_and_refused_and_reads_are_answere
         assert await kept.store.find("Node", "", "n3") is None
         assert (await kept.store.create_many([node("n1")]))[0].rpc_code == "already_exists"  # type: ignore[union-attr]
         assert "disk is full" in str(await kept.store.condition())
+        fork = await kept.store.do_in_steps(lambda store: store.forking())
+        assert fork.create(node("n3")).name == "n3"
+        with pytest.raises(JournalError, match="disk is full"):
+            await kept.store.do_in_steps(_created_in_steps)
+        assert kept.owned.version == version
         assert not watch.behind
         # There is room again.
         kept.log.failing = ""
@@ -237,6 +243,13 @@ async def test_what_was_not_kept_is_taken_back_and_refused_and_reads_are_answere
         assert (await kept.store.create(node("n2"))).resource_version == version + 1
         assert [(event.version, event.new.name) for event in watch.take()] == [(version + 1, "n2")]
         assert kept.log.version == version + 1
+
+
+def _created_in_steps(store: ClusterWriter) -> Generator[None, None, None]:
+    yield
+    store.create(node("n3"))
+    yield
+    raise AssertionError("nothing is done after a write that cannot be kept")
 
 
 async def test_a_store_that_is_read_only_ends_in_order() -> None:

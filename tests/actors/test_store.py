@@ -104,6 +104,31 @@ async def test_a_watch_begins_with_what_is_there_and_misses_nothing(store: Store
     assert not watch.behind
 
 
+async def test_what_a_watch_begins_with_is_listed_while_others_have_the_event_loop(
+    store: StoreClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kschedd.actors.store._STEPS_S", 0.0)
+    monkeypatch.setattr("kschedd.store.cluster_api._PART", 1)
+    names = [f"n{number}" for number in range(10, 40)]
+    await store.create_many([node(name) for name in reversed(names)])
+    rounds = 0
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            await trio.lowlevel.checkpoint()
+            rounds += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(count)
+        before = rounds
+        watch = await store.watch(["Node"], with_present=True)
+        between = rounds - before
+        nursery.cancel_scope.cancel()
+    assert [event.new.name for event in watch.take()] == names
+    assert between >= len(names), "here each is listed in a step of its own"
+
+
 async def test_only_events_of_its_kinds_wake_a_watcher(store: StoreClient) -> None:
     watch = await store.watch(["Pod"])
     await store.create(node())

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
-from kschedd.controllers.controller import Reconciling, View, of_each
+from kschedd.controllers.controller import InSteps, Reconciling, View, of_each
 from kschedd.controllers.derived import Derived
 from kschedd.controllers.jobs.adoption import Adoption, job_reference
 from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
@@ -32,13 +32,12 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
-from kschedd.values import run_steps
 
 COMPONENT: Final = "job-controller"
 MANAGED_BY: Final = "kubernetes.io/job-controller"
 
 
-class Jobs:
+class Jobs(InSteps):
     name: Final = "jobs"
     kinds: Final = frozenset(("Job", "Pod"))
 
@@ -65,9 +64,6 @@ class Jobs:
         if isinstance(old, Pod) and job_reference(old) is not None:
             return True
         return "finalizers" in new.metadata or self._adoption.concerns(new)
-
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        return run_steps(self.reconciling(events, view, now))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}

@@ -19,7 +19,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.times import SECOND, micro_stamp
-from kschedd.controllers.controller import View
+from kschedd.controllers.controller import InSteps, Reconciling, View
 from kschedd.controllers.kubelets.registration import HEALTHY
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.object_faults import FaultLedger
@@ -36,7 +36,7 @@ _UNKNOWN_REASONS: Final = frozenset(("NodeStatusUnknown", "NodeStatusNeverUpdate
 _MOST: Final = 100  # pods reported in a turn
 
 
-class Heartbeats:
+class Heartbeats(InSteps):
     name: Final = "node-heartbeats"
     kinds: Final = frozenset(("Node", LEASE, "Namespace"))
 
@@ -48,7 +48,7 @@ class Heartbeats:
     def next_deadline(self) -> float | None:
         return 0.0 if self._ready_again else None
 
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+    def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         nodes: dict[tuple[str, str], None] = {}
         for event in events:
             new = event.new
@@ -63,7 +63,7 @@ class Heartbeats:
                 if event.old is not None and not is_true(event.old.status, "Ready") and is_true(new.status, "Ready"):
                     for pod in view.pods_on(new.name):
                         self._ready_again[pod.namespace, pod.name] = None
-        writes = self.faults.each("Node", nodes, partial(self._sync, view), now)
+        writes = yield from self.faults.each_in_parts("Node", nodes, partial(self._sync, view), now)
         for key in list(islice(self._ready_again, _MOST)):
             del self._ready_again[key]
             writes += self.faults.each("Pod", (key,), partial(self._report_ready, view), now)

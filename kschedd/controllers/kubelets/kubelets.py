@@ -21,7 +21,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.simulation_annotations import PodSettings, pod_settings
-from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.controller import InSteps, Reconciling, View
 from kschedd.controllers.kubelets.accounts import Accounts, Key, is_admitted
 from kschedd.controllers.kubelets.admission import (
     Insufficient,
@@ -46,7 +46,6 @@ from kschedd.store.errors import ApiError, Conflict
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.times import duration_s, seconds, stamp
 from kschedd.store.writes import Delete, Patch, Write, status_of
-from kschedd.values import run_steps
 
 COMPONENT: Final = "kubelet"
 
@@ -62,7 +61,7 @@ def _serves(node: Object) -> bool:
     return is_true(node.status, "Ready") and kubelet_runs(node)
 
 
-class Kubelets:
+class Kubelets(InSteps):
     """The kubelets of all embedded nodes."""
 
     name: Final = "kubelets"
@@ -83,9 +82,6 @@ class Kubelets:
     def next_deadline(self) -> float | None:
         times = (self._timers.next, self._evictions.next_deadline)
         return min((at for at in times if at is not None), default=None)
-
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        return run_steps(self.reconciling(events, view, now))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         pods: dict[Key, None] = {}
@@ -109,6 +105,7 @@ class Kubelets:
                 if not served:
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
+                yield
         pods.update(dict.fromkeys(self._timers.due(now)))
         writes: list[Write] = []
         writes += yield from self.faults.each_in_parts("Node", nodes, partial(self._register, view), now)

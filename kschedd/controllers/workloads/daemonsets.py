@@ -18,7 +18,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.controller import InSteps, Reconciling, View
 from kschedd.controllers.derived import Derived
 from kschedd.controllers.templates import template_hash
 from kschedd.controllers.timers import Timers
@@ -44,7 +44,6 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
-from kschedd.values import run_steps
 
 BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
@@ -63,7 +62,7 @@ class _Sync:
         return self.tally.count(lambda node: node.runs)
 
 
-class DaemonSets:
+class DaemonSets(InSteps):
     name: Final = "daemonsets"
     kinds: Final = frozenset(("DaemonSet", "ControllerRevision", "Pod", "Node"))
 
@@ -86,9 +85,6 @@ class DaemonSets:
 
     def concerns(self, event: WatchEvent) -> bool:
         return self._pods.concerns(event)
-
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        return run_steps(self.reconciling(events, view, now))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}

@@ -10,7 +10,7 @@ from typing import Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.controller import InSteps, Reconciling, View
 from kschedd.controllers.derived import Derived
 from kschedd.controllers.templates import controller_uid
 from kschedd.controllers.timers import Timers
@@ -36,10 +36,9 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
-from kschedd.values import run_steps
 
 
-class Deployments:
+class Deployments(InSteps):
     name: Final = "deployments"
     kinds: Final = frozenset(("Deployment", "ReplicaSet", "Pod"))
 
@@ -55,9 +54,6 @@ class Deployments:
 
     def concerns(self, event: WatchEvent) -> bool:
         return event.new.kind != "Pod" or _has_ended(event)
-
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        return run_steps(self.reconciling(events, view, now))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}

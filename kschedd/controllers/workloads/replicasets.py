@@ -17,7 +17,7 @@ from kschedd.api.conditions import condition, with_condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
-from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.controller import InSteps, Reconciling, View
 from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
@@ -31,7 +31,7 @@ from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Create, Delete, Patch, Write, status_of
-from kschedd.values import fast_frozen, in_parts, run_steps
+from kschedd.values import fast_frozen, in_parts
 
 BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
 _PART: Final = 500  # pods counted between two pauses: less than 1 ms
@@ -73,7 +73,7 @@ class ReplicaTally(PodsByStanding[_Standing]):
         return _Standing(labeled, at is not None, at is not None and not coming), at if coming else None
 
 
-class ReplicaSets:
+class ReplicaSets(InSteps):
     name: Final = "replicasets"
     kinds: Final = frozenset((*_KINDS, "Pod"))
 
@@ -93,9 +93,6 @@ class ReplicaSets:
 
     def concerns(self, event: WatchEvent) -> bool:
         return self._pods.concerns(event)
-
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        return run_steps(self.reconciling(events, view, now))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}

@@ -15,7 +15,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import Reconciling, View
+from kschedd.controllers.controller import InSteps, Reconciling, View
 from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
@@ -43,7 +43,6 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
-from kschedd.values import run_steps
 
 _STEP: Final = 100  # pods made, or whose claims are looked at, between two pauses: about 1 ms
 _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
@@ -57,7 +56,7 @@ class _Revisions:
     update: Object
 
 
-class StatefulSets:
+class StatefulSets(InSteps):
     name: Final = "statefulsets"
     kinds: Final = frozenset(("StatefulSet", "ControllerRevision", "Pod", CLAIM))
 
@@ -83,9 +82,6 @@ class StatefulSets:
         if event.new.kind == CLAIM:
             return event.type == "DELETED"
         return self._pods.concerns(event)
-
-    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        return run_steps(self.reconciling(events, view, now))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
