@@ -60,6 +60,7 @@ from kschedd.http.server import HttpResponse, Peer
 from kschedd.store import custom
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.threads import in_thread
 
 _OWN_SERVICE: Final[dict[str, Any]] = {
     "apiVersion": "v1",
@@ -78,6 +79,7 @@ _OWN_SERVICE: Final[dict[str, Any]] = {
         "type": "ClusterIP",
     },
 }
+_EVENTS: Final = 1_000  # looked at at once
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -164,8 +166,12 @@ class ApiFace:
             task_status.started()
             try:
                 while await watch.wait():
-                    watch.take()
-                    await self._refresh()
+                    changed = False
+                    while watch.behind:
+                        changed |= bool(watch.take(_EVENTS))
+                        await trio.lowlevel.checkpoint()
+                    if changed:
+                        await self._refresh()
             finally:
                 watch.close()
             nursery.cancel_scope.cancel()
@@ -271,7 +277,7 @@ class ApiFace:
         if start in ("/api", "/apis"):
             return self._discovery(request, parts)
         if start == "/openapi":
-            return self._openapi(request, parts)
+            return await in_thread(partial(self._openapi, request, parts))  # documents of a megabyte, made once
         if parts == ["metrics"]:
             return await metrics_page(self.services)
         if parts == ["metrics", "resources"]:

@@ -46,7 +46,7 @@ async def change(
 async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
     """Run the request on a fork and adopt its changes; the objects in its result are the adopted ones."""
     for _ in range(_TRIES):
-        fork = await cluster.store.do(lambda store: store.fork())
+        fork = await cluster.store.do_in_steps(lambda store: store.forking())
         since = fork.version
 
         def try_it(given_up: GivenUp, fork: ClusterWriter = fork, since: int = since) -> tuple[T, Any]:
@@ -67,7 +67,7 @@ async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterW
 
 async def beside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
     """Run the request on a fork and discard the fork's changes."""
-    fork = await cluster.store.do(lambda store: store.fork())
+    fork = await cluster.store.do_in_steps(lambda store: store.forking())
     return await call.services.workers.run(call.client, lambda given_up: request(fork, given_up))
 
 

@@ -5,7 +5,7 @@ where it has some. Each answers with the object as it is now and what changed in
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -22,6 +22,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.custom import definition_of, version_of
 from kschedd.store.custom_scale import ScalePaths, integer_at, scale_paths, with_integer
 from kschedd.store.deletion import Propagation
+from kschedd.store.listing import in_order
 from kschedd.store.managing import without_entries
 from kschedd.store.patching import PatchType
 from kschedd.store.updates import Subresource
@@ -208,8 +209,8 @@ def delete(
     grace_period_s: int | None,
     propagation: Propagation,
     dry_run: bool,
-) -> dict[str, Any]:
-    """Delete one object by name, or all that a selector matches, or all of them in the namespace."""
+) -> Generator[None, None, list[dict[str, Any]]]:
+    """Delete one object by name, or all that a selector matches, or all of them in the namespace. In steps."""
     if sum((name is not None, label_selector is not None, everything)) != 1:
         raise RpcError("bad_params", "objects.delete: give one of name, label_selector and all")
     if grace_period_s is not None and grace_period_s < 0:
@@ -219,7 +220,7 @@ def delete(
         chosen = [store.get(kind.name, space, name)]
     else:
         selector = None if label_selector is None else parse_selector_text(label_selector)
-        chosen = list(store.list(kind.name, space, selector))
+        chosen = yield from in_order(store.present(kind.name, space), selector)
     deleted = []
     for obj in chosen:
         store.delete(
@@ -232,4 +233,5 @@ def delete(
         )
         gone = not dry_run and store.find(kind.name, obj.namespace, obj.name) is None
         deleted.append({"kind": kind.name, "namespace": obj.namespace, "name": obj.name, "gone": gone})
-    return {"deleted": deleted}
+        yield
+    return deleted

@@ -50,9 +50,13 @@ async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
 
 async def text_of(families: list[MetricFamily], process: bool = False) -> str:
     """The families in Prometheus' text format, written in a thread: with a series for each pod they are many lines."""
+    return await in_thread(partial(_text_of, families, process))
+
+
+def _text_of(families: list[MetricFamily], process: bool) -> str:
     from kschedd.metrics import exposition  # not before somebody asks
 
-    return await in_thread(partial(exposition.text_of, families, process))
+    return exposition.text_of(families, process)
 
 
 def _of_driver(driver: SchedulingDriver) -> tuple[list[MetricFamily], Config]:

@@ -28,7 +28,7 @@ from kschedd.rpc.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 from kschedd.store.errors import NotFound, OtherEpoch
 from kschedd.store.field_validation import known_fields
-from kschedd.store.listing import in_order
+from kschedd.store.listing import raw_in_order
 from kschedd.store.log import WatchEvent
 from kschedd.store.managing import with_resolved_entries, without_entries
 from kschedd.store.patching import PATCH_TYPES
@@ -40,7 +40,7 @@ _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _READ_AT_ONCE = 4_000  # characters of manifests that are read without a thread
 _FEW = 256  # objects that are put in order at once
 _RESULT_BYTES = 400  # of memory
-_PORTION = 1_000  # values in the objects that are applied in one request to the store
+_PORTION = 400  # values in the objects that are applied in one request to the store
 _MOST_BEHIND = 200_000  # events that are kept for a watcher that does not read them
 _ITEMS = 500  # watch events sent in one go
 
@@ -376,12 +376,12 @@ class ObjectMethods:
         if there is None:
             return None
         name, present, version = there
-        sorting = in_order(present, labels, fields)
+        sorting = raw_in_order(present, labels, fields)
+        items: Sequence[Raw]
         if sum(map(len, present)) <= _FEW:
-            found = run_steps(sorting)
+            items = run_steps(sorting)
         else:
-            found = await call.services.turns.drive(call.client, sorting)
-        items: Sequence[Raw] = [obj.raw for obj in found]
+            items = await call.services.turns.drive(call.client, sorting)
         if name == "Event":
             recorded = [
                 event
@@ -393,7 +393,7 @@ class ObjectMethods:
         return Large(head, "items", items, shown=shown)
 
     async def delete(self, call: Call) -> Any:
-        return await self._cluster.store.do(
+        deleted = await self._cluster.store.do_in_steps(
             lambda store: edit.delete(
                 store,
                 find_kind(store, call["kind"]),
@@ -406,6 +406,7 @@ class ObjectMethods:
                 call["dry_run"],
             )
         )
+        return Large({}, "deleted", deleted, each=_RESULT_BYTES)
 
     async def patch(self, call: Call) -> Any:
         return await self._changed(

@@ -1,5 +1,6 @@
 """snapshot.get: the whole state of the cluster at one version, to be kept in a file."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -8,6 +9,7 @@ from kschedd.api.objects import Object
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.table import Call, Large, Method
 from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.listing import raw_in_order
 
 
 @attrs.frozen(eq=False)
@@ -29,8 +31,9 @@ class SnapshotMethods:
         ]
 
     async def get(self, call: Call) -> Any:
-        def read(store: ClusterReader) -> tuple[int, list[Object]]:
-            return store.version, [obj for kind in store.kinds() for obj in store.list(kind)]
+        def read(store: ClusterReader) -> tuple[int, list[Sequence[Object]]]:
+            return store.version, [space for kind in store.kinds() for space in store.present(kind)]
 
-        version, objects = await self._cluster.store.do(read)
-        return Large({"resource_version": version, "epoch": self._cluster.epoch}, "objects", [o.raw for o in objects])
+        version, present = await self._cluster.store.do(read)
+        objects = await call.services.turns.drive(call.client, raw_in_order(present))
+        return Large({"resource_version": version, "epoch": self._cluster.epoch}, "objects", objects)

@@ -8,6 +8,7 @@ from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import described, find_kind
 from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.store import Store
+from kschedd.values import run_steps
 from tests.actors.clusters import deployment, node, pod
 
 
@@ -171,8 +172,8 @@ def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
 
     def delete(name: str | None = None, selector: str | None = None, everything: bool = False, **more: Any) -> Any:
         options = {"grace_period_s": None, "propagation": "Background", "dry_run": False, **more}
-        told = edit.delete(store, kind, name, selector, everything, None, **options)
-        return [(entry["name"], entry["gone"]) for entry in told["deleted"]]
+        told = run_steps(edit.delete(store, kind, name, selector, everything, None, **options))
+        return [(entry["name"], entry["gone"]) for entry in told]
 
     assert delete(selector="tier=front", dry_run=True) == [("a", False), ("c", False)]
     assert delete(selector="tier=front") == [("a", True), ("c", True)]
@@ -185,6 +186,16 @@ def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
         delete("b", grace_period_s=-1)
     with pytest.raises(NotFound):
         delete("web")
+
+
+def test_many_are_deleted_in_steps(store: Store) -> None:
+    for number in range(20):
+        store.create(pod(f"p{number}"))
+    left: set[int] = set()
+    options = {"grace_period_s": None, "propagation": "Background", "dry_run": False}
+    for _ in edit.delete(store, BY_NAME["Pod"], None, None, True, None, **options):  # type: ignore[arg-type]
+        left.add(store.count("Pod"))
+    assert left >= set(range(20)), "with a pause after each"
 
 
 def test_kinds_are_found_by_any_of_their_names(store: Store) -> None:
