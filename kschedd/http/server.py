@@ -352,7 +352,12 @@ class _Connection:
         if response.status != 204:
             headers.append(("Content-Length", str(len(response.body))))
         head = encode_head(response.status, [*headers, ("Date", _date()), *_connection(keep)])
-        await self.send(head if method == "HEAD" else head + response.body)
+        body = b"" if method == "HEAD" else response.body
+        if len(body) <= _SENT_AT_ONCE:
+            await self.send(head + body)
+        else:  # not copied once more
+            await self.send(head)
+            await self.send(body)
 
     async def _send_stream(
         self, response: HttpResponse, stream: Callable[[Send], Awaitable[None]], request: HttpRequest, keep: bool

@@ -1,5 +1,6 @@
 """Exposition: families of samples in Prometheus' text format."""
 
+import heapq
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
@@ -12,8 +13,11 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from kschedd.metrics.instruments import Distribution, MetricFamily
+from kschedd.values import in_parts
 
 __all__ = ["CONTENT_TYPE", "text_of"]
+
+_RUN = 2_000  # samples sorted at once
 
 
 def text_of(families: Iterable[MetricFamily], process: bool = False) -> str:
@@ -39,7 +43,8 @@ class _Collected(Collector):
 def _family(family: MetricFamily) -> PrometheusFamily:
     metric = family.metric
     help_text = f"[{metric.stability}] {metric.help}" if metric.stability else metric.help
-    samples = sorted(family.samples.items())
+    # A sort of 200,000 samples at once would hold up all threads.
+    samples = heapq.merge(*map(sorted, in_parts(family.samples.items(), _RUN)))
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, help_text, labels=metric.labels)
         bounds = [*map(_bound, metric.bounds), "+Inf"]

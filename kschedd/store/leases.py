@@ -5,7 +5,8 @@ annotation `kschedd.io/renewed-every-seconds` stands for the sequence of its ren
 whoever reads it sees the latest. Such a renewal is no write: it has no resourceVersion and no event of its own.
 """
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, overload
 
 from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
@@ -34,3 +35,22 @@ def renewed(lease: Object, now: float) -> Object:
     latest = micro_stamp(began + times * every * SECOND)
     raw = {**lease.raw, "spec": {**lease.spec, "renewTime": latest}}
     return Object(LEASE, lease.name, lease.namespace, lease.uid, lease.resource_version, lease.labels, raw)
+
+
+class Renewed(Sequence[Object]):
+    """Leases as of `now`, each worked out when somebody looks at it."""
+
+    def __init__(self, leases: Sequence[Object], now: float) -> None:
+        self._leases = leases
+        self._now = now
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    @overload
+    def __getitem__(self, place: int) -> Object: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Object]: ...
+    def __getitem__(self, place: int | slice) -> Object | Sequence[Object]:
+        found = self._leases[place]
+        return renewed(found, self._now) if isinstance(found, Object) else Renewed(found, self._now)

@@ -69,7 +69,12 @@ def _matching(
 def _by_name(objects: Sequence[Object]) -> Generator[None, None, list[Object]]:
     runs: list[list[Object]] = []
     for start in range(0, len(objects), _RUN):
-        runs.append(sorted(objects[start : start + _RUN], key=_NAME))
+        run: list[Object] = []
+        for each in range(start, min(start + _RUN, len(objects)), _LOOKED_AT):
+            run += objects[each : each + _LOOKED_AT]
+            yield
+        run.sort(key=_NAME)
+        runs.append(run)
         yield
     if len(runs) <= 1:
         return runs[0] if runs else []

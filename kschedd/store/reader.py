@@ -17,7 +17,7 @@ from kschedd.api.selectors import LabelSelector
 from kschedd.config.rules import Rules
 from kschedd.store import custom
 from kschedd.store.errors import NotFound
-from kschedd.store.leases import LEASE, renewed
+from kschedd.store.leases import LEASE, Renewed, renewed
 from kschedd.store.log import Cursor, WatchEvent
 from kschedd.store.stored_objects import StoredObjects
 
@@ -85,12 +85,9 @@ class StoreReader:
         """All objects of a kind as they are now, by namespace, in no order: for `listing.in_order` to put in one."""
         return [self._as_read(kind, [*space.values()]) for space in self._objects.spaces(kind, namespace) if space]
 
-    def _as_read(self, kind: str, found: builtins.list[Object]) -> builtins.list[Object]:
+    def _as_read(self, kind: str, found: builtins.list[Object]) -> Sequence[Object]:
         """Objects as readers see them: of Leases that somebody here renews the latest renewal."""
-        if kind != LEASE:
-            return found
-        now = self._now()
-        return [renewed(obj, now) for obj in found]
+        return Renewed(found, self._now()) if kind == LEASE else found
 
     def names(self, kind: str, namespace: str) -> Container[str]:
         """Those that the objects of a kind in a namespace have."""
