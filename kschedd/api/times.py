@@ -19,7 +19,7 @@ _AS_PRINTED: Final = re.compile(r"(?!0000)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5
 _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
-_FIRST: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
+FIRST_S: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
 _TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))  # formatted anew, they take several times as long
 LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
@@ -72,7 +72,7 @@ def _day(days: int) -> str:
 
 def stamp(now: float) -> str:
     """`now` (seconds since the epoch) as metav1.Time prints it; the fraction is truncated."""
-    return _stamp(int(now if _FIRST <= now <= LAST_S else min(max(now, _FIRST), LAST_S)))
+    return _stamp(int(now if FIRST_S <= now <= LAST_S else min(max(now, FIRST_S), LAST_S)))
 
 
 def duration_s(whole_seconds: int) -> float:

@@ -1,5 +1,6 @@
 """The debugger over the socket: programs that stop a daemon, look, change, and go away; and its virtual time."""
 
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -257,8 +258,21 @@ async def test_after_a_restart_virtual_time_goes_on_from_where_it_was(tmp_path: 
         ) as cluster:
             await cluster.time.advance(moved_to, trio.lowlevel.checkpoint)
         mark.close()
-    (tmp_path / "clock").write_text("damaged")
-    assert started_clock(options, ClockMark(tmp_path)).now() == 1_735_689_600.0
+
+
+@pytest.mark.parametrize("text", ["damaged", "", "nan", "inf", "1e400", "-1e15", "253402300800"])
+async def test_a_mark_that_is_no_time_counts_as_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "clock").write_text(text)
+    with capture_logs() as lines:
+        assert started_clock(DaemonOptions(speed=VIRTUAL), ClockMark(tmp_path)).now() == 1_735_689_600.0
+    assert [line["event"] for line in lines] == ["clock_mark_unreadable"]
+
+
+async def test_a_mark_that_is_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "clock")
+    with capture_logs() as lines:
+        assert started_clock(DaemonOptions(speed=VIRTUAL), ClockMark(tmp_path)).now() == 1_735_689_600.0
+    assert [line["event"] for line in lines] == ["clock_mark_unreadable", "clock_mark_unwritable"]
 
 
 async def test_virtual_time_goes_on_from_where_real_time_was(tmp_path: Path) -> None:
