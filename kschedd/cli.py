@@ -66,6 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop(sys.stdout)
         return FAILED
     except OSError as error:
+        if error.filename is not None:  # a file that was named: in a folder that may not be read, with a name too long
+            _report_error(f"error: {os.fsdecode(error.filename)}: {error.strerror}")
+            return FAILED
         if error.errno not in _UNWRITABLE:
             raise
         _drop(sys.stdout)

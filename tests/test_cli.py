@@ -100,6 +100,14 @@ def test_a_full_disk_is_told_in_a_line() -> None:
     assert done.stderr == "error: standard output cannot be written: No space left on device\n"
 
 
+@pytest.mark.parametrize("words", ["journal verify", "test", "verify", "plugin check", "run --state", "run --plugin"])
+def test_a_path_that_cannot_be_looked_at_is_told_in_a_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*words.split(), f"/{'a' * 300}"]) in (cli.FAILED, cli.WRONG_USE)
+    told = capsys.readouterr().err
+    assert told.startswith("error: ")
+    assert told.endswith("File name too long\n")
+
+
 @pytest.mark.parametrize("words", ["--help", "simulate --scenario examples/scenarios/gang.txt"])
 def test_a_closed_standard_output_is_told_in_a_line(words: str) -> None:
     done = subprocess.run(

@@ -303,6 +303,14 @@ def test_a_state_directory_is_one_daemons_and_can_be_taken_over(tmp_path: Path) 
     (tmp_path / "file").touch()
     with pytest.raises(StateDirError, match="a file there that is no directory"), lock_state_dir(tmp_path / "file"):
         pass
+    with pytest.raises(StateDirError, match="File name too long"), lock_state_dir(tmp_path / ("a" * 300)):
+        pass
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    with (
+        pytest.raises(StateDirError, match=r"a link to .*/gone, which is not there"),
+        lock_state_dir(tmp_path / "link"),
+    ):
+        pass
 
 
 async def test_an_answered_write_survives_kill_9_and_sigterm_ends_in_order(tmp_path: Path) -> None:

@@ -81,10 +81,11 @@ def _export(options: argparse.Namespace) -> int:
         for raw in exported_objects(options.path):
             print(exact("---\n" + yaml.safe_dump(raw, sort_keys=False, allow_unicode=True)), end="")
     else:
-        print('{"apiVersion": "v1", "kind": "List", "items": [', end="")
-        for number, raw in enumerate(exported_objects(options.path)):
-            print(",\n" if number else "\n", exact(json.dumps(raw)), sep="", end="")
-        print("\n]}")
+        before = '{"apiVersion": "v1", "kind": "List", "items": [\n'  # not printed where the journal cannot be read
+        for raw in exported_objects(options.path):
+            print(before, exact(json.dumps(raw)), sep="", end="")
+            before = ",\n"
+        print("\n]}" if before == ",\n" else f"{before}]}}")
     return 0
 
 

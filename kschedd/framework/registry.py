@@ -147,7 +147,11 @@ class Registry:
 
     def add_file(self, path: Path) -> list[str]:
         """Add every plugin class that a Python file defines. Returns their names."""
-        if not path.is_file():
+        try:
+            is_there = path.is_file()
+        except OSError as fault:  # such as a folder that may not be read, or a name that is too long
+            raise PluginLoadError(str(path), f"cannot be read: {fault.strerror}") from fault
+        if not is_there:
             raise PluginLoadError(str(path), "no such file")
         if path.suffix != ".py":
             raise PluginLoadError(str(path), "is not a Python file; its name must end in .py")

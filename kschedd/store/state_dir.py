@@ -46,9 +46,11 @@ class LockedStateDir:
 def lock_state_dir(state_dir: Path) -> Iterator[LockedStateDir]:
     """Lock the state directory for this process; creates it if needed. Raises StateDirError."""
     where = state_dir.absolute()
-    if where.exists() and not where.is_dir():
-        raise StateDirError(str(where), "there is a file there that is no directory; give another path")
     try:
+        if where.exists() and not where.is_dir():
+            raise StateDirError(str(where), "there is a file there that is no directory; give another path")
+        if where.is_symlink() and not where.exists():
+            raise StateDirError(str(where), f"a link to {os.readlink(where)}, which is not there")
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(where / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
