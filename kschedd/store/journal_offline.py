@@ -81,7 +81,7 @@ def found_journal(path: Path) -> Iterator[Path]:
 
 def verified(path: Path, progress: Progress | None = None) -> Verified:
     """Raises JournalError where it cannot be read at all, or is of another format."""
-    with found_journal(path) as file, _copied(file) as copy:
+    with found_journal(path) as file, copied(file) as copy:
         size = sum(part.stat().st_size for suffix in _FILES if (part := beside(file, suffix)).exists())
         try:
             journal = Journal(copy)
@@ -148,7 +148,7 @@ def exported_events(path: Path) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def _read(path: Path) -> Iterator[Journal]:
-    with found_journal(path) as file, _copied(file) as copy:
+    with found_journal(path) as file, copied(file) as copy:
         journal = Journal(copy)
         try:
             journal.reading().check()
@@ -158,7 +158,7 @@ def _read(path: Path) -> Iterator[Journal]:
 
 
 @contextmanager
-def _copied(file: Path) -> Iterator[Path]:
+def copied(file: Path) -> Iterator[Path]:
     """A copy that lives as long as the context, beside the journal or, if there is no room, where temporary files are.
 
     Raises JournalError.

@@ -27,7 +27,7 @@ from kschedd.store.journal import Journal
 from kschedd.store.journal_files import beside, refuse_remains
 from kschedd.store.journal_format import JournalError
 from kschedd.store.journal_head import head_path
-from kschedd.store.journal_offline import JOURNAL, found_journal
+from kschedd.store.journal_offline import JOURNAL, copied, found_journal
 from kschedd.store.journal_reading import UnreadableObject, read_object
 from kschedd.store.journal_salvage import EPOCH_STEP
 from kschedd.store.state_dir import lock_state_dir
@@ -109,8 +109,8 @@ def read_snapshot(file: Path) -> Snapshot:
 
 def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tuple[int, list[Raw]]:
     """The version and objects of a journal that no daemon uses. Raises JournalError."""
-    with found_journal(path) as file:
-        journal = Journal(file)
+    with found_journal(path) as file, copied(file) as copy:
+        journal = Journal(copy)
         try:
             store = journal.load(now=now)
         finally:

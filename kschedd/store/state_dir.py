@@ -4,6 +4,7 @@ The lock is the file `lock`, which stays; it is released with the processes that
 and the one that writes its journal, which may outlive a daemon that was killed by what it takes to end a write.
 """
 
+import errno
 import fcntl
 import os
 import time
@@ -52,7 +53,7 @@ def lock_state_dir(state_dir: Path) -> Iterator[LockedStateDir]:
         if where.is_symlink() and not where.exists():
             raise StateDirError(str(where), f"a link to {os.readlink(where)}, which is not there")
         where.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(where / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = _open_lock(where / "lock")
     except OSError as error:
         raise StateDirError(str(where), error.strerror or str(error)) from error
     try:
@@ -74,3 +75,13 @@ def _take(lock: int, where: Path) -> None:
             time.sleep(_AGAIN_S)
         else:
             return
+
+
+def _open_lock(path: Path) -> int:
+    """A lock is held on what is open for reading as well: on a read-only file system a journal can still be read."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,6 +1,10 @@
 """What `kschedd journal` and `kschedd snapshot` do with a journal that no daemon uses."""
 
 import gzip
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import msgpack
@@ -167,3 +171,22 @@ def test_a_snapshot_that_is_cut_changed_newer_or_none_is_refused(state: Path, tm
         with pytest.raises(SnapshotError):
             restore_snapshot(file, tmp_path / "new")
         assert not (tmp_path / "new").exists()
+
+
+def test_a_journal_on_a_read_only_file_system_is_read(state: Path, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    mount = f"mount -t tmpfs none {place} && cp -r {state} {place}/state && mount -o remount,ro {place}"
+    enter = ["unshare", "--map-root-user", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None or subprocess.run([*enter, mount], capture_output=True).returncode:
+        pytest.skip("mounting a file system of one's own is not allowed here")
+    done = {}
+    for words in ("journal verify", "journal export", f"snapshot save {tmp_path}/s --state", "journal compact"):
+        command = [*enter, f'{mount} && exec "$@"', "sh", sys.executable, "-m", "kschedd", *words.split()]
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+        done[words] = subprocess.run([*command, f"{place}/state"], capture_output=True, text=True, env=env)
+    assert [ran.returncode for ran in done.values()] == [0, 0, 0, 1]
+    assert done["journal verify"].stdout.endswith("whole: every row is as it was written\n")
+    assert done["journal export"].stdout.count('"kind": "ConfigMap"') == 29
+    assert len(read_snapshot(tmp_path / "s").objects) == len(list(exported_objects(state)))
+    assert done["journal compact"].stderr.endswith("journal.db: cannot be opened: Read-only file system\n")
