@@ -10,7 +10,8 @@ the longer part, for any thread; `explain` is both.
 
     pod, node       "namespace/name"; the node it has, or null
     node_exists     false: spec.nodeName names no node that there is; null: it names none
-    as_if_absent    true: it is on that node, and was judged as if it were not
+    as_if_absent    true: it is on that node, or has been given one, and was judged as if it were not
+    waiting         {node, plugins} if Permit plugins have it wait on the node that it was given, or null
     profile         the schedulerName
     gated_by        {plugin, code, reasons} of the PreEnqueue plugin that holds it back, or null
     pre_filter      {plugin, code, reasons} if the pod was rejected before any node was looked at, or null
@@ -71,9 +72,10 @@ from kschedd.scheduling.work import drive
 
 Explanation = dict[str, Any]
 SHAPE: Final = (  # for METHODS.md
-    "{pod, node, node_exists, as_if_absent, profile, gated_by: {plugin, code, reasons}, "
-    "pre_filter: {plugin, code, reasons}, verdicts: [{node, plugin, code, reasons, also: [{plugin, code, reasons}], "
-    "nominated}], filters: [plugin], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
+    "{pod, node, node_exists, as_if_absent, waiting: {node, plugins: [plugin]}, profile, "
+    "gated_by: {plugin, code, reasons}, pre_filter: {plugin, code, reasons}, "
+    "verdicts: [{node, plugin, code, reasons, also: [{plugin, code, reasons}], nominated}], "
+    "filters: [plugin], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
     "weights: {PLUGIN: weight}, totals: {NODE: total}, chosen, ties, nominated, message, "
     "preemption: {node, victims, candidates: [{node, victims, violations, highest, sum, victim_count}], "
     "candidate_count, decided_by, left: [{criterion, candidates}], tied}, "
@@ -132,6 +134,7 @@ def no_longer_kept(record: AttemptRecord, decision: Mapping[str, Any], why: str)
         "node": record.node or None,
         "node_exists": None,
         "as_if_absent": False,
+        "waiting": None,
         "profile": "" if record.attempted is None else record.attempted.scheduler_name,
         "gated_by": None,
         "pre_filter": None,
@@ -163,7 +166,7 @@ def finish(
     nodes = [one for one in fork.cluster.table.nodes if one is not None]
     found = _Explaining(scheduler, fork, clock, node).run()
     if was_there:
-        found["notes"].insert(0, f"{pod.key} is on {pod.node_name}; it is judged as if it were not there")
+        found["notes"].insert(0, f"{pod.key} {_placed(fork)}; it is judged as if it were not there")
         if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
             found["notes"].insert(
                 1, "its volumes and resource claims stay as they are, so they may bind it to this node"
@@ -186,12 +189,27 @@ def finish(
         "node": pod.node_name or None,
         "node_exists": known if pod.node_name else None,
         "as_if_absent": was_there,
+        "waiting": _waiting(fork) if was_there else None,
         "profile": pod.scheduler_name,
         **found,
         "dumped": dumped.told(pod, nodes, found, fork.config.version),
         "attempt": None if fork.past is None else _attempt(fork.past, found),
         "decision": None if recorded is None else dict(recorded),
     }
+
+
+def _placed(fork: Fork) -> str:
+    """Where the pod is, which counts on a node."""
+    assert fork.known is not None, "a pod on a node is expected"
+    if fork.pod.node_name:
+        return f"is on {fork.pod.node_name}"
+    return f"{'waits at Permit' if fork.permit_plugins else 'is being bound'} on {fork.known.node_name}"
+
+
+def _waiting(fork: Fork) -> dict[str, Any] | None:
+    if fork.known is None or not fork.permit_plugins:
+        return None
+    return {"node": fork.known.node_name, "plugins": list(fork.permit_plugins)}
 
 
 def _attempt(past: Past, found: Explanation) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from kschedd.scheduling.ties import by_name
 
 @attrs.frozen(eq=False)
 class Fork:
-    """`known` is the pod as it counts on its node, if it does."""
+    """`known` is the pod as it counts on its node, if it does; `permit_plugins` are those that have it wait there."""
 
     pod: Pod
     judged: Pod
@@ -42,6 +42,7 @@ class Fork:
     start: int  # the row where the next search begins
     nominated: Nominated
     stored: bool  # whether the API server has the pod: otherwise it is one of a manifest
+    permit_plugins: tuple[str, ...] = ()
     past: Past | None = None  # the attempt whose cluster it is to be, instead of the present one
     observed: int = 0  # the version of the store up to which the cluster has seen all writes
 
@@ -66,7 +67,9 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     held = None if real is None else real(pod.key)
     stored = real is None or known is not None or (held is not None and held.uid == pod.uid)
     start = machine.schedulers[pod.scheduler_name].start.index
-    return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised, stored)
+    waiting = machine.waiting.pods.get(pod.uid) if pod.uid else None
+    plugins = () if waiting is None or waiting.decided else tuple(waiting.pending)
+    return Fork(pod, judged, known, cluster, handle, machine.config, machine.registry, start, promised, stored, plugins)
 
 
 def scheduler_on(fork: Fork) -> Scheduler:

@@ -72,12 +72,20 @@ def _nodes(value: Any) -> list[str]:
 def _where(answer: Raw, style: TerminalStyle) -> str:
     """The result in a sentence: the pod's node, the node it would get, or that no node is feasible."""
     pod = _name(answer.get("pod"))
-    held, ties, totals = answer.get("node"), _nodes(answer.get("ties")), answer.get("totals") or {}
+    waiting = answer.get("waiting") or {}
+    held, ties, totals = (
+        answer.get("node") or waiting.get("node"),
+        _nodes(answer.get("ties")),
+        answer.get("totals") or {},
+    )
     best = answer.get("chosen") or (ties[0] if ties else None)
     arrow = style.plain("→")
     text = ""
     if held and answer.get("node_exists") is False:
         text += style.paint(f"{pod} {arrow} {held}, and there is no such node", "red") + "\n"
+    elif waiting:
+        plugins = " and ".join(map(str, waiting.get("plugins") or ()))
+        text += style.paint(f"{pod} has {held} reserved, and waits at Permit for {plugins}", "yellow") + "\n"
     elif held:
         text += style.paint(f"{pod} {arrow} {held}", "green") + "\n"
     if answer.get("gated_by"):

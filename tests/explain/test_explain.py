@@ -11,7 +11,9 @@ from kschedd.config.load import config_from_raw
 from kschedd.explain.explain import NoProfile, explain
 from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
-from kschedd.framework.status import Status
+from kschedd.framework.status import Code, Status
+from kschedd.printing.explaining import explanation
+from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.simulate.engine import Engine, LoggedAttempt
 
 ZONE = "topology.kubernetes.io/zone"
@@ -273,6 +275,33 @@ def test_a_placed_pod_is_judged_as_if_it_were_not_there() -> None:
     assert found["decision"] == {"attempt": 1, "score": 42}
     table = engine.machine.cluster.table
     assert [other.name for other in table.pods[table.row_of["a"]]] == ["web"]
+
+
+class Held:
+    name: ClassVar = "Held"
+
+    def permit(self, state: Any, pod: Pod, node_name: str) -> Any:
+        return Status(Code.WAIT), 60.0
+
+
+def test_a_pod_that_waits_at_permit_is_said_to_and_on_which_node() -> None:
+    registry = Registry()
+    registry.add(Held, "test")
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"permit": {"enabled": [{"name": "Held"}]}}}],
+    }
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    engine = cluster(node("a"), pod("web"), config=config, registry=registry)
+    found = explained(engine, "web")
+    assert (found["node"], found["as_if_absent"], found["chosen"]) == (None, True, "a")
+    assert found["waiting"] == {"node": "a", "plugins": ["Held"]}
+    assert found["notes"] == ["default/web waits at Permit on a; it is judged as if it were not there"]
+    assert explanation(found, TerminalStyle()).splitlines()[:2] == [
+        "default/web has a reserved, and waits at Permit for Held",
+        "  it would be chosen again, with 475 points, the only node that fits",
+    ]
 
 
 def test_a_pod_for_another_scheduler_is_refused() -> None:
