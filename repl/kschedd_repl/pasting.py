@@ -3,7 +3,9 @@
 import re
 import textwrap
 from collections import Counter
+from typing import Final
 
+LONGEST_LINE: Final = 16_384
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
 _VERSION = re.compile(r"^apiVersion:[ \t]*\S", re.MULTILINE)
 _BEGINS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*(?:---|[A-Za-z]+:|\{|\[)")  # no command begins like it
@@ -26,3 +28,12 @@ def objects_in(manifest: str) -> str:
     counted = Counter(kinds)
     named = ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in counted.items())
     return f"{len(kinds)} {'object' if len(kinds) == 1 else 'objects'} ({named})"
+
+
+def line_too_long(text: str) -> str:
+    """Why a pasted text is not put into a prompt: a line that is wrapped a thousand times is drawn for seconds, again
+    and again. "" if there is no such line."""
+    longest = max(map(len, text.split("\n")))
+    if longest <= LONGEST_LINE:
+        return ""
+    return f"a pasted line of {longest:,} characters is not taken, {LONGEST_LINE:,} at most: put it into a file"

@@ -13,6 +13,7 @@ import attrs
 import trio
 from prompt_toolkit import PromptSession
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory, ConditionalAutoSuggest
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
@@ -26,7 +27,7 @@ from kschedd_repl.completion import NameCompleter
 from kschedd_repl.highlighting import STYLE, LineLexer
 from kschedd_repl.history import LineHistory, history_file
 from kschedd_repl.names import Names
-from kschedd_repl.pasting import objects_in, pasted_manifest
+from kschedd_repl.pasting import line_too_long, objects_in, pasted_manifest
 from kschedd_repl.search import HistorySearch
 from kschedd_repl.settings import SessionSettings
 
@@ -65,6 +66,7 @@ class Terminal:
     history: LineHistory = attrs.field(init=False)
     _pasted: deque[str] = attrs.field(factory=deque)  # remaining lines of a multi-line paste
     _manifest: str = ""  # a manifest that was pasted at the prompt
+    _refused: tuple[str, str] = ("", "")  # the text beside which a paste was not taken, and why
     _tabbed: str = ""  # the line at which Tab had nothing to add
     _checked: tuple[str, list[LineFault]] = ("", [])  # the latest line that was checked
     _completer: NameCompleter = attrs.field(init=False)
@@ -130,7 +132,14 @@ class Terminal:
             self._manifest = manifest
             event.app.exit(result="")
         else:
-            buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
+            self._insert(buffer, event.data)
+
+    def _insert(self, buffer: Buffer, pasted: str) -> None:
+        text = pasted.replace("\r\n", "\n").replace("\r", "\n")
+        why = line_too_long(text)
+        self._refused = (buffer.text, why)
+        if not why:
+            buffer.insert_text(text)
 
     def carried_out(self, line: str, *, good: bool) -> int:
         """Record a line's result. Returns how many remaining pasted lines were dropped because it failed."""
@@ -184,6 +193,7 @@ class Terminal:
                     loop.call_soon_threadsafe(self._exit)
 
         line: str | None = None
+        self._refused = ("", "")
         self._search.on = False
         self._prompt.editing_mode = EditingMode.VI if self.settings["editing"] == "vi" else EditingMode.EMACS
         self.asking = True
@@ -209,13 +219,14 @@ class Terminal:
             if line.strip() == ".":
                 return _text(lines)
             lines.append(line)
+        self._refused = ("", "")
         hint = "manifests; a line with a dot, Ctrl-D or Escape Enter ends them, Ctrl-C takes them back"
         block: PromptSession[str] = PromptSession(
             "  ... ",
             multiline=True,
             prompt_continuation="  ... ",
-            key_bindings=_block_keys(),
-            bottom_toolbar=hint,
+            key_bindings=_block_keys(self._insert),
+            bottom_toolbar=lambda: self._refusal(block.default_buffer.text) or hint,
             style=STYLE,
             editing_mode=self._prompt.editing_mode,
             enable_open_in_editor=True,
@@ -268,7 +279,15 @@ class Terminal:
         sign = "❯" if self.unicode else ">"  # noqa: RUF001 - the sign of a prompt
         return [("class:prompt", "kschedd"), *where, ("class:prompt", f" {sign} ")]
 
+    def _refusal(self, text: str) -> StyleAndTextTuples:
+        """Why what was pasted last is not there, until something is typed."""
+        beside, why = self._refused
+        return [("class:bottom-toolbar.fault", f" {why} ")] if why and text == beside else []
+
     def _toolbar(self) -> StyleAndTextTuples:
+        refusal = self._refusal(self._prompt.default_buffer.text)
+        if refusal:
+            return refusal
         faults = self._faults(self._prompt.default_buffer.text) if self.asking else []
         if faults:
             return [("class:bottom-toolbar.fault", f" {faults[0].why} ")]
@@ -282,7 +301,7 @@ def _text(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def _block_keys() -> KeyBindings:
+def _block_keys(insert: Callable[[Buffer, str], None]) -> KeyBindings:
     """Keys of a block of lines: Enter begins a new line, unless the line is a single dot."""
     keys = KeyBindings()
 
@@ -302,7 +321,7 @@ def _block_keys() -> KeyBindings:
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        buffer.insert_text(event.data.replace("\r\n", "\n").replace("\r", "\n"))
+        insert(buffer, event.data)
         if any(line.strip() == "." for line in buffer.text.split("\n")):
             buffer.validate_and_handle()
 

@@ -51,6 +51,17 @@ async def test_lines_pasted_at_once_are_lines(keys: PipeInput) -> None:
         assert await terminal.ask() == "get pods"
 
 
+async def test_a_pasted_line_that_is_too_long_is_not_taken(keys: PipeInput) -> None:
+    terminal = _terminal(keys)
+    with trio.fail_after(180):
+        keys.send_text(f"get \x1b[200~{'x' * 16_385}\x1b[201~pods\r")
+        assert await terminal.ask() == "get pods"
+        keys.send_text(f"\x1b[200~get {'x' * 16_380}\x1b[201~\r")
+        assert await terminal.ask() == f"get {'x' * 16_380}"
+        keys.send_text(f"\x1b[200~a\n{'x' * 16_385}\x1b[201~kind: Pod\r\x04")
+        assert terminal.ask_block() == b"kind: Pod\n"
+
+
 async def test_a_cancelled_prompt_ends(keys: PipeInput) -> None:
     terminal = _terminal(keys)
     with trio.fail_after(180):
