@@ -171,7 +171,7 @@ async def _serve(
         reloading = Reloading(
             cluster,
             options.plugin_files,
-            None if options.config_file is None else partial(read_config, options),
+            None if options.config_file is None else partial(read_config, options, pipes=False),
             [door for door in (http, None if remote is None else remote.credentials) if door is not None],
             log,
         )

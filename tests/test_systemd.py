@@ -154,6 +154,22 @@ async def test_a_file_that_cannot_be_used_leaves_what_there_was(
     await in_a_daemon(options, monkeypatch, tmp_path, use)
 
 
+async def test_files_that_have_become_pipes_are_not_waited_for(
+    options: DaemonOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def use(client: Client, heard: Systemd) -> None:
+        for name in ("config.yaml", "likes.py", "tokens"):
+            kept = (tmp_path / name).rename(tmp_path / "kept")
+            os.mkfifo(tmp_path / name)
+            assert await reload(heard) == "STATUS=some files could not be used: see the log"
+            kept.rename(tmp_path / name)
+        (tmp_path / "config.yaml").write_text(CONFIG.format(percentage=70))
+        assert await reload(heard) == "STATUS=read again"
+        assert await percentage(client) == 70
+
+    await in_a_daemon(options, monkeypatch, tmp_path, use)
+
+
 async def test_the_watchdog_is_told_as_long_as_the_daemon_answers(tmp_path: Path, autojump_clock: Any) -> None:
     asked = 0
 

@@ -16,6 +16,7 @@ from kschedd.access.errors import AccessError
 from kschedd.access.tls import server_context
 from kschedd.access.tokens import StaticTokens, read_tokens
 from kschedd.access.users import AUTHENTICATED, User
+from kschedd.input_files import open_input
 
 
 @attrs.frozen
@@ -95,8 +96,15 @@ class Credentials:
     tls: ssl.SSLContext | None
 
     def reload(self) -> None:
-        """Read the files again. Raises AccessError; then all stays as it was."""
-        self.tokens, self.tls = self.settings.read()
+        """Read the files again; one that is a pipe by now is not waited for. Raises AccessError; then all stays as it
+        was."""
+        settings = self.settings
+        for file in filter(None, (settings.certificate, settings.key, settings.client_ca)):
+            try:
+                open_input(file, pipes=False).close()
+            except OSError as wrong:
+                raise AccessError(f"{file}: cannot be read: {wrong.strerror}", settings.flags.listen) from wrong
+        self.tokens, self.tls = settings.read()
 
 
 def certified(certificate: Any) -> User | None:

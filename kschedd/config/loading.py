@@ -14,14 +14,20 @@ from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.config.reading import ConfigReader, ConfigValue
 from kschedd.config.releases import V1, Release
 from kschedd.config.rules import Rules
+from kschedd.input_files import open_input
 
 ReadFile = Callable[[str], str]
 """Path as a configuration says it -> the file's text.  Raises OSError or UnicodeDecodeError."""
 
 
-def read_beside(source: str) -> ReadFile:
-    """Reads files by absolute paths, or by paths from where `source` is."""
-    return lambda path: (Path(source).parent / path).read_text(encoding="utf-8")
+def read_beside(source: str, *, pipes: bool = True) -> ReadFile:
+    """Reads files by absolute paths, or by paths from where `source` is; pipes only with `pipes`."""
+
+    def read(path: str) -> str:
+        with open_input(Path(source).parent / path, pipes=pipes) as file:
+            return file.read().decode("utf-8")
+
+    return read
 
 
 @attrs.define(eq=False)

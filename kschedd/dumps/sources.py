@@ -9,11 +9,9 @@ JSON is decoded without the lines of its values, lists item by item (`json_lists
 the slow way, for the fault's line.
 """
 
-import errno
 import json
 import os
 import re
-import stat
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +24,7 @@ from kschedd.api.manifests import read_bytes
 from kschedd.dumps import sktrace, snapshotz
 from kschedd.dumps.assumptions import Assumptions
 from kschedd.dumps.load_errors import LoadErrors
+from kschedd.input_files import open_input
 
 if TYPE_CHECKING:
     from kschedd.dumps.json_lists import JsonList
@@ -36,12 +35,6 @@ STDIN: Final = "-"
 SUFFIXES: Final = (".yaml", ".yml", ".json", ".sktrace")
 MAX_UNPACKED_BYTES: Final = 8 << 30
 _MEMORY_FOR_A_FILE: Final = 4  # times its size
-_KINDS: Final = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
-}
 _GZIP: Final = b"\x1f\x8b"
 _DEEPEST_LIST: Final = 5
 _JSON: Final = re.compile(rb"\s*[{\[]")
@@ -113,17 +106,8 @@ def read_sources(
 
 def _read_file(path: Path, *, pipes: bool) -> bytes | None:
     """What is in it, of any kind of file that comes to an end; None if that is too much. Raises OSError."""
-    if "\0" in str(path):
-        raise OSError("no file has a null character in its name")
-    flags = os.O_RDONLY | (0 if pipes else os.O_NONBLOCK)  # to open a pipe would wait for somebody to write
-    with open(os.open(path, flags), "rb") as file:
-        status = os.fstat(file.fileno())
-        mode = status.st_mode
-        if stat.S_ISDIR(mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(mode) and not (pipes and stat.S_ISFIFO(mode)):
-            raise OSError(f"a file is expected, and this is {_KINDS.get(stat.S_IFMT(mode), 'something else')}")
-        return file.read() if status.st_size <= most_bytes() else None
+    with open_input(path, pipes=pipes) as file:
+        return file.read() if os.fstat(file.fileno()).st_size <= most_bytes() else None
 
 
 def most_bytes() -> int:

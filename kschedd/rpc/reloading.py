@@ -42,7 +42,7 @@ class Reloading:
             whole &= await self._tried("configuration", partial(self._config, self.read_config))
         for door in self.doors:
             what = f"credentials of {door.settings.flags.listen}"
-            whole &= await self._tried(what, partial(trio.to_thread.run_sync, door.reload))
+            whole &= await self._tried(what, partial(trio.to_thread.run_sync, door.reload, abandon_on_cancel=True))
         self.log.info("reloaded" if whole else "reloaded_in_part")
         return whole
 
@@ -60,7 +60,7 @@ class Reloading:
     async def _config(self, read: Callable[[Catalogue], Config]) -> None:
         cluster = self.cluster
         catalogue = await cluster.scheduler.query(lambda owner: IN_TREE | owner.machine.registry.catalogue())
-        config = await trio.to_thread.run_sync(read, catalogue)
+        config = await trio.to_thread.run_sync(read, catalogue, abandon_on_cancel=True)
         now = cluster.clock.now()
 
         def change(owner: SchedulingDriver) -> None:

@@ -19,12 +19,14 @@ from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config, load_config
+from kschedd.config.loading import read_beside
 from kschedd.config.model import Config
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import Part, admission_without
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
 from kschedd.framework.registry import Registry
+from kschedd.input_files import open_input
 from kschedd.limits import DaemonLimits
 from kschedd.object_faults import ObjectRef
 from kschedd.rpc.protocol import MAX_REQUEST_BYTES
@@ -95,17 +97,29 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
     return read_config(options, IN_TREE | registry.catalogue()), registry
 
 
-def read_config(options: DaemonOptions, catalogue: Catalogue) -> Config:
-    """The configuration by file and flags. Raises ConfigErrors, UnreadableFile."""
+def read_config(options: DaemonOptions, catalogue: Catalogue, *, pipes: bool = True) -> Config:
+    """The configuration by file and flags. Raises ConfigErrors, UnreadableFile.
+
+    Without `pipes` a file that is a pipe by now is not read: nobody may ever write into it.
+    """
     version, gates = options.version, options.feature_gates
     if options.config_file is None:
         config = default_config(catalogue=catalogue, version=version, feature_gates=gates)
     else:
         try:
-            text = options.config_file.read_text(encoding="utf-8")
+            with open_input(options.config_file, pipes=pipes) as file:
+                text = file.read().decode("utf-8")
         except (OSError, UnicodeDecodeError) as wrong:
             raise UnreadableFile(str(options.config_file), getattr(wrong, "strerror", None) or str(wrong)) from wrong
-        config = load_config(text, str(options.config_file), catalogue=catalogue, version=version, feature_gates=gates)
+        source = str(options.config_file)
+        config = load_config(
+            text,
+            source,
+            catalogue=catalogue,
+            version=version,
+            feature_gates=gates,
+            read_file=read_beside(source, pipes=pipes),
+        )
     for warning in config.warnings:
         log.warning("config", what=str(warning))
     for gate in without_effect(gates, version.gates):

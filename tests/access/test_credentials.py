@@ -1,5 +1,6 @@
 """Which settings of a door are refused because anybody could come in; files that are read again."""
 
+import os
 import ssl
 from pathlib import Path
 
@@ -60,15 +61,20 @@ def test_what_is_read_again_is_what_the_files_say_now(tmp_path: Path) -> None:
     assert found.tokens.user_of("abc") is None
 
 
-@pytest.mark.parametrize("broken", ["tokens", "cert"])
-def test_files_that_cannot_be_used_leave_what_was_there(tmp_path: Path, broken: str) -> None:
+@pytest.mark.parametrize("broken", ["tokens", "cert", "key"])
+@pytest.mark.parametrize("as_pipe", [False, True])
+def test_files_that_cannot_be_used_leave_what_was_there(tmp_path: Path, broken: str, as_pipe: bool) -> None:
     certificate(tmp_path, "localhost")
     tokens = tmp_path / "tokens"
     tokens.write_text("abc,ann,1\n")
     tokens.chmod(0o600)
     found = ListenSettings(HERE, tmp_path / "cert", tmp_path / "key", None, tokens).load()
     before = found.tls
-    (tmp_path / broken).write_text("nonsense\n")
+    if as_pipe:
+        (tmp_path / broken).unlink()
+        os.mkfifo(tmp_path / broken)
+    else:
+        (tmp_path / broken).write_text("nonsense\n")
     with pytest.raises(AccessError):
         found.reload()
     assert found.tls is before

@@ -1,0 +1,39 @@
+"""Files of users, opened so that nobody is waited for.
+
+Opening a named pipe waits for whoever writes into it, for good if nobody does; a device may never come to an end.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO, Final
+
+_KINDS: Final = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def open_input(path: Path, *, pipes: bool) -> BinaryIO:
+    """The file, to be read. With `pipes` a pipe will do, which is waited for.
+
+    Raises OSError, with words in `strerror`: also for what is neither a file nor such a pipe.
+    """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "no file has a null character in its name")
+    flags = os.O_RDONLY | os.O_CLOEXEC | (0 if pipes else os.O_NONBLOCK)
+    descriptor = os.open(path, flags)
+    try:
+        mode = os.fstat(descriptor).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(mode) and not (pipes and stat.S_ISFIFO(mode)):
+            kind = _KINDS.get(stat.S_IFMT(mode), "something else")
+            raise OSError(errno.EINVAL, f"a file is expected, and this is {kind}")
+        return open(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
