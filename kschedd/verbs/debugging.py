@@ -19,7 +19,7 @@ from kschedd.verbs.grammar import (
 )
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import pod_key
-from kschedd.verbs.timing import moment_of, span_of
+from kschedd.verbs.timing import is_moment, moment_of, span_of
 
 Raw = dict[str, Any]
 
@@ -142,7 +142,7 @@ def _goal(session: VerbSession, options: argparse.Namespace, words: list[str]) -
             raise UsageError("0 pods are bound at any time: a number from 1 up is expected", "until")
         return {"scheduled": int(words[0])}
     text = " ".join(words)
-    if text.startswith("t=") and not text.startswith("t=="):
+    if is_moment(text):
         return {"time_s": moment_of(text)}
     if re.fullmatch(r"\+?\d[\d.a-zµ]*", text):
         return {"seconds": span_of(text)}

@@ -36,8 +36,13 @@ def span_of(text: str) -> float:
     return span
 
 
+def is_moment(text: str) -> bool:
+    """Whether a time is meant: `t=2025-01-01T00:10:00Z`, or the same without `t=`. No duration or condition begins so."""
+    return bool(re.match(r"t=(?!=)|\d{4}-\d\d-\d\d[Tt]", text))
+
+
 def moment_of(text: str) -> float:
-    """The time of `t=2025-01-01T00:10:00Z`, in seconds since the epoch. Raises UsageError."""
+    """The time of what `is_moment`, in seconds since the epoch. Raises UsageError."""
     try:
         return seconds(text.removeprefix("t="))
     except ValueError as fault:
@@ -64,9 +69,8 @@ def _advance_words(words: VerbParser) -> None:
 
 
 def advance(session: VerbSession, options: argparse.Namespace) -> int:
-    given: dict[str, Any] = (
-        {"until_s": moment_of(options.by)} if options.by.startswith("t=") else {"seconds": span_of(options.by)}
-    )
+    by = options.by
+    given: dict[str, Any] = {"until_s": moment_of(by)} if is_moment(by) else {"seconds": span_of(by)}
     with session.daemon.subscribe("time.advance", **given) as moves:
         told = deque(moves, maxlen=1)
     if not told:
