@@ -37,7 +37,7 @@ def span_of(text: str) -> float:
 
 
 def is_moment(text: str) -> bool:
-    """Whether a time is meant: `t=2025-01-01T00:10:00Z`, or the same without `t=`. No duration or condition begins so."""
+    """Whether a time is meant: `t=2025-01-01T00:10:00Z`, with or without `t=`. No duration or condition begins so."""
     return bool(re.match(r"t=(?!=)|\d{4}-\d\d-\d\d[Tt]", text))
 
 
