@@ -11,7 +11,8 @@ the longer part, for any thread; `explain` is both.
     pod, node       "namespace/name"; the node it has, or null
     node_exists     false: spec.nodeName names no node that there is; null: it names none
     as_if_absent    true: it is on that node, or has been given one, and was judged as if it were not
-    waiting         {node, plugins} if Permit plugins have it wait on the node that it was given, or null
+    reserved        {node, plugins} if it has been given a node that it is not bound to yet, or null: the plugins that
+                    have it wait at Permit; none: it is in PreBind or Bind
     profile         the schedulerName
     gated_by        {plugin, code, reasons} of the PreEnqueue plugin that holds it back, or null
     pre_filter      {plugin, code, reasons} if the pod was rejected before any node was looked at, or null
@@ -72,7 +73,7 @@ from kschedd.scheduling.work import drive
 
 Explanation = dict[str, Any]
 SHAPE: Final = (  # for METHODS.md
-    "{pod, node, node_exists, as_if_absent, waiting: {node, plugins: [plugin]}, profile, "
+    "{pod, node, node_exists, as_if_absent, reserved: {node, plugins: [plugin]}, profile, "
     "gated_by: {plugin, code, reasons}, pre_filter: {plugin, code, reasons}, "
     "verdicts: [{node, plugin, code, reasons, also: [{plugin, code, reasons}], nominated}], "
     "filters: [plugin], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
@@ -134,7 +135,7 @@ def no_longer_kept(record: AttemptRecord, decision: Mapping[str, Any], why: str)
         "node": record.node or None,
         "node_exists": None,
         "as_if_absent": False,
-        "waiting": None,
+        "reserved": None,
         "profile": "" if record.attempted is None else record.attempted.scheduler_name,
         "gated_by": None,
         "pre_filter": None,
@@ -189,7 +190,7 @@ def finish(
         "node": pod.node_name or None,
         "node_exists": known if pod.node_name else None,
         "as_if_absent": was_there,
-        "waiting": _waiting(fork) if was_there else None,
+        "reserved": _reserved(fork) if was_there else None,
         "profile": pod.scheduler_name,
         **found,
         "dumped": dumped.told(pod, nodes, found, fork.config.version),
@@ -206,8 +207,8 @@ def _placed(fork: Fork) -> str:
     return f"{'waits at Permit' if fork.permit_plugins else 'is being bound'} on {fork.known.node_name}"
 
 
-def _waiting(fork: Fork) -> dict[str, Any] | None:
-    if fork.known is None or not fork.permit_plugins:
+def _reserved(fork: Fork) -> dict[str, Any] | None:
+    if fork.known is None or fork.pod.node_name:
         return None
     return {"node": fork.known.node_name, "plugins": list(fork.permit_plugins)}
 

@@ -72,9 +72,9 @@ def _nodes(value: Any) -> list[str]:
 def _where(answer: Raw, style: TerminalStyle) -> str:
     """The result in a sentence: the pod's node, the node it would get, or that no node is feasible."""
     pod = _name(answer.get("pod"))
-    waiting = answer.get("waiting") or {}
+    reserved = answer.get("reserved") or {}
     held, ties, totals = (
-        answer.get("node") or waiting.get("node"),
+        answer.get("node") or reserved.get("node"),
         _nodes(answer.get("ties")),
         answer.get("totals") or {},
     )
@@ -83,9 +83,10 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
     text = ""
     if held and answer.get("node_exists") is False:
         text += style.paint(f"{pod} {arrow} {held}, and there is no such node", "red") + "\n"
-    elif waiting:
-        plugins = " and ".join(map(str, waiting.get("plugins") or ()))
-        text += style.paint(f"{pod} has {held} reserved, and waits at Permit for {plugins}", "yellow") + "\n"
+    elif reserved:
+        plugins = " and ".join(map(str, reserved.get("plugins") or ()))
+        stands = f"waits at Permit for {plugins}" if plugins else "is being bound: PreBind or Bind is under way"
+        text += style.paint(f"{pod} has {held} reserved, and {stands}", "yellow") + "\n"
     elif held:
         text += style.paint(f"{pod} {arrow} {held}", "green") + "\n"
     if answer.get("gated_by"):

@@ -12,6 +12,7 @@ from kschedd.explain.explain import NoProfile, explain
 from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import Plan
 from kschedd.printing.explaining import explanation
 from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.simulate.engine import Engine, LoggedAttempt
@@ -284,22 +285,38 @@ class Held:
         return Status(Code.WAIT), 60.0
 
 
-def test_a_pod_that_waits_at_permit_is_said_to_and_on_which_node() -> None:
+class Unready:
+    name: ClassVar = "Unready"
+
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Plan:
+        return Plan(ready=lambda cluster: None, timeout_s=60.0)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "plugins", "note", "head"),
+    [
+        pytest.param(Held, ["Held"], "waits at Permit on a", "waits at Permit for Held", id="permit"),
+        pytest.param(Unready, [], "is being bound on a", "is being bound: PreBind or Bind is under way", id="pre-bind"),
+    ],
+)
+def test_a_pod_that_has_a_node_and_is_not_bound_is_said_to_be(
+    plugin: type[Any], plugins: list[str], note: str, head: str
+) -> None:
     registry = Registry()
-    registry.add(Held, "test")
+    registry.add(plugin, "test")
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {"permit": {"enabled": [{"name": "Held"}]}}}],
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugin.name}]}}}],
     }
     config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
     engine = cluster(node("a"), pod("web"), config=config, registry=registry)
     found = explained(engine, "web")
     assert (found["node"], found["as_if_absent"], found["chosen"]) == (None, True, "a")
-    assert found["waiting"] == {"node": "a", "plugins": ["Held"]}
-    assert found["notes"] == ["default/web waits at Permit on a; it is judged as if it were not there"]
+    assert found["reserved"] == {"node": "a", "plugins": plugins}
+    assert found["notes"] == [f"default/web {note}; it is judged as if it were not there"]
     assert explanation(found, TerminalStyle()).splitlines()[:2] == [
-        "default/web has a reserved, and waits at Permit for Held",
+        f"default/web has a reserved, and {head}",
         "  it would be chosen again, with 475 points, the only node that fits",
     ]
 

@@ -87,7 +87,7 @@ EXPLANATION: Raw = {
     "node": None,
     "node_exists": None,
     "as_if_absent": False,
-    "waiting": None,
+    "reserved": None,
     "profile": "default-scheduler",
     "gated_by": None,
     "pre_filter": None,
