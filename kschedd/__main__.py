@@ -8,9 +8,11 @@ import os
 import sys
 
 _INTERRUPTED = 130
+_YOUNG = 20_000  # objects made until the collector looks at them: what modules make as they are imported stays
 
 
 def main() -> int:
+    gc.set_threshold(_YOUNG)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads where it is imported, which nobody uses
     try:
         from kschedd import cli

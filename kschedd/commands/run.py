@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from kschedd.commands.dump_flags import add_dump_flags
-from kschedd.controllers.options import OPTIONS, controller_options
 from kschedd.verbs.parsing import path_value
 
 MAX_REQUEST_BYTES = 3 << 20
@@ -315,6 +314,8 @@ def wants_gates(options: argparse.Namespace) -> bool:
 
 
 def _add_controller_flags(parser: Any) -> None:
+    from kschedd.controllers.options import OPTIONS  # other commands have the scheduler's flags alone
+
     group = parser.add_argument_group("controllers")
     for name, option in OPTIONS.items():
         default = f" ({option.default})" if option.default else ""
@@ -323,6 +324,8 @@ def _add_controller_flags(parser: Any) -> None:
 
 def _option(name: str, text: str) -> Any:
     """The value of a controllers' option. Raises ArgumentTypeError."""
+    from kschedd.controllers.options import OPTIONS
+
     try:
         return OPTIONS[name].read(text)
     except ValueError as wrong:
@@ -383,6 +386,7 @@ def run(options: argparse.Namespace) -> int:
     from kschedd.access.audit_log import AuditFile
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
+    from kschedd.controllers.options import OPTIONS, controller_options
     from kschedd.daemon import MOVES_LOGGED
     from kschedd.limits import read_limits
     from kschedd.serving import run_daemon

@@ -19,12 +19,12 @@ from typing import Any, Final
 import attrs
 
 from kschedd.devices import cel_regex
+from kschedd.devices.cel_errors import CelFailure
 from kschedd.devices.cel_syntax import Uint
 from kschedd.devices.cel_values import (
     OPTIONAL,
     QUANTITY,
     SEMVER,
-    CelFailure,
     Optional,
     Quantity,
     Semver,

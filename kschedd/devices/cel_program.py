@@ -19,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.devices import cel_regex
+from kschedd.devices.cel_errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
 from kschedd.devices.cel_library import FUNCTIONS
 from kschedd.devices.cel_run import (
     DEVICE_FIELDS,
@@ -50,7 +51,6 @@ from kschedd.devices.cel_syntax import (
 )
 from kschedd.devices.cel_values import (
     OPTIONAL,
-    CelFailure,
     DeviceMaps,
     Optional,
     TypeName,
@@ -59,21 +59,10 @@ from kschedd.devices.cel_values import (
     kind,
     traversed,
 )
-from kschedd.errors import KscheddError
-
-LONGEST_EXPRESSION: Final = 10 * 1024
 
 DEVICE: Final = "kubernetes.DRADevice"
 _TYPE_NAMES: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type"})
 _COMPREHENSIONS: Final = {"all": 2, "exists": 2, "exists_one": 2, "existsOne": 2, "map": 2, "filter": 2}
-
-
-@attrs.define(eq=False)
-class CelCompileError(KscheddError):
-    """An expression that does not compile."""
-
-    expression: str
-    why: str
 
 
 @attrs.frozen(eq=False)

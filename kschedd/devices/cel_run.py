@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.devices.cel_errors import CelFailure
 from kschedd.devices.cel_library import Overload
-from kschedd.devices.cel_values import QUANTITY, CelFailure, DeviceMaps, Optional, key_in, kind
+from kschedd.devices.cel_values import QUANTITY, DeviceMaps, Optional, key_in, kind
 
 MOST_COST: Final = 1_000_000
 

@@ -16,8 +16,8 @@ from typing import Any, Final, Self
 import attrs
 
 from kschedd.api.quantity import QuantityError, nanos
+from kschedd.devices.cel_errors import CelFailure
 from kschedd.devices.cel_syntax import Uint
-from kschedd.errors import KscheddError
 
 QUANTITY: Final = "kubernetes.Quantity"
 SEMVER: Final = "kubernetes.Semver"
@@ -31,13 +31,6 @@ _SEMVER: Final = re.compile(
     r"(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
     re.ASCII,
 )
-
-
-@attrs.define(eq=False)
-class CelFailure(KscheddError):
-    """Evaluation error: the expression has no value for this input."""
-
-    why: str
 
 
 @attrs.frozen

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid
+from kschedd.devices.cel_errors import LONGEST_EXPRESSION
 from kschedd.devices.selection import compile_error
 
 Raw = Mapping[str, Any]
 
 KINDS: Final = frozenset(("ResourceClaim", "ResourceClaimTemplate", "DeviceClass"))
 ADMIN_LABEL: Final = "resource.kubernetes.io/admin-access"
-LONGEST_EXPRESSION: Final = 10 * 1024
 _NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing namespace"
 
 

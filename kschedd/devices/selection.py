@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from kschedd.devices.cel_errors import CelCompileError, CelFailure
 from kschedd.devices.inventory import Device, typed_value
 from kschedd.errors import KscheddError
 
@@ -53,8 +54,6 @@ def compile_error(expression: str, *, shares: bool = False) -> str | None:
 
 
 def _ask(expression: str, device: Device, shares: bool) -> bool:
-    from kschedd.devices.cel_values import CelFailure
-
     program = _compiled(expression, shares)
     if isinstance(program, SelectorFailure):
         raise program
@@ -68,7 +67,7 @@ def _ask(expression: str, device: Device, shares: bool) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
-    from kschedd.devices.cel_program import CelCompileError, compile_selector
+    from kschedd.devices.cel_program import compile_selector
     from kschedd.devices.cel_run import ALL_DEVICE_FIELDS, DEVICE_FIELDS
 
     try:
@@ -80,7 +79,7 @@ def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
 def _view(device: Device) -> "DeviceInput":
     """The CEL input of the device; raises CelFailure where an attribute cannot be parsed."""
     from kschedd.devices.cel_run import DeviceInput
-    from kschedd.devices.cel_values import CelFailure, DeviceMaps, Quantity, Semver
+    from kschedd.devices.cel_values import DeviceMaps, Quantity, Semver
 
     driver = device.id.driver
     attributes, capacity = DeviceMaps(), DeviceMaps()

@@ -28,10 +28,13 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.faults import BadAnswer, plain_text, shown
 from kschedd.framework.interface import PostFilterResult, PreFilterResult
-from kschedd.framework.processes import MOST_PROCESSES
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan, Update, Write
 
+Answer = Status | int | None
+"""What `filter` or `score` says of a node."""
+
+MOST_PROCESSES: Final = 16  # that a plugin may ask for
 _INT64: Final = np.iinfo(np.int64)
 _LARGEST_CODE: Final = (1 << 31) - 1
 _MOST: Final = 1000  # reasons, writes, registrations

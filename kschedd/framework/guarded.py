@@ -11,7 +11,7 @@ Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be construc
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 import attrs
 import numpy as np
@@ -42,7 +42,6 @@ from kschedd.framework.interface import (
 )
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.plugin_file import PluginRecipe, file_of
-from kschedd.framework.processes import Answer, ProcessPlugin, WorkerProcesses
 from kschedd.framework.registry import Registry, RunAsync, no_async
 from kschedd.framework.remedies import RemedyPlugin
 from kschedd.framework.status import Code, Status
@@ -58,6 +57,9 @@ from kschedd.framework.views import (
 )
 from kschedd.framework.writes import Plan
 from kschedd.values import frozen
+
+if TYPE_CHECKING:
+    from kschedd.framework.processes import ProcessPlugin, WorkerProcesses
 
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Given the plugin, the method, the arguments of the call as the scheduler has them, and what was returned."""
@@ -197,7 +199,7 @@ class GuardedPlugin:
 
     def call_elsewhere(
         self, method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Sequence[int]
-    ) -> list[Answer | PluginError]:
+    ) -> list[answers.Answer | PluginError]:
         """What its `filter` or `score` says of each row, by a worker process. Raises PluginError."""
         assert self.elsewhere is not None, "a plugin that has worker processes is expected"
         processes, plugin = self.elsewhere
@@ -297,7 +299,7 @@ class GuardedRegistry(Registry):
         sources: Mapping[str, str] | None = None,
         on_fault: Callable[[PluginError], None] | None = None,
         run_async: RunAsync = no_async,
-        processes: WorkerProcesses | None = None,
+        processes: "WorkerProcesses | None" = None,
     ) -> None:
         super().__init__(dict(added or {}), dict(sources or {}), start_limit_s, run_async)
         self.processes = processes

@@ -37,6 +37,7 @@ import msgpack
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
+from kschedd.framework.answers import MOST_PROCESSES, Answer
 from kschedd.framework.costs import CallCosts
 from kschedd.framework.faults import PluginError, PluginTimeout
 from kschedd.framework.guard import START_LIMIT_S
@@ -45,13 +46,10 @@ from kschedd.framework.plugin_file import PluginRecipe
 from kschedd.framework.sending import NodeSnapshot, NotSendable, written
 from kschedd.framework.status import Code, Status
 
-MOST_PROCESSES: Final = 16
 _BEGIN: Final = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
     "from kschedd.framework.worker_process import main; main(int(sys.argv[1]))"
 )
-
-Answer = Status | int | None
 
 
 @attrs.define(eq=False)

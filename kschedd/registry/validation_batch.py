@@ -7,9 +7,7 @@ Takes objects that match the schema and have their defaults, Jobs with their gen
 import re
 from collections.abc import Mapping
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
-from kschedd.api.cron_schedule import ScheduleError, parse_schedule
 from kschedd.api.fields import FieldError, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import parse_label_selector
@@ -212,6 +210,8 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
 
 def _validate_schedule(schedule: str, zone: str | None, faults: Faults) -> None:
     """A schedule, which may not name a zone itself; upstream reads one that does, though."""
+    from kschedd.api.cron_schedule import ScheduleError, parse_schedule  # most clusters have no CronJobs
+
     text = schedule
     if schedule.startswith(("TZ=", "CRON_TZ=")) and " " in schedule:
         text = schedule.partition(" ")[2].strip()
@@ -239,6 +239,8 @@ def _validate_zone(zone: str, faults: Faults) -> None:
         why = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         faults.append(invalid(here, zone, why))
     if zone != "Local":
+        from zoneinfo import ZoneInfo
+
         try:
             ZoneInfo(zone)
         except (ValueError, OSError, KeyError):

@@ -12,15 +12,17 @@ Pure. Errors: CelCompileError from `compile_condition`; no matching raises.
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import LabelSelector
 from kschedd.cache.table import NodeTable, Rows
-from kschedd.devices.cel_program import CelCondition
-from kschedd.devices.cel_values import CelFailure
+from kschedd.devices.cel_errors import CelFailure
+
+if TYPE_CHECKING:
+    from kschedd.devices.cel_program import CelCondition
 
 REJECTED, SCHEDULED, UNSCHEDULABLE = "rejected", "scheduled", "unschedulable"
 PREEMPTING, WAITING, ERROR = "preempting", "waiting", "error"
@@ -116,7 +118,7 @@ class Breakpoint:
     hits: int = 0  # how often it was reached, ignored or not
     disabled_because: str = ""
     _selector: LabelSelector | None = None
-    _condition: CelCondition | None = None
+    _condition: "CelCondition | None" = None
     _last: tuple[object, ...] = ()  # the place where it matched last
 
     def may_match(self, pod: Pod) -> bool:
@@ -150,7 +152,7 @@ class Breakpoint:
             return False
         return not spec.node or at.concerns(spec.node)
 
-    def _holds(self, condition: CelCondition, at: StopPoint, now_s: float) -> bool:
+    def _holds(self, condition: "CelCondition", at: StopPoint, now_s: float) -> bool:
         try:
             return condition.holds(at.values(now_s))
         except CelFailure as failure:

@@ -23,16 +23,18 @@ Errors: DebuggerHeld, NotStopped; BreakpointRefused, CelCompileError, SelectorEr
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.api.selector_text import parse_selector_text
-from kschedd.devices.cel_program import LONGEST_EXPRESSION, CelCompileError, CelCondition, compile_condition
-from kschedd.devices.cel_values import CelFailure
+from kschedd.devices.cel_errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
 from kschedd.errors import KscheddError
 from kschedd.scheduling.breakpoints import VARIABLES, Breakpoint, BreakpointSpec, StopPoint
+
+if TYPE_CHECKING:
+    from kschedd.devices.cel_program import CelCondition
 
 #: the variables of a condition that is waited for, with their CEL types
 STATE_VARIABLES: Final[Mapping[str, str]] = {
@@ -60,13 +62,15 @@ class BreakpointRefused(KscheddError):
     rpc_code: ClassVar[str] = "invalid"
 
 
-def compile_state_condition(expression: str) -> CelCondition:
+def compile_state_condition(expression: str) -> "CelCondition":
     """A condition on `STATE_VARIABLES`. Raises CelCompileError."""
     return _compiled(expression, STATE_VARIABLES)
 
 
-def _compiled(expression: str, variables: Mapping[str, str]) -> CelCondition:
+def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
     """Raises CelCompileError, which names the variables."""
+    from kschedd.devices.cel_program import compile_condition  # with the first condition: most runs have none
+
     try:
         return compile_condition(expression, variables, MOST_CONDITION_COST)
     except CelCompileError as wrong:
@@ -119,7 +123,7 @@ class Until:
     what: str  # in words
     time_s: float | None = None
     scheduled: int | None = None  # pods bound since the start
-    condition: CelCondition | None = None
+    condition: "CelCondition | None" = None
     breakpoint: int | None = None  # which is there for this run only
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+from kschedd.framework.answers import Answer
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.dry_run import AffectedBySomePods, DryRunColumns, KnownToPass, TriesRowsTogether
 from kschedd.framework.exclusion import SchedulerLock
@@ -27,7 +28,6 @@ from kschedd.framework.guard import GuardedCall
 from kschedd.framework.guarded import GuardedPlugin
 from kschedd.framework.interface import PRE_FILTER, Plugin, PreFilterExtensions
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.processes import Answer
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_columns

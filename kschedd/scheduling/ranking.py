@@ -15,12 +15,12 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.answers import Answer
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import PreScoreBySignature
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import PRE_SCORE, PreScorePlugin
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.processes import Answer
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache

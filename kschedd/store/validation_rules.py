@@ -14,11 +14,13 @@ Errors: none; faults are returned.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kschedd.api.fields import FieldError, child, duplicate, forbidden, invalid, required
-from kschedd.devices.cel_program import CelCompileError, CelCondition, compile_condition
-from kschedd.devices.cel_values import CelFailure
+from kschedd.devices.cel_errors import CelCompileError, CelFailure
+
+if TYPE_CHECKING:
+    from kschedd.devices.cel_program import CelCondition
 
 Raw = Mapping[str, Any]
 
@@ -114,7 +116,9 @@ def _broken(rule: Raw, schema: Raw, value: Any, old: Any, path: str, root: bool)
 
 
 @lru_cache(1 << 10)
-def _compiled(text: str, of_type: str) -> CelCondition:
+def _compiled(text: str, of_type: str) -> "CelCondition":
+    from kschedd.devices.cel_program import compile_condition
+
     variables = {"self": of_type}
     if _OLD.search(text):
         variables["oldSelf"] = of_type

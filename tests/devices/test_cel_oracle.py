@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedd.devices.cel_program import CelCompileError, compile_selector
+from kschedd.devices.cel_errors import CelCompileError, CelFailure
+from kschedd.devices.cel_program import compile_selector
 from kschedd.devices.cel_run import DeviceInput
-from kschedd.devices.cel_values import CelFailure, DeviceMaps
+from kschedd.devices.cel_values import DeviceMaps
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="the oracle needs cel-expr-python (in the dev group)")
 

@@ -6,7 +6,8 @@ import attrs
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.devices.cel_program import CelCompileError, compile_condition
+from kschedd.devices.cel_errors import CelCompileError
+from kschedd.devices.cel_program import compile_condition
 from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
 from kschedd.scheduling.debugger import (
     MOST_BREAKPOINTS,
