@@ -32,7 +32,7 @@ from kschedd.scheduling.verdicts import Places
 _MOST_ROWS: Final = 64
 _MOST_KINDS: Final = 1 << 11  # of nodes
 _MOST_ASKED: Final = 256  # combinations of requests and plugins
-_UNKNOWN: Final = -1  # instead of the number of a kind
+_UNKNOWN: Final = np.array(-1)  # instead of the number of a kind; numpy takes an array at once, but converts an int
 
 
 @attrs.define(eq=False)
@@ -60,12 +60,17 @@ class AlikeNodes:
         self._answers: dict[Hashable, _Answers] = {}
 
     def judge(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
+        self,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        kinds: Ints | None,
+        already_filtered_by: str = "",
     ) -> tuple[Places, Ints]:
-        """As `NodeLocalPlugins.judge`."""
+        """As `NodeLocalPlugins.judge`. `kinds` are those of the rows (`kinds_of`)."""
         names = [one.name for one in self._plugins.filters if one.name not in state.skip_filter]
-        kinds = self._kinds_of(table, rows, names)
-        if kinds is None:
+        if kinds is None or not self._tell_apart(table, names):
             return self._plugins.judge(state, pod, table, rows, already_filtered_by)
         answers = self._known_of(("filter", pod.pod_spec.resource_requests, *names, already_filtered_by))
         if count_nonzero(answers.known[kinds]) == len(rows):
@@ -76,11 +81,12 @@ class AlikeNodes:
             answers.known[kinds], answers.failed[kinds], answers.values[kinds] = True, failed, codes
         return failed, codes
 
-    def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
-        """As `NodeLocalPlugins.score`."""
+    def score(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, kinds: Ints | None
+    ) -> tuple[Ints, dict[str, Ints]]:
+        """As `NodeLocalPlugins.score`. `kinds` are those of the rows (`kinds_of`)."""
         names = [one.name for one in self._plugins.scores if one.name not in state.skip_score]
-        kinds = self._kinds_of(table, rows, names)
-        if kinds is None:
+        if kinds is None or not self._tell_apart(table, names):
             return self._plugins.score(state, pod, table, rows)
         answers = self._known_of(("score", pod.pod_spec.resource_requests, *names))
         if count_nonzero(answers.known[kinds]) == len(rows):
@@ -91,6 +97,11 @@ class AlikeNodes:
             answers.known[kinds], answers.values[kinds] = True, scores
         return scores, raw
 
+    def _tell_apart(self, table: NodeTable, names: Sequence[str]) -> bool:
+        """Whether the latest kinds tell apart all nodes of which these plugins may say something different: they look
+        at amounts alone, and there has been no other resource since."""
+        return self._columns == _columns(table) and self._names.issuperset(names)
+
     def _known_of(self, asked: Hashable) -> _Answers:
         """What is known of what depends on that, beside the node."""
         answers = self._answers.get(asked)
@@ -100,15 +111,15 @@ class AlikeNodes:
             answers = self._answers[asked] = _Answers()
         return answers
 
-    def _kinds_of(self, table: NodeTable, rows: Rows, names: Sequence[str]) -> Ints | None:
-        """The number of each row's kind; None where the plugins of these names look at more than amounts."""
-        if len(rows) > _MOST_ROWS or table.wraps or not self._names.issuperset(names):
+    def kinds_of(self, table: NodeTable, rows: Rows) -> Ints | None:
+        """The number of each row's kind, as the table is now; None where the plugins are better asked."""
+        if len(rows) > _MOST_ROWS or table.wraps or not self._names:
             return None
         if len(self._kinds) > _MOST_KINDS - _MOST_ROWS:
             self._kinds.clear()
             self._answers.clear()
             self._kind_of.fill(_UNKNOWN)
-        columns = len(table.resources), table.numbering
+        columns = _columns(table)
         if self._stamp != table.versions.now or self._columns != columns:
             self._forget_changed(table, columns)
         kinds: Ints = self._kind_of[rows]
@@ -128,6 +139,10 @@ class AlikeNodes:
                 rows = log.since(self._stamp)
                 self._kind_of[slice(None) if rows is None else rows] = _UNKNOWN
         self._stamp = table.versions.now
+
+
+def _columns(table: NodeTable) -> tuple[int, int]:
+    return len(table.resources), table.numbering
 
 
 def _amounts(table: NodeTable, rows: Rows) -> Iterable[Hashable]:

@@ -43,7 +43,7 @@ from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EvaluationStyle, Framework
 from kschedd.scheduling.recently_used import RecentlyUsed
-from kschedd.scheduling.verdicts import PASSED, Places
+from kschedd.scheduling.verdicts import PASSED_ALL, Places
 
 _BYTES_A_ROW = 64
 _BYTES_AN_ENTRY = 8 << 10  # whatever its rows are: a small cluster has many kinds of pods, and little columns
@@ -211,15 +211,16 @@ class EvaluationCache:
         if len(rows) >= _MOST_AT_ONCE:
             found.invalidate_pods(changed)
         elif rows:
-            fresh = np.array(list(rows), dtype=np.int64)
+            fresh = np.fromiter(rows, np.int64, len(rows))
+            kinds = self._alike.kinds_of(self.cluster.table, fresh)
             try:
-                passed = self._judge_fresh(found, state, pod, fresh)
+                passed = self._judge_fresh(found, state, pod, fresh, kinds)
                 passing = count_nonzero(passed)
                 if passing < len(fresh):
                     found.scored[fresh] = False
-                    fresh = fresh[passed]
+                    fresh, kinds = fresh[passed], None if kinds is None else kinds[passed]
                 if passing:
-                    self._score_fresh(found, state, pod, fresh)
+                    self._score_fresh(found, state, pod, fresh, kinds)
             except Exception:  # raised again
                 found.invalidate_pods(changed)
                 raise
@@ -232,7 +233,7 @@ class EvaluationCache:
         at = self.cluster.table.places(rows)
         failed = found.failed[at]
         use = self.use
-        if count_nonzero(failed == PASSED) == len(rows):
+        if count_nonzero(failed == PASSED_ALL) == len(rows):
             use.hits += len(rows)
             return failed.copy(), np.zeros(len(rows), dtype=np.int64)
         unknown = failed == UNKNOWN
@@ -242,29 +243,31 @@ class EvaluationCache:
             fresh = fresh[found.failed[fresh] == UNKNOWN]
             use.hits -= lacking
             use.misses += len(fresh)
-            self._judge_fresh(found, state, pod, fresh)
+            self._judge_fresh(found, state, pod, fresh, self._alike.kinds_of(self.cluster.table, fresh))
             failed = found.failed[at]
         return failed.copy(), found.codes[at].copy()
 
-    def _judge_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> Bools:
-        """Judge these rows, and return which of them pass."""
+    def _judge_fresh(
+        self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows, kinds: Ints | None
+    ) -> Bools:
+        """Judge these rows, of these kinds, and return which of them pass."""
         table, already_filtered_by = self.cluster.table, state.already_filtered_by
         node_failed = found.node_failed[fresh]
-        nodes_pass = count_nonzero(node_failed == PASSED) == len(fresh)
+        nodes_pass = count_nonzero(node_failed == PASSED_ALL) == len(fresh)
         if not nodes_pass and count_nonzero(unknown := node_failed == UNKNOWN):
             stale = fresh[unknown]
             node_failed[unknown], found.node_codes[stale] = self.of_nodes.judge(
                 state, pod, table, stale, already_filtered_by
             )
             found.node_failed[stale] = node_failed[unknown]
-        failed, codes = self._alike.judge(state, pod, table, fresh, already_filtered_by)
+        failed, codes = self._alike.judge(state, pod, table, fresh, kinds, already_filtered_by)
         if not nodes_pass and count_nonzero(earlier := node_failed < failed):
             failed[earlier] = node_failed[earlier]
             codes[earlier] = found.node_codes[fresh[earlier]]
-        passed: Bools = failed == PASSED
+        passed: Bools = failed == PASSED_ALL
         before = found.failed[fresh]
         # Most rows passed before and do now: there is nothing to write.
-        if not count_nonzero(passed) == count_nonzero(before == PASSED) == len(fresh):
+        if not count_nonzero(passed) == count_nonzero(before == PASSED_ALL) == len(fresh):
             found.verdicts += int(count_nonzero((failed != before) | (codes != found.codes[fresh])))
             found.codes[fresh] = codes
             found.failed[fresh] = failed
@@ -281,11 +284,15 @@ class EvaluationCache:
         scored = found.scored[at]
         if count_nonzero(scored) != len(rows):
             fresh = self._with_others(rows[~scored], found.unscored)
-            self._score_fresh(found, state, pod, fresh[~found.scored[fresh]])
+            fresh = fresh[~found.scored[fresh]]
+            self._score_fresh(found, state, pod, fresh, self._alike.kinds_of(self.cluster.table, fresh))
         base = found.base[at]
         return base.copy() if isinstance(at, slice) else base
 
-    def _score_fresh(self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows) -> None:
+    def _score_fresh(
+        self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows, kinds: Ints | None
+    ) -> None:
+        """Score these rows, of these kinds."""
         table = self.cluster.table
         node_scored = found.node_scored[fresh]
         if count_nonzero(node_scored) != len(fresh):
@@ -294,7 +301,7 @@ class EvaluationCache:
             found.node_base[stale] = base
             self._keep_raw(found, stale, raw)
             found.node_scored[stale] = True
-        base, raw = self._alike.score(state, pod, table, fresh)
+        base, raw = self._alike.score(state, pod, table, fresh, kinds)
         found.base[fresh] = base + found.node_base[fresh]
         self._keep_raw(found, fresh, raw)
         found.scored[fresh] = True

@@ -30,7 +30,7 @@ from kschedd.scheduling.node_verdicts import NodeVerdicts, NodeVerdictsEntry
 from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
 from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.profile import EnabledFilter
-from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
+from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places, Verdicts
 from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
 
@@ -248,7 +248,7 @@ class NodeSearch:
                 rows = np.concatenate((rows, order[: size - len(rows)]))
             at = table.places(rows)
             failed = cached.failed[at]
-            passed = failed == PASSED
+            passed = failed == PASSED_ALL
             if size >= wanted and count_nonzero(passed) == size:
                 # Most pods of which there are many end here: there is room wherever they are looked for.
                 found = rows = rows[:wanted]

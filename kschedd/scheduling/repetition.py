@@ -31,7 +31,7 @@ from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
 from kschedd.scheduling.patterns import Pattern, Patterns
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.recently_used import RecentlyUsed
-from kschedd.scheduling.verdicts import PASSED, Verdicts
+from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Verdicts
 from kschedd.values import fast_frozen
 
 _MOST_PACES = 16
@@ -387,7 +387,7 @@ class Repetition:
             self._visiting = VisitingOrder(table.order)
         rows = self._visiting.rows_from(start, self._search.expected.for_passing(many))
         failed, codes = cache.judge(cached, state, pod, rows)
-        passing = (failed == PASSED).nonzero()[0]
+        passing = (failed == PASSED_ALL).nonzero()[0]
         feasible = rows if len(passing) == len(rows) else rows[passing]
         if len(passing):
             self._search.expected.learn(len(rows), len(passing))

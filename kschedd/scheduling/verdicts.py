@@ -8,6 +8,7 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus,
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 import attrs
 import numpy as np
@@ -22,6 +23,7 @@ from kschedd.scheduling.profile import EnabledFilter
 
 Places = npt.NDArray[np.int16]
 PASSED = 32767
+PASSED_ALL: Final = np.array(PASSED, dtype=np.int16)  # to compare columns with: an int is converted each time
 EXPLICIT = -1
 
 _FEW_KEYS = 1 << 14  # up to this, counting every key is faster than sorting

@@ -41,9 +41,12 @@ def _compare(
     cluster: SchedulerCache, plugins: NodeLocalPlugins, alike: AlikeNodes, pod: Pod, rows: Any, state: CycleState
 ) -> None:
     table = cluster.table
-    for kept, said in zip(alike.judge(state, pod, table, rows), plugins.judge(state, pod, table, rows), strict=True):
+    kinds = alike.kinds_of(table, rows)
+    judged = alike.judge(state, pod, table, rows, kinds)
+    for kept, said in zip(judged, plugins.judge(state, pod, table, rows), strict=True):
         assert kept.tolist() == said.tolist()
-    (kept, kept_raw), (said, said_raw) = alike.score(state, pod, table, rows), plugins.score(state, pod, table, rows)
+    kept, kept_raw = alike.score(state, pod, table, rows, kinds)
+    said, said_raw = plugins.score(state, pod, table, rows)
     assert kept.tolist() == said.tolist()
     assert {name: raw.tolist() for name, raw in kept_raw.items()} == {n: raw.tolist() for n, raw in said_raw.items()}
 
@@ -82,7 +85,7 @@ def test_nodes_that_differ_in_a_resource_nobody_has_asked_for_yet_are_not_alike(
     plugins, alike = _trial(cluster)
     rows, state = np.arange(4), CycleState(skip_filter=_SKIPPED)
     incoming = _pod("p", **{"example.com/a": "1"})
-    failed, _ = alike.judge(state, incoming, cluster.table, rows)
+    failed, _ = alike.judge(state, incoming, cluster.table, rows, alike.kinds_of(cluster.table, rows))
     assert (failed[rows % 2 == 1] != failed[0]).all()
     _compare(cluster, plugins, alike, incoming, rows, state)
 
@@ -92,8 +95,8 @@ def test_pods_of_several_templates_with_the_same_requests_share_what_is_known(mo
     for number in range(10):
         cluster.put_node(_node(f"n{number}"))
     _, alike = _trial(cluster)
-    rows, state = np.arange(5), CycleState(skip_filter=_SKIPPED)
-    first = alike.score(state, _pod("p", label="x", cpu="1"), cluster.table, rows)
+    rows, table, state = np.arange(5), cluster.table, CycleState(skip_filter=_SKIPPED)
+    first = alike.score(state, _pod("p", label="x", cpu="1"), table, rows, alike.kinds_of(table, rows))
     monkeypatch.setattr(NodeLocalPlugins, "score", None)  # nobody is asked any more
-    others = alike.score(state, _pod("q", label="y", cpu="1"), cluster.table, rows + 5)
+    others = alike.score(state, _pod("q", label="y", cpu="1"), table, rows + 5, alike.kinds_of(table, rows + 5))
     assert first[0].tolist() == others[0].tolist()
