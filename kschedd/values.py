@@ -10,11 +10,20 @@ such objects. So `value` classes are frozen for the type checker only.
 import copy
 from collections.abc import Generator, Iterable, Mapping
 from itertools import islice
+from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Any, Final, Never, TypeVar
 
 import attrs
 
 T = TypeVar("T")
+
+
+@recursive_repr("...")
+def _shown(value: Any) -> str:
+    """As the `__repr__` that attrs makes."""
+    shown = [(each.name, getattr(value, each.name, attrs.NOTHING)) for each in attrs.fields(type(value)) if each.repr]
+    return f"{type(value).__qualname__.rpartition('>.')[2]}({', '.join(f'{name}={each!r}' for name, each in shown)})"
+
 
 if TYPE_CHECKING:
     from attrs import frozen as fast_frozen
@@ -24,7 +33,9 @@ else:
         """As `attrs.frozen`, but only the type checker refuses assignments."""
         if cls is None:
             return lambda decorated: fast_frozen(decorated, eq=eq)
-        made = attrs.define(cls, eq=eq, unsafe_hash=eq)
+        made = attrs.define(cls, eq=eq, unsafe_hash=eq, repr=False)
+        if "__repr__" not in vars(cls):
+            made.__repr__ = _shown  # one for all of them: attrs compiles one for each class
         made.IS_VALUE = True  # for `is_value_class`
         return made
 

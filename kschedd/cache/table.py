@@ -553,7 +553,7 @@ class NodeTable:
         self.nonzero[0, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
         total = self.nonzero.item(1, row) + sign * memory
         self.nonzero[1, row] = total if 0 <= total <= PLAIN_AMOUNT else self._wrapped(total)
-        self.pod_count[row] += sign
+        self.pod_count[row] = self.pod_count.item(row) + sign
         spec = pod.signature.spec
         if spec.host_ports:
             self.count_ports(row, spec, sign)

@@ -31,6 +31,7 @@ from kschedd.framework.status import SKIP, Status
 from kschedd.plugins.noderesources_args import NodeResourcesBalancedAllocationArgs
 
 _HALF: Final = MAX_NODE_SCORE // 2
+_ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))  # numbers need converting each time
 Floats = npt.NDArray[np.float64]
 
 
@@ -80,11 +81,11 @@ class NodeResourcesBalancedAllocation:
 def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
     """How even each node is with the pod."""
     if len(fractions.places) == 2 and fractions.complete:
-        shares: Floats = np.minimum(fractions.used / fractions.capacity, 1.0)
-        deviation: Floats = np.abs((shares[0] - shares[1]) / 2)
+        shares: Floats = np.minimum(fractions.used / fractions.capacity, _ONE)
+        deviation: Floats = np.abs((shares[0] - shares[1]) / _TWO)
     else:
         deviation = _deviation(fractions.columns, fractions.rows)
-    scores = (1 - deviation) * MAX_NODE_SCORE
+    scores: Floats = (_ONE - deviation) * _MOST
     if fractions.wraps:
         with np.errstate(invalid="ignore"):  # values outside int64 become its minimum
             return scores.astype(np.int64)

@@ -61,6 +61,9 @@ _NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # with few rows, in half t
 
 Scorer = Callable[[Fractions], Ints]
 
+_Wanted = tuple[int, Ints, str]
+"""(column, amount, name) of a resource; the amount has no dimension."""
+
 
 def requested_resources(requests: Resources) -> list[tuple[str, int]]:
     """The requests that are compared with a node, in the order of upstream's reasons."""
@@ -82,7 +85,7 @@ class NodeResourcesFit:
     strategy: ScoringStrategy
     _score: Scorer
     _devices: DRAManager | None  # None: devices are not behind extended resources
-    _wants: dict[object, list[tuple[int, int, str]]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
+    _wants: dict[object, list[_Wanted]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _numbering: int = 0  # the table's, which these columns belong to
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
     _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key, and code
@@ -150,7 +153,7 @@ class NodeResourcesFit:
             codes |= those * why
         return codes
 
-    def _filter_many(self, codes: Ints, wanted: list[tuple[int, int, str]], table: NodeTable, rows: Rows) -> Ints:
+    def _filter_many(self, codes: Ints, wanted: list[_Wanted], table: NodeTable, rows: Rows) -> Ints:
         """`filter_rows` for more resources than codes have bits for."""
         if not len(rows):
             return codes
@@ -198,8 +201,8 @@ class NodeResourcesFit:
             return self._scarce[code]
         return [name for place, name in enumerate(names) if code >> place & 1]
 
-    def _wanted(self, pod: Pod, table: NodeTable) -> list[tuple[int, int, str]]:
-        """(column, amount, name) of every resource compared for this pod."""
+    def _wanted(self, pod: Pod, table: NodeTable) -> list[_Wanted]:
+        """Every resource compared for this pod."""
         asks = pod.pod_spec.resource_requests
         if self._numbering != table.numbering:
             self._wants.clear()
@@ -209,7 +212,7 @@ class NodeResourcesFit:
             if len(self._wants) >= _MOST_SHAPES:
                 self._wants.clear()
             wanted = self._wants[asks] = [
-                (table.resource(name), amount, name)
+                (table.resource(name), np.array(amount), name)
                 for name, amount in requested_resources(asks.requests)
                 if not self._ignores(name)
             ]

@@ -123,10 +123,7 @@ class Simulation(Engine):
         """Create the objects now and the pods at their times. All work that an event causes is done before the next
         event, also between events of the same time."""
         for raw in arrivals.objects:
-            try:
-                self.store.apply(raw)
-            except ApiError as refusal:
-                self._refused(refusal)
+            self._put(raw)
         self.run_until_idle()
         with self.store.one_request():  # whose pods are mostly alike
             self._play(arrivals, until_s, progress)
@@ -156,6 +153,18 @@ class Simulation(Engine):
             self._set_time(until_s)
         else:
             self.advance(until_s)
+
+    def _put(self, raw: Raw) -> None:
+        """Create the object, or apply the manifest to the one that is there."""
+        meta = raw["metadata"]
+        there = self.store.find(raw["kind"], meta.get("namespace") or "", meta["name"])
+        try:
+            if there is None:
+                self.store.create(raw)
+            else:
+                self.store.apply(raw)
+        except ApiError as refusal:
+            self._refused(refusal)
 
     def _create(self, raw: Raw) -> None:
         try:
