@@ -250,7 +250,7 @@ VERBS = (
         examples=(
             "set weight ImageLocality 5",
             "set plugin NodeAffinity off --at score",
-            'set args InterPodAffinity {"hardPodAffinityWeight": 5}',
+            """set args InterPodAffinity '{"hardPodAffinityWeight": 5}'""",
             "set backoff 1 30",
             "set image deployment/web app=nginx:2",
             "set resources deployment web --requests cpu=200m --limits cpu=1",

@@ -1,6 +1,9 @@
 """explain, queue, events and their like."""
 
 import json
+import shlex
+
+import yaml
 
 from kschedd.printing.scheduling import status_text
 from kschedd.printing.terminal_style import TerminalStyle
@@ -120,6 +123,19 @@ def test_every_verb_has_help_and_no_two_share_a_name(typed) -> None:
     for name in BY_NAME:
         assert typed(f"{name} --help") == 0
         assert "usage: " in typed.out
+
+
+def test_examples_are_what_a_shell_takes() -> None:
+    from kschedd.verbs.table import VERBS
+
+    examples = [(verb, example) for verb in VERBS for example in verb.examples]
+    assert len(examples) > 100
+    for verb, example in examples:
+        name, *words = shlex.split(example)
+        assert name in (verb.name, *verb.aliases), example
+        for word in words:
+            if word.startswith(("{", "[")):
+                assert yaml.safe_load(word), f"{example}: unquoted"
 
 
 def test_status_says_how_a_recording_is_doing(daemon) -> None:
