@@ -10,6 +10,7 @@ from typing import Final
 
 from kschedd.printing.terminal_style import CODES
 
+_LONGEST_PART: Final = 200  # characters
 _UNSAFE: Final = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 _COMMANDS: Final = re.compile(_UNSAFE)
 _OURS: Final = "|".join(sorted({"0", *CODES.values()}))
@@ -23,6 +24,11 @@ def safe(text: str, *, colour: bool = False) -> str:
     if colour:
         return _COMMANDS_BUT_OURS.sub(lambda found: found[1] or _readable(found[2]), text)
     return _COMMANDS.sub(lambda found: _readable(found[0]), text)
+
+
+def brief(text: str) -> str:
+    """`text` as a part of a message: cut short where it is long."""
+    return text if len(text) <= _LONGEST_PART else f"{text[:_LONGEST_PART]}..."
 
 
 def exact(document: str) -> str:

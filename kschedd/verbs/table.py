@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.errors import KscheddError
+from kschedd.printing.safe import brief
 from kschedd.verbs import (
     capacity,
     changing,
@@ -104,7 +105,7 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
         raise UsageError(f"{word} has no meaning here: {INSTEAD[word]}")
     if verb is None:
         hint = suggest(word, (*BY_NAME, *others)) or "; `help` lists them all"
-        raise UsageError(f'there is no verb "{word}"{hint}')
+        raise UsageError(f'there is no verb "{brief(word)}"{hint}')
     return verb
 
 

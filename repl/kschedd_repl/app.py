@@ -22,7 +22,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import freeze_present
 from kschedd.printing.pipes import pipe_of, wait_until_unread
-from kschedd.printing.safe import safe
+from kschedd.printing.safe import brief, safe
 from kschedd.printing.terminal_style import style_of
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import RpcError
@@ -205,9 +205,8 @@ class Shell:
                 self._keeper.ask_again()
                 dropped = self._terminal.carried_out(line, good=code in (0, INTERRUPTED))
                 if dropped:
-                    self._write_error(
-                        f"(the {dropped} {'line' if dropped == 1 else 'lines'} pasted after it are dropped)\n"
-                    )
+                    lines = "line pasted after it is" if dropped == 1 else f"{dropped} lines pasted after it are"
+                    self._write_error(f"(the {lines} dropped)\n")
         self._write(f"{self._farewell}\n")
         return 0
 
@@ -301,8 +300,8 @@ class Shell:
 
 
 def _shown(line: str) -> str:
-    """A line as part of a message: without control characters, and with escapes for what is not text."""
-    return safe(line.strip()).encode("utf-8", "backslashreplace").decode()
+    """A line as part of a message: not too long, without control characters, and with escapes for what is not text."""
+    return safe(brief(line.strip())).encode("utf-8", "backslashreplace").decode()
 
 
 def _is_dumb() -> bool:

@@ -114,6 +114,8 @@ def test_a_pasted_manifest_ends_with_its_dot(screen: Screen) -> None:
 def test_what_is_pasted_after_a_failed_line_is_dropped(screen: Screen) -> None:
     screen.type("\x1b[200~aply -f -\nkind: Pod\n.\x1b[201~\r")
     screen.expect("the 2 lines pasted after it are dropped")
+    screen.type("\x1b[200~aply -f -\nget pods\x1b[201~\r")
+    screen.expect("the line pasted after it is dropped")
 
 
 def test_failed_lines_do_not_enter_the_history(screen: Screen) -> None:

@@ -48,6 +48,12 @@ def test_a_failed_command_ends_the_script_with_its_line(served, tmp_path, capsys
     assert captured.err.endswith(f"{script}:2: failed: get podz\n")
 
 
+def test_a_long_line_is_cut_short_in_what_is_told_of_it(served, capsys) -> None:
+    assert run_repl(served.path, commands=["x" * 100_000]) == 2
+    cut = f"{'x' * 200}..."
+    assert capsys.readouterr().err == f'error: there is no verb "{cut}"; `help` lists them all\n-c:1: failed: {cut}\n'
+
+
 def test_or_not_with_keep_going(served, capsys) -> None:
     commands = ["get podz", "get pods 'x", "get nodes -o name"]
     assert run_repl(served.path, commands=commands, keep_going=True) == 1
