@@ -5,7 +5,7 @@ thread. `take_dump` fills a cluster. Objects without a uid were never on an API 
 applied as any other afterwards.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO, Final
 
 import attrs
@@ -14,7 +14,7 @@ from kschedd.api.kinds import lookup
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.quantity import nanos
+from kschedd.api.quantity import nanos, shown
 from kschedd.api.times import seconds
 from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
@@ -35,6 +35,7 @@ _FIRST: Final = ("CustomResourceDefinition", "Namespace", "PriorityClass", "Runt
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 _ROUNDS: Final = 2  # what is made up has owners and a namespace, too
 _LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # of any resource on one node: an exbibyte
+_TEXTS: Final = ("name", "generateName", "namespace", "uid")  # of metadata
 _TIMES: Final = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
 
 
@@ -162,7 +163,11 @@ def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, o
     if not isinstance(kind, str) or not isinstance(raw.get("apiVersion"), str) or not isinstance(meta, dict):
         faults.add(f"{found.place}: an object has apiVersion, kind and metadata")
         return None
-    if not meta.get("name") and not meta.get("generateName"):
+    odd = _odd_field(meta)
+    if odd:
+        faults.add(f"{found.place}: {kind}: {odd}")
+        return None
+    if not meta.get("name") and (meta.get("uid") or not meta.get("generateName")):
         faults.add(f"{found.place}: {kind} without a name")
         return None
     if kind in _LEFT_OUT:
@@ -181,14 +186,30 @@ def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, o
     return moved
 
 
+def _odd_field(meta: Raw) -> str:
+    """What has a type that it cannot have, of the metadata that is read before the object is checked; "" if nothing."""
+    for name in _TEXTS:
+        if not isinstance(meta.get(name), str | None):
+            return f"metadata.{name}: {shown(meta[name])}: a string is expected"
+    if not isinstance(meta.get("annotations"), dict | None):
+        return f"metadata.annotations: {shown(meta['annotations'])}: a map is expected"
+    return ""
+
+
+def _map(value: Any) -> Raw:
+    """The value, which nobody has checked yet; an empty map where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def _conditions(raw: Raw) -> Iterator[Raw]:
+    conditions = _map(raw.get("status")).get("conditions")
+    return (one for one in (conditions if isinstance(conditions, list) else ()) if isinstance(one, dict))
+
+
 def _is_silent(node: Raw) -> bool:
     """Whether the node's Ready condition is Unknown."""
-    status = node.get("status")
-    conditions = status.get("conditions") if isinstance(status, dict) else None
-    for one in conditions if isinstance(conditions, list) else ():
-        if isinstance(one, dict) and one.get("type") == "Ready":
-            return one.get("status") == "Unknown"
-    return False
+    ready = next((one for one in _conditions(node) if one.get("type") == "Ready"), None)
+    return ready is not None and ready.get("status") == "Unknown"
 
 
 def _newer(one: DumpedObject, other: DumpedObject, assumptions: Assumptions) -> DumpedObject:
@@ -240,7 +261,7 @@ def _note_clusters(found: Iterable[DumpedObject], assumptions: Assumptions) -> N
     versions = set()
     for one in found:
         if one.raw["kind"] == "Node":
-            info = (one.raw.get("status") or {}).get("nodeInfo") or {}
+            info = _map(_map(one.raw.get("status")).get("nodeInfo"))
             text = str(info.get("kubeletVersion") or "")
             versions.add(".".join(text.split(".")[:2]))
     if len(versions - {""}) > 1:
@@ -251,13 +272,11 @@ def _latest(raws: Iterable[Raw]) -> float | None:
     """The latest time at which anything in the dump says that it happened."""
     latest = ""
     for raw in raws:
-        meta, status = raw["metadata"], raw.get("status")
-        latest = _later(latest, meta.get("creationTimestamp"))
-        for one in (status.get("conditions") if isinstance(status, dict) else None) or ():
-            if isinstance(one, dict):
-                for name in _TIMES:
-                    if name in one:
-                        latest = _later(latest, one[name])
+        latest = _later(latest, raw["metadata"].get("creationTimestamp"))
+        for one in _conditions(raw):
+            for name in _TIMES:
+                if name in one:
+                    latest = _later(latest, one[name])
     try:
         return seconds(latest) if latest else None
     except ValueError:

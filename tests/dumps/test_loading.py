@@ -418,3 +418,34 @@ def test_what_the_clusters_own_scheduler_said_is_told_without_an_attempt(
     assert ("they differ, which may be because" in text) is bool(reasons)
     scenario.do(f"save {tmp_path / 'again.json'}", "")
     assert "dumped-condition" not in (tmp_path / "again.json").read_text()
+
+
+@pytest.mark.parametrize("value", [7, 0.5, True, "text", ["a"], {"a": ["b"]}], ids=str)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("metadata.name", "metadata.generateName", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"),
+        *("metadata.annotations", "metadata.labels", "metadata.creationTimestamp", "metadata.ownerReferences"),
+        *("spec", "status", "status.conditions", "status.nodeInfo", "status.nodeInfo.kubeletVersion"),
+    ],
+)
+def test_an_object_edited_by_hand_costs_nobody_else(path: str, value: Any) -> None:
+    for edited in (node("edited", 3, ready="Unknown"), pod("edited", 3, "n1"), pod("edited", 3)):
+        *parents, field = path.split(".")
+        place = edited
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[field] = value
+        prepared = _prepared(node("n1", 1), edited, pod("web", 2, "n1"))
+        names = {obj.name for obj in prepared.objects if obj.kind in ("Node", "Pod")}
+        assert {"n1", "web"} <= names
+        assert len(names) == 3 or "dump:1: " in prepared.errors[0]
+
+
+def test_metadata_of_a_wrong_type_is_told_by_its_place() -> None:
+    odd = [{**pod("a", 1)["metadata"], **change} for change in ({"uid": ["x"]}, {"name": None, "generateName": "a-"})]
+    prepared = _prepared(*({**pod("a", 1), "metadata": meta} for meta in odd))
+    assert prepared.errors == [
+        'dump:0: Pod: metadata.uid: ["x"]: a string is expected',
+        "dump:1: Pod without a name",
+    ]
