@@ -24,7 +24,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import fault_text
 from kschedd.scheduling.plugin_metrics import ERROR, SUCCESS, UNSCHEDULABLE
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
-from kschedd.scheduling.verdicts import PASSED, Places
+from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places
 
 NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read nothing else
 
@@ -122,9 +122,9 @@ def judge(
         said = filter_columns(filter_, state, pod, table, rows)
         if said is None:
             continue
-        rejected = said != 0
+        rejected = said.astype(np.bool_)
         if count_nonzero(rejected):
-            rejected &= failed == PASSED
+            rejected &= failed == PASSED_ALL
             failed[rejected] = filter_.place
             codes[rejected] = said[rejected]
     return failed, codes
@@ -162,7 +162,8 @@ class NodeLocalPlugins:
                 and not score.normalizes
                 and (constant := score.constant(pod, table)) is not None
             ):
-                base += constant * score.weight
+                if constant:  # most of them are 0
+                    base += constant * score.weight
                 continue
             values = score_columns(score, state, pod, table, rows)
             if score.normalizes:

@@ -134,10 +134,11 @@ def test_post_filter_errs_where_pre_filter_was_not_reached() -> None:
     assert result.status == refusal(Code.ERROR, "not found")
 
 
-def test_cel_is_not_loaded_before_a_device_is_asked() -> None:
-    code = "import sys, kschedd.plugins.dynamicresources; print([m for m in sys.modules if '.cel_' in m])"
+@pytest.mark.parametrize("module", ["kschedd.plugins.dynamicresources", "kschedd.commands.simulate"])
+def test_cel_is_not_loaded_before_a_device_is_asked(module: str) -> None:
+    code = f"import sys, {module}; print(*(name for name in sys.modules if '.cel_' in name))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert done.stdout.strip() == "kschedd.devices.cel_errors"
 
 
 # -- the gate -------------------------------------------------------------------------------------------------
