@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, child, duplicate, forbidden, invalid, required, too_many, unsupported
 from kschedd.api.objects import Raw
-from kschedd.devices.cel_regex import PatternError, search
 
 _TYPES: Final = frozenset(("object", "array", "string", "integer", "number", "boolean"))
 _JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
@@ -108,7 +107,15 @@ def _mapping(schema: Raw, field: str) -> list[tuple[str, Any]]:
     return sorted(found.items()) if isinstance(found, Mapping) else []
 
 
+def _found(pattern: str, value: str) -> bool:
+    from kschedd.devices.cel_regex import search
+
+    return search(pattern, value)
+
+
 def _bad_pattern(pattern: str) -> str:
+    from kschedd.devices.cel_regex import PatternError, search  # RE2, with the first pattern that a schema has
+
     try:
         search(pattern, "")
     except PatternError as wrong:
@@ -233,7 +240,7 @@ def _text_faults(schema: Raw, value: str, path: str) -> Iterator[FieldError]:
         yield FieldError(path, value, f"Too long: may not be more than {most} bytes")
     if isinstance(least, int) and len(value) < least:
         yield invalid(path, value, f"{path} in body should be at least {least} chars long")
-    if isinstance(pattern, str) and not _bad_pattern(pattern) and not search(pattern, value):
+    if isinstance(pattern, str) and not _bad_pattern(pattern) and not _found(pattern, value):
         yield invalid(path, value, f"{path} in body should match '{pattern}'")
 
 
