@@ -18,7 +18,7 @@ from kschedd.store.store import Store
 from tests.store.manifests import Clock, workload
 
 MANY: Final = 1_500
-MOST_CALLS: Final = 8_000  # of functions of ours in one step; MANY pods looked at in one piece come to 20,000 and more
+MOST_CALLS: Final = 5_000  # of functions in one step; MANY pods looked at in one piece come to 10,000 and more
 
 
 class Steps:

@@ -32,8 +32,10 @@ from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
+from kschedd.values import in_parts
 
 COMPONENT: Final = "job-controller"
+_PART: Final = 500  # pods gone through between two pauses: about 1 ms
 MANAGED_BY: Final = "kubernetes.io/job-controller"
 
 
@@ -77,7 +79,8 @@ class Jobs(InSteps):
             changed[new.kind, new.namespace, new.name] = None
             self._adoption.observe_job(event, view)
             if event.type == DELETED:
-                orphans.update(self._forget(new, view))
+                self._forget(new)
+                orphans.update({(pod.namespace, pod.name): None for pod in (yield from _pods_of(new, view))})
         changed.update(dict.fromkeys(self._later.due(now)))
         changed.update(dict.fromkeys(self._retry.due(now)))
         yield from self._tallies.catching_up(view, now)
@@ -115,8 +118,7 @@ class Jobs(InSteps):
         if not running[uid]:
             orphans[pod.namespace, pod.name] = None
 
-    def _forget(self, job: Object, view: View) -> dict[tuple[str, str], None]:
-        """A Job is gone; returns its pods that are to lose their finalizer."""
+    def _forget(self, job: Object) -> None:
         key = (job.kind, job.namespace, job.name)
         self._later.clear(key)
         self._retry.clear(key)
@@ -124,7 +126,6 @@ class Jobs(InSteps):
         self._told.pop(key, None)
         self._backoff.pop(job.uid, None)
         self._selectors.forget(job)
-        return {(pod.namespace, pod.name): None for pod in _pods_of(job, view)}
 
     def _release(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         pod = view.find("Pod", namespace, name)
@@ -168,7 +169,7 @@ class Jobs(InSteps):
         known = self._tallies.known(job, empty.terms)
         if known is not None:
             return known, []
-        pods = [pod for pod in _pods_of(job, view) if empty.counts(pod)]
+        pods = [pod for pod in (yield from _pods_of(job, view)) if empty.counts(pod)]
         releases = [_release(job, pod) for pod in pods if selector is not None and not selector.matches(pod.labels)]
         yield from self._tallies.making(job, empty, pods, now, stays=not releases)
         return empty, releases
@@ -208,8 +209,13 @@ def _selector(job: Object) -> LabelSelector | None:
     return selector if selector is not None and selector.matches(template.get("labels") or {}) else None
 
 
-def _pods_of(job: Object, view: View) -> list[Pod]:
-    return [pod for pod in view.owned_by(job.uid) if isinstance(pod, Pod) and controller_uid(pod) == job.uid]
+def _pods_of(job: Object, view: View) -> Generator[None, None, list[Pod]]:
+    """In steps."""
+    pods: list[Pod] = []
+    for some in in_parts(view.owned_by(job.uid), _PART):
+        pods += (pod for pod in some if isinstance(pod, Pod) and controller_uid(pod) == job.uid)
+        yield
+    return pods
 
 
 def _is_orphan(pod: Pod, view: View) -> bool:

@@ -36,6 +36,7 @@ from kschedd.controllers.jobs.pod_backoff import (
     index_ready_at,
 )
 from kschedd.store.times import seconds, stamp
+from kschedd.values import in_parts
 
 BURST: Final = 500  # pods made or deleted in a sync
 MAX_UNCOUNTED: Final = 500  # pods listed as uncounted in a sync
@@ -288,7 +289,9 @@ class _Sync:
                 self._again(self._now)
             self._outcome.forget = gone
             self._terminating += len(gone)
-            self._ready -= sum(is_true(pod.status, "Ready") for pod in gone)
+            for some in in_parts(gone, BURST):
+                self._ready -= sum(is_true(pod.status, "Ready") for pod in some)
+                yield
             return active - len(gone)
         terminating = self._terminating if replaces_failed_only(self._spec) else 0
         missing = wanted - terminating - active
