@@ -28,7 +28,7 @@ from kschedd.object_faults import fault_text
 from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import evict
-from kschedd.store.cluster_api import Answer, ClusterApi, ClusterReader, ClusterWriter, perform
+from kschedd.store.cluster_api import ClusterApi, ClusterReader, ClusterWriter, PendingAnswer, perform
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
 from kschedd.store.writes import Bind, Write
@@ -70,7 +70,7 @@ class _Request:
 
     batch: Sequence[BindingBatch]
     plans: Sequence[ExecutePlan]
-    answer: Answer[Answered]
+    answer: PendingAnswer[Answered]
     began_s: float
 
 

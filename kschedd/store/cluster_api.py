@@ -295,7 +295,7 @@ class ClusterWatch(Protocol):
     def close(self) -> None: ...
 
 
-class Answer(Protocol[T_co]):
+class PendingAnswer(Protocol[T_co]):
     """What comes of a request that has been sent."""
 
     async def value(self) -> T_co:
@@ -311,7 +311,7 @@ class ClusterApi(Protocol):
         Where writes can fail to be kept, a function that only read may be run again, unless it may run `once` only.
         """
 
-    async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> Answer[T]:
+    async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> PendingAnswer[T]:
         """As `do`, for who does not wait for the answer yet: requests are done in the order in which they are asked."""
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
