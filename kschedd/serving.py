@@ -30,7 +30,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.dumps.loading import LoadOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.garbage_collection import LOOK_S, FullCollections, tune_gc
+from kschedd.garbage_collection import LOOK_S, FullCollections, collection_paused, tune_gc
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -129,21 +129,21 @@ async def _serve(
         if options.otlp_endpoint:
             telemetry = opened.enter_context(exporting(options.otlp_endpoint, version()))
         mark = None if state is None else opened.enter_context(closing(ClockMark(state.path)))
-        cluster = await opened.enter_async_context(
-            cluster_actors(
-                config,
-                controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
-                state=_state_options(options, config, admission, state, mark),
-                registry=registry,
-                seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
-                clock=started_clock(options, mark),
-                plugin_limit_s=options.plugin_limit_s,
-                verbosity=options.verbosity,
-                record=RecordOptions(options.record_file, options.controller_options, options.without, version()),
-                limits=limits,
-                telemetry=telemetry,
-            )
+        actors = cluster_actors(
+            config,
+            controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
+            state=_state_options(options, config, admission, state, mark),
+            registry=registry,
+            seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
+            clock=started_clock(options, mark),
+            plugin_limit_s=options.plugin_limit_s,
+            verbosity=options.verbosity,
+            record=RecordOptions(options.record_file, options.controller_options, options.without, version()),
+            limits=limits,
+            telemetry=telemetry,
         )
+        with collection_paused():  # the journal is read back
+            cluster = await opened.enter_async_context(actors)
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         face = None
         if http is not None:

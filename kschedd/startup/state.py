@@ -59,8 +59,7 @@ class StateOptions:
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
     """The journal, and the store restored from it, or a new store. Raises JournalError."""
-    with collection_paused():
-        kept, store = _open(options, clock, seed, rules)
+    kept, store = _open(options, clock, seed, rules)
     store.max_object_bytes = options.max_object_bytes
     store.service_range = options.service_range
     return kept, store
