@@ -2,15 +2,18 @@
 
 A daemon's has a process (`kschedd.store.journal_process`): what it does waits for nobody's interpreter lock. One whose
 process has ended refuses the write, as one whose disk fails does; `repair` starts another, which goes back to the last
-version that was said to be on disk. A thread does where the disk is not the real one.
+version that was said to be on disk. One that somebody has stopped is let go on after some seconds: it holds the lock
+of the state directory, and whoever waits for it could not end. A thread does where the disk is not the real one.
 """
 
 import json
+import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 
 import attrs
@@ -27,8 +30,9 @@ from kschedd.store.log import WatchEvent
 T = TypeVar("T")
 
 _SLICE_S: Final = 0.002  # for so long events are packed before others get their turn
-_FEW: Final = 16  # events packed between two looks at the clock
 _MOST_READ: Final = 65536  # bytes
+_STOPPED_S: Final = 5.0  # a process from which nothing is heard for so long may be stopped
+_ENDED_S: Final = 0.005  # between two looks at whether one has ended
 BEGIN: Final = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
     "from kschedd.store.journal_process import main; main(int(sys.argv[1]))"
@@ -128,13 +132,14 @@ class JournalProcess:
         """Takes over the journal, and closes it. `lock`: the descriptor of the state directory's lock. `begin`: what
         Python runs there, with the number of the pipe and the search path."""
         self._file = journal.file
+        self._epoch = journal.epoch
         self._lock = lock
         self._run = begin
         self.version = journal.version
         self.tail = journal.tail
         self.head_flushed = journal.head_flushed
         self._process: subprocess.Popen[bytes] | None = None
-        self._pipe: trio.SocketStream | None = None
+        self._pipe: trio.socket.SocketType | None = None
         journal.close()
 
     @property
@@ -145,8 +150,8 @@ class JournalProcess:
     async def append(self, events: Sequence[WatchEvent]) -> None:
         writes: list[PackedWrite] = []
         pause = time.perf_counter() + _SLICE_S
-        for number, event in enumerate(events):
-            if number % _FEW == 0 and time.perf_counter() > pause:
+        for event in events:
+            if time.perf_counter() > pause:
                 await self._send(["write", writes, True])
                 writes, pause = [], time.perf_counter() + _SLICE_S
             writes.append(packed(event))
@@ -167,8 +172,9 @@ class JournalProcess:
     def close(self) -> None:
         """Let the process end, and wait until it has."""
         if self._pipe is not None:
-            self._pipe.socket.close()
+            self._pipe.close()
         if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
             self._process.wait()
         self._pipe = self._process = None
 
@@ -181,16 +187,14 @@ class JournalProcess:
         if self._pipe is None:
             await self._begin()
         assert self._pipe is not None
-        try:
-            await self._pipe.send_all(framed(order))
-        except trio.BrokenResourceError:
-            raise await self._gone() from None
+        left = memoryview(framed(order))
+        while left:
+            left = left[await self._waited(partial(self._pipe.send, left)) :]
 
     async def _answer(self) -> Any:
         said = bytearray()
-        with at_work():
-            while len(said) < LENGTH or len(said) < LENGTH + int.from_bytes(said[:LENGTH], "little"):
-                said += await self._more()
+        while len(said) < LENGTH or len(said) < LENGTH + int.from_bytes(said[:LENGTH], "little"):
+            said += await self._more()
         match msgpack.unpackb(said[LENGTH:]):
             case ["done", version, tail, head_flushed, result]:
                 self.version, self.tail, self.head_flushed = version, tail, head_flushed
@@ -200,51 +204,72 @@ class JournalProcess:
             case [_, file, why]:
                 raise JournalError(file, why)
 
-    async def _more(self) -> bytes | bytearray:
+    async def _more(self) -> bytes:
         assert self._pipe is not None
-        try:
-            some = await self._pipe.receive_some(_MOST_READ)
-        except trio.BrokenResourceError:
-            some = b""
+        some = await self._waited(partial(self._pipe.recv, _MOST_READ))
         if not some:
             raise await self._gone()
         return some
 
+    async def _waited(self, transfer: Callable[[], Awaitable[T]]) -> T:
+        """What the pipe took or gave. Raises JournalError."""
+        assert self._process is not None
+        while True:
+            try:
+                with at_work(), trio.move_on_after(_STOPPED_S):
+                    return await transfer()
+            except OSError:
+                raise await self._gone() from None
+            self._process.send_signal(signal.SIGCONT)
+
     async def _begin(self) -> None:
-        self._pipe = trio.SocketStream(trio.socket.from_stdlib_socket(self._started()))
+        answered = self.version
+        self._pipe = trio.socket.from_stdlib_socket(self._started())
         try:
-            await self._ask("open", self._file)
+            await self._ask("open", self._file, self._epoch)
         except JournalError:
-            self.close()
+            await self._end()
             raise
+        self.version = answered  # the file may have more, of a process that was killed: `repair` removes it
 
     def _started(self) -> socket.socket:
-        """Start the process; our end of the pipe to it."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            passed = [theirs.fileno()] if self._lock is None else [theirs.fileno(), self._lock]
-            try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-c", self._run, str(theirs.fileno()), json.dumps(sys.path)],
-                    pass_fds=passed,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    process_group=0,
-                )
-            except OSError as error:
-                ours.close()
-                raise self._failure(f"cannot be written: no process for it can be started: {error.strerror}") from None
+        """Start the process; our end of the pipe to it. Raises JournalError."""
+        try:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                passed = [theirs.fileno()] if self._lock is None else [theirs.fileno(), self._lock]
+                try:
+                    self._process = subprocess.Popen(
+                        [sys.executable, "-P", "-c", self._run, str(theirs.fileno()), json.dumps(sys.path)],
+                        pass_fds=passed,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        process_group=0,
+                    )
+                except OSError:
+                    ours.close()
+                    raise
+        except OSError as error:
+            raise self._failure(f"cannot be written: no process for it can be started: {error.strerror}") from None
         return ours
 
     async def _gone(self) -> JournalError:
         """The process has ended, or is ended now: what is to be said of that."""
+        status = await self._end()
+        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
+        return self._failure(f"cannot be written: the process that writes it has ended {how}; another one is started")
+
+    async def _end(self) -> int:
+        """End the process, if it has not ended; its exit status. Without a thread, which may not be had either."""
         process = self._process
         assert process is not None
         process.kill()
-        status = await in_actor_thread(process.wait)
-        self.close()
-        how = f"by signal {-status}" if status < 0 else f"with exit status {status}"
-        return self._failure(f"cannot be written: the process that writes it has ended {how}; another one is started")
+        with at_work():
+            while True:
+                if (status := process.poll()) is not None:
+                    self.close()
+                    return status
+                await trio.sleep(_ENDED_S)
 
     def _failure(self, why: str) -> JournalError:
         return JournalError(self._file, why)

@@ -67,7 +67,7 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BEGIN, str(theirs.fileno()), json.dumps(sys.path)],
+                [sys.executable, "-P", "-c", _BEGIN, str(theirs.fileno()), json.dumps(sys.path)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

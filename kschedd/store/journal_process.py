@@ -6,7 +6,7 @@ at work, and each write takes two to three times as long.
 Over one pipe it gets an order and answers it, one after the other (`kschedd.actors.durable_log` is the other end).
 Each is its length, in eight bytes, and a message of MessagePack:
 
-    ["open", path]               the first
+    ["open", path, epoch]        the first; the journal must be there, and be of this epoch
     ["write", [PackedWrite, …], whether more of this batch follows]
     ["repair", version]   ["flush_head"]   ["compact_some", events]   ["shrink_some", pages]
 
@@ -18,6 +18,7 @@ closed, after the order that it has. Until then it holds the lock of the state d
 that whoever starts after a daemon that was killed finds all that this one still writes.
 """
 
+import os
 import signal
 import socket
 from contextlib import closing, suppress
@@ -66,6 +67,17 @@ def _read(orders: BufferedReader) -> list[Any] | None:
     return order
 
 
+def _opened(path: str, epoch: str) -> JournalWriter:
+    """The journal that the daemon had. Raises JournalError where it is not: nothing is begun in its place."""
+    if not os.path.lexists(path):
+        raise JournalError(path, "was deleted while the daemon was using it")
+    journal = JournalWriter(path)
+    if journal.epoch != epoch:
+        journal.close()
+        raise JournalError(path, "was replaced while the daemon was using it")
+    return journal
+
+
 class _Writing:
     """The journal, once it is open, and what there is of the next batch."""
 
@@ -89,7 +101,7 @@ class _Writing:
     def _do(self, name: str, *about: Any) -> tuple[bool, Any]:
         """Whether all of it is done, and what came back."""
         if name == "open":
-            self._journal = JournalWriter(*about)
+            self._journal = _opened(*about)
             return True, None
         assert self._journal is not None, "the first order opens the journal"
         if name == "write":

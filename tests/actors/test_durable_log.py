@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -11,15 +12,19 @@ from typing import Any
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from kschedd import daemon
 from kschedd.actors import durable_log
 from kschedd.actors.durable_log import BEGIN, DurableLog, JournalProcess, JournalThread
+from kschedd.actors.threads import any_at_work
 from kschedd.daemon import cluster_actors
 from kschedd.startup.state import StateOptions
 from kschedd.store.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.journal_process import framed
 from kschedd.store.state_dir import StateDirInUse, lock_state_dir
 from kschedd.store.store import Store
+from kschedd.threads import use_threads
 from tests.actors.clusters import node, placed, pod
 from tests.forked_daemons import POINTS, STARTING
 
@@ -159,6 +164,37 @@ async def test_what_was_written_and_never_answered_is_taken_back(tmp_path: Path)
     assert names(loaded(at_work.path)) == ["a", "b"]
 
 
+async def test_what_was_never_answered_is_taken_back_by_the_third_process_where_the_second_was_killed_as_well(
+    tmp_path: Path,
+) -> None:
+    async with writing(tmp_path, begin=BEGIN.replace("from kschedd", f"{_DIES_AT_REPAIR}; from kschedd")) as at_work:
+        await at_work.write("a")
+        at_work.kill()
+        with pytest.raises(JournalError):
+            await at_work.write("lost")
+        store = at_work.store
+        kept = store.version
+        store.create(config_map("unanswered"))
+        with closing(Journal(at_work.path)) as as_if_by_it:
+            as_if_by_it.append(store.written_after(kept))
+        store.roll_back(kept)
+        dies = tmp_path / "dies"
+        dies.touch()
+        with pytest.raises(JournalError, match="has ended by signal 9"):
+            await at_work.log.repair()
+        dies.unlink()
+        await at_work.log.repair()
+        await at_work.write("b")
+    assert names(loaded(at_work.path)) == ["a", "b"]
+
+
+_DIES_AT_REPAIR = (
+    "import os; from pathlib import Path; from kschedd.store.journal_writer import JournalWriter; "
+    "repair = JournalWriter.repair; JournalWriter.repair = lambda self, version: "
+    "os.kill(os.getpid(), 9) if self._path.with_name('dies').exists() else repair(self, version)"
+)
+
+
 async def test_a_file_that_lacks_what_was_answered_is_damaged(tmp_path: Path) -> None:
     async with writing(tmp_path) as at_work:
         at_work.log.version += 5
@@ -212,6 +248,107 @@ async def test_a_process_that_cannot_be_started_refuses_the_write(
         await at_work.log.repair()
         await at_work.write("b")
     assert names(loaded(at_work.path)) == ["b"]
+
+
+async def test_a_process_that_no_pipe_can_be_had_for_refuses_the_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> Any:
+        raise OSError(24, "Too many open files")
+
+    async with writing(tmp_path) as at_work:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socketpair", refuse)
+            with pytest.raises(JournalError, match="no process for it can be started: Too many open files"):
+                await at_work.write("a")
+        await at_work.log.repair()
+        await at_work.write("b")
+    assert names(loaded(at_work.path)) == ["b"]
+
+
+class _NoThreads:
+    async def run(self, work: Callable[[], Any], **_: Any) -> Any:
+        raise RuntimeError("can't start new thread")
+
+
+async def test_a_killed_process_is_waited_for_without_a_thread(tmp_path: Path) -> None:
+    use_threads(_NoThreads())
+    async with writing(tmp_path) as at_work:
+        await at_work.write("a")
+        at_work.kill()
+        with pytest.raises(JournalError, match="signal 9"):
+            await at_work.write("b")
+        await at_work.log.repair()
+    assert names(loaded(at_work.path)) == ["a"]
+
+
+async def test_modules_in_the_working_directory_are_not_taken_for_pythons_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("json", "socket", "types"):
+        (tmp_path / f"{module}.py").write_text("raise SystemExit(7)")
+    monkeypatch.chdir(tmp_path)
+    async with writing(tmp_path) as at_work:
+        await at_work.write("a")
+    assert names(loaded(at_work.path)) == ["a"]
+
+
+async def test_a_process_that_was_stopped_goes_on_and_its_daemon_is_at_work_until_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durable_log, "_STOPPED_S", 0.1)
+    async with writing(tmp_path) as at_work:
+        await at_work.write("a")
+        assert at_work.log.pid is not None
+        os.kill(at_work.log.pid, signal.SIGSTOP)
+        async with trio.open_nursery() as nursery:
+            at_work.store.create(config_map("b", 1_000_000))  # more than the pipe takes
+            nursery.start_soon(at_work.log.append, at_work.store.written_after(at_work.log.version))
+            await trio.testing.wait_all_tasks_blocked()
+            assert any_at_work()
+        assert not any_at_work()
+        os.kill(at_work.log.pid, signal.SIGSTOP)  # and ends, if it is closed
+    assert names(loaded(at_work.path)) == ["a", "b"]
+
+
+async def test_a_large_object_is_packed_and_sent_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durable_log, "_SLICE_S", -1.0)
+    sent = []
+
+    def noted(order: Any) -> bytes:
+        sent.append(order)
+        return framed(order)
+
+    async with writing(tmp_path) as at_work:
+        await at_work.log.flush_head()
+        at_work.store.create_many([config_map(f"c{number}", 100_000) for number in range(5)])
+        monkeypatch.setattr(durable_log, "framed", noted)
+        await at_work.log.append(at_work.store.written_after(at_work.log.version))
+    assert [len(writes) for _, writes, _ in sent] == [0, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+async def test_a_file_that_is_gone_when_a_process_is_started_is_not_begun_anew(tmp_path: Path, replaced: bool) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    async with writing(home) as at_work:
+        await at_work.write("a")
+        at_work.kill()
+        with pytest.raises(JournalError, match="signal 9"):
+            await at_work.write("b")
+        home.rename(tmp_path / "away")
+        home.mkdir()
+        if replaced:
+            Journal(at_work.path).close()
+        what = "replaced" if replaced else "deleted"
+        with pytest.raises(JournalError, match=f"was {what} while the daemon was using it"):
+            await at_work.log.repair()
+        assert bool(list(home.iterdir())) == replaced
+        home.rename(tmp_path / "other")
+        (tmp_path / "away").rename(home)
+        await at_work.log.repair()
+        await at_work.write("c")
+    assert names(loaded(at_work.path)) == ["a", "c"]
 
 
 async def test_a_file_that_cannot_be_opened_refuses_the_write_and_says_so(tmp_path: Path) -> None:
