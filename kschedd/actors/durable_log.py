@@ -228,7 +228,8 @@ class JournalProcess:
         try:
             await self._ask("open", self._file, self._epoch)
         except JournalError:
-            await self._end()
+            if self._process is not None:  # it has not ended by itself
+                await self._end()
             raise
         self.version = answered  # the file may have more, of a process that was killed: `repair` removes it
 

@@ -271,6 +271,21 @@ class _NoThreads:
         raise RuntimeError("can't start new thread")
 
 
+async def test_a_process_that_ends_before_it_has_opened_the_file_refuses_the_write(tmp_path: Path) -> None:
+    note = tmp_path / "note"
+    note.touch()
+    begin = f"from pathlib import Path; assert not Path({str(note)!r}).exists(); {BEGIN}"
+    async with writing(tmp_path, begin=begin) as at_work:
+        with pytest.raises(JournalError, match="has ended with exit status 1"):
+            await at_work.write("a")
+        with pytest.raises(JournalError, match="has ended with exit status 1"):
+            await at_work.log.repair()
+        note.unlink()
+        await at_work.log.repair()
+        await at_work.write("b")
+    assert names(loaded(at_work.path)) == ["b"]
+
+
 async def test_a_killed_process_is_waited_for_without_a_thread(tmp_path: Path) -> None:
     use_threads(_NoThreads())
     async with writing(tmp_path) as at_work:
