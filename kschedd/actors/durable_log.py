@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -29,7 +28,7 @@ from kschedd.store.log import WatchEvent
 
 T = TypeVar("T")
 
-_SLICE_S: Final = 0.002  # for so long events are packed before others get their turn
+_MOST_SENT: Final = 1 << 18  # bytes of objects that are packed and sent before others get their turn: some 2 ms
 _MOST_READ: Final = 65536  # bytes
 _STOPPED_S: Final = 5.0  # a process from which nothing is heard for so long may be stopped
 _ENDED_S: Final = 0.005  # between two looks at whether one has ended
@@ -149,12 +148,13 @@ class JournalProcess:
 
     async def append(self, events: Sequence[WatchEvent]) -> None:
         writes: list[PackedWrite] = []
-        pause = time.perf_counter() + _SLICE_S
+        size = 0
         for event in events:
-            if time.perf_counter() > pause:
-                await self._send(["write", writes, True])
-                writes, pause = [], time.perf_counter() + _SLICE_S
             writes.append(packed(event))
+            size += len(writes[-1][-1])
+            if size > _MOST_SENT:
+                await self._send(["write", writes, True])
+                writes, size = [], 0
         await self._ask("write", writes, False)
 
     async def flush_head(self) -> None:
