@@ -36,7 +36,10 @@ FOLDER = "apiserver-conversations"
 _PLACEHOLDER = re.compile(
     r"<(?:uid:[^>]+|uid|rv\d+|list-rv|continue|time|ip|nodeport|n|debugger|gen[^>]*|[\w.-]+-\d+)>"
 )
+_NUMBERED = re.compile(r"<rv\d+>")
 _VERSION = "/metadata/resourceVersion"
+_JUMP_S = 0.001  # of real time without a task that can run, after which virtual time goes on
+_QUIET_S = 2 * _JUMP_S  # the same, when it has nothing to go on to: all that follows from a request has happened
 _STAMP = "2026-11-21T12:00:00Z"
 
 
@@ -109,33 +112,33 @@ class Replay:
             for place, wanted in enumerate(recorded["requests"]):
                 if meanwhile.while_waiting and _repeats(wanted, recorded["requests"][:place]):
                     await self._meanwhile(meanwhile)  # a client that asks again has waited
-                self._number([exchange for _, exchange in exchanges])
+                self._learn(wanted, [exchange for _, exchange in exchanges])
                 exchange = self._called(calls[place]) if calls else self._exchange(wanted)
                 exchanges.append((wanted, exchange))
                 nursery.start_soon(self._run, wanted, exchange)
                 if "events" in wanted:
-                    await trio.testing.wait_all_tasks_blocked(0.01)
+                    await trio.testing.wait_all_tasks_blocked(_QUIET_S)
                     followed = place + 1 < len(recorded["requests"])
                     seen = len(wanted["events"]) if followed and wanted.get("ended_by") == "client" else None
                     await self._meanwhile(meanwhile, exchange, seen)
                 else:
                     await exchange.done.wait()
             await self._meanwhile(meanwhile)
-            await trio.testing.wait_all_tasks_blocked(0.01)
+            await trio.testing.wait_all_tasks_blocked(_QUIET_S)
             for wanted, exchange in exchanges:
                 if wanted.get("ended_by") == "client":
                     exchange.scope.cancel()
         return self._differences(recorded, exchanges)
 
-    def _number(self, exchanges: Sequence[_Exchange]) -> None:
-        """Give the versions seen so far the numbers that the recording has for them."""
+    def _learn(self, wanted: Mapping[str, Any], exchanges: Sequence[_Exchange]) -> None:
+        """Name what was seen so far; its versions too, as the recording numbers them, if this request states any."""
+        answered = [exchange.raw for exchange in exchanges if exchange.raw.get("status") is not None]
         self._norm.start_record()
-        for exchange in exchanges:
-            if exchange.raw.get("status") is not None:
-                self._compare.learn_exchange(self._norm, exchange.raw)
-        for exchange in exchanges:
-            if exchange.raw.get("status") is not None:
-                self._compare.normal_exchange(self._norm, exchange.raw)
+        for raw in answered:
+            self._compare.learn_exchange(self._norm, raw)
+        if _NUMBERED.search(json.dumps(wanted.get("body"))) or _NUMBERED.search(f"{wanted['path']} {wanted['query']}"):
+            for raw in answered:
+                self._compare.normal_exchange(self._norm, raw)
 
     def _called(self, call: Mapping[str, Any]) -> _Exchange:
         """A raw call as the recording gives it, with the values that were saved on the way."""
@@ -231,7 +234,7 @@ class Replay:
                 self._saved[name] = _at(value, path)
             if value is not None:
                 self._norm.learn(value, self._compare.resource_of(call["path"].partition("?")[0]))
-            await trio.testing.wait_all_tasks_blocked(0.01)
+            await trio.testing.wait_all_tasks_blocked(_QUIET_S)
 
     def _filled(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -373,7 +376,7 @@ async def replay(file: Path, compare: ModuleType) -> Agreement:
 
 def run(file: Path, compare: ModuleType) -> Agreement:
     """Replay a file in virtual time."""
-    clock = trio.testing.MockClock(autojump_threshold=0.005)
+    clock = trio.testing.MockClock(autojump_threshold=_JUMP_S)
     return trio.run(replay, file, compare, clock=clock)
 
 
