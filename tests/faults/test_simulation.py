@@ -18,7 +18,12 @@ SEEDS = int(os.environ.get("KSCHEDD_SEEDS") or (200 if os.environ.get("CI") else
 _BATCH = 20
 _PATIENCE = 200  # seeds within which a broken daemon has to be found
 #: Where it takes many seeds: one that finds it, so that it does not take long here.
-FOUND_BY = {"does-not-flush": 3, "does-what-it-has-refused": 33}
+FOUND_BY = {
+    "does-not-flush": 3,
+    "does-what-it-has-refused": 33,
+    "compacts-to-the-oldest-state": 24,
+    "tells-of-less-than-is-lost": 27,
+}
 #: Of these a fault came to light once. 18: a head that was ahead of the journal after a repair that was broken off.
 #: 742: a bit of the log's end that flipped after a loss of power, when the flushed head knew nothing of that end yet.
 #: 911: the checker held an end that nobody could see any more, since nothing was left of the journal, against itself.
