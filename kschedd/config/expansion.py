@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from kschedd.config.limits import limit_of
@@ -73,6 +74,7 @@ def expand(
     `implements` gives the extension points of a plugin, None for an unknown plugin.  Faults are reported to
     `report`; the return value is then not valid.
     """
+    implements = cache(implements)  # each plugin is looked at again for every point
     multi = sets.get(MULTI_POINT, NOTHING_SAID)
     weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
     points: dict[str, tuple[PluginRef, ...]] = {}
