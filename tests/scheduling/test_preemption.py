@@ -32,6 +32,7 @@ from kschedd.scheduling.scheduler import Scheduler, StartNode
 from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
+CONFIG = default_config()
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
@@ -127,15 +128,14 @@ def budget(name: str, app: str, allowed: int, disrupted: tuple[str, ...] = ()) -
 
 
 def scheduler(cluster: SchedulerCache, *, remember: bool = True, preempts: bool = True, **args: Any) -> Scheduler:
-    config = default_config()
-    profile = config.profiles[0]
+    profile = CONFIG.profiles[0]
     if not preempts:
         profile = attrs.evolve(profile, plugins={**profile.plugins, "post_filter": ()})
     if args:
         kept = {**profile.plugin_args}
         kept["DefaultPreemption"] = attrs.evolve(profile.args("DefaultPreemption"), **args)
         profile = attrs.evolve(profile, plugin_args=kept)
-    running = build_profile(config, profile, Registry(), Handle(cluster, config.feature_gates))
+    running = build_profile(CONFIG, profile, Registry(), Handle(cluster, CONFIG.feature_gates))
     return Scheduler(running, cluster, by_name, StartNode(), remember=remember)
 
 
@@ -150,8 +150,16 @@ class Plain:
     pods: dict[str, list[Pod]]  # by node, in the order they came
     budgets: list[Object]
     nominated: Nominations
+    found: dict[Any, dict[str, Status | None]] = attrs.field(factory=dict)  # by `statuses`, until something changes
 
-    def status(self, preemptor: Pod, there: dict[str, list[Pod]], node_name: str) -> Status | None:
+    def statuses(self, preemptor: Pod, there: dict[str, list[Pod]]) -> dict[str, Status | None]:
+        """The verdict on each node of a cluster with these pods."""
+        who = preemptor.name, *sorted((on, *[other.name for other in pods]) for on, pods in there.items())
+        if who not in self.found:
+            self.found[who] = self._statuses(preemptor, there)
+        return self.found[who]
+
+    def _statuses(self, preemptor: Pod, there: dict[str, list[Pod]]) -> dict[str, Status | None]:
         cluster = SchedulerCache()
         cluster.load(self.nodes.values())
         for pods in there.values():
@@ -161,7 +169,7 @@ class Plain:
         assert isinstance(result, ScheduleResult | FitError)
         verdicts = result.verdicts if isinstance(result, ScheduleResult) else result.diagnosis.verdicts
         assert verdicts is not None
-        return dict(verdicts.by_node())[node_name]
+        return dict(verdicts.by_node())
 
     def on(self, preemptor: Pod, node_name: str, staying: list[Pod]) -> Status | None:
         """The verdict on a node with these pods: first with the nominated ones that count, then without."""
@@ -171,8 +179,8 @@ class Plain:
             for other in self.nominated.get(node_name, ())
             if other.priority >= preemptor.priority and other.uid != preemptor.uid
         ]
-        crowded = self.status(preemptor, {**there, node_name: staying + counting}, node_name) if counting else None
-        return crowded or self.status(preemptor, there, node_name)
+        crowded = self.statuses(preemptor, {**there, node_name: staying + counting})[node_name] if counting else None
+        return crowded or self.statuses(preemptor, there)[node_name]
 
     def try_node(self, preemptor: Pod, node_name: str) -> Candidate | Status:
         here = self.pods.get(node_name, [])
@@ -307,6 +315,7 @@ class Twins:
 
     def change(self, what: str, how: Any) -> None:
         plain, cluster = self.plain, self.cluster
+        plain.found.clear()
         if what == "add":
             on, priority, cpu, app, start, port, shape = how
             used = [other for other in plain.pods.get(on, ()) if port and other.pod_spec.host_ports]
@@ -499,13 +508,12 @@ class Moody:
 def test_without_a_candidate_a_fault_is_an_error(plugin: type[Any], fault: str) -> None:
     registry = Registry()
     registry.add(plugin, "test")
-    config = default_config()
-    profile = config.profiles[0]
+    profile = CONFIG.profiles[0]
     filters = profile.plugins["filter"]
     plugins = {**profile.plugins, "filter": (*filters, attrs.evolve(filters[0], name=plugin.name))}
     cluster = SchedulerCache()
     cluster.load([node("n"), pod("a", 0, 1, on="n")])
-    running = build_profile(config, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
+    running = build_profile(CONFIG, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
     result = drive(Scheduler(running, cluster, by_name, StartNode()).attempt(pod("p", 5, 1), {}))
     assert isinstance(result, FitError)
     assert result.post_filter is not None
