@@ -10,6 +10,7 @@ from pathlib import Path
 import msgpack
 import pytest
 
+from kschedd.store import state_dir
 from kschedd.store.journal import Journal
 from kschedd.store.journal_format import JournalError
 from kschedd.store.journal_offline import compacted, exported_events, exported_objects, repaired, verified
@@ -105,7 +106,8 @@ def test_objects_and_writes_are_exported(state: Path) -> None:
     assert events[-1]["object"]["metadata"]["name"] == "c7"
 
 
-def test_a_journal_that_a_daemon_uses_is_refused_in_words(state: Path) -> None:
+def test_a_journal_that_a_daemon_uses_is_refused_in_words(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_dir, "_PATIENCE_S", 0.1)
     with lock_state_dir(state):
         for use in (verified, repaired, compacted, snapshot_of_journal):
             with pytest.raises(JournalError, match="a daemon uses it: end it first"):
