@@ -11,7 +11,9 @@ import trio
 
 from kschedd.http.protocol import HttpFault, ResponseHead, ResponseReader
 from kschedd.http.server import HttpLimits, HttpServer
+from kschedd.threads import use_threads
 from tests.apiserver.asking import Asker, asking
+from tests.faults.virtual import VirtualThreads
 from tests.http.hostile import Conversation, conversation
 from tests.http.test_server import ClientStream, MemoryListener
 
@@ -79,6 +81,7 @@ async def _read(client: ClientStream, tally: Tally) -> None:
 async def attack(seed: int, conversations: int, at_once: int = 200) -> Tally:
     """Hold so many conversations. Raises AssertionError for a bug of the face, or for connections that stay."""
     tally, bugs, chance = Tally(), Bugs(), random.Random(seed)
+    use_threads(VirtualThreads(random.Random(f"threads {seed}")))
     async with asking() as api, trio.open_nursery() as nursery:
         listener = MemoryListener()
         server = HttpServer(api.face, explain=api.face.explain, limits=LIMITS, log=bugs)

@@ -74,6 +74,9 @@ class TraceStore:
     def list(self, kind: str) -> list[Object]:
         return [obj for (its, _), obj in self.environment.objects.items() if its == kind]
 
+    def present(self, kind: str) -> builtins.list[builtins.list[Object]]:
+        return [self.list(kind)]
+
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
         return self.environment.objects.get((kind, f"{namespace}/{name}" if namespace else name))
 
