@@ -158,11 +158,11 @@ class Simulation(Engine):
         """Create the object, or apply the manifest to the one that is there."""
         meta = raw["metadata"]
         there = self.store.find(raw["kind"], meta.get("namespace") or "", meta["name"])
+        if there is None:
+            self._create(raw)
+            return
         try:
-            if there is None:
-                self.store.create(raw)
-            else:
-                self.store.apply(raw)
+            self.store.apply(raw)
         except ApiError as refusal:
             self._refused(refusal)
 
