@@ -68,6 +68,17 @@ class Writing:
         assert self.log.pid is not None
         os.kill(self.log.pid, signal.SIGKILL)
 
+    async def kill_before_it_answers(self) -> None:
+        """The file is as of a process that was killed when it had written "unanswered"."""
+        self.kill()
+        with pytest.raises(JournalError):
+            await self.write("lost")
+        kept = self.store.version
+        self.store.create(config_map("unanswered"))
+        with closing(Journal(self.path)) as as_if_by_it:
+            as_if_by_it.append(self.store.written_after(kept))
+        self.store.roll_back(kept)
+
 
 @asynccontextmanager
 async def writing(where: Path, **options: Any) -> AsyncIterator[Writing]:
@@ -149,15 +160,7 @@ async def test_a_write_is_refused_when_the_process_was_killed_and_the_next_one_i
 async def test_what_was_written_and_never_answered_is_taken_back(tmp_path: Path) -> None:
     async with writing(tmp_path) as at_work:
         await at_work.write("a")
-        at_work.kill()
-        with pytest.raises(JournalError):
-            await at_work.write("lost")
-        store = at_work.store
-        kept = store.version
-        store.create(config_map("unanswered"))
-        with closing(Journal(at_work.path)) as as_if_by_it:
-            as_if_by_it.append(store.written_after(kept))
-        store.roll_back(kept)
+        await at_work.kill_before_it_answers()
         await at_work.log.repair()
         assert at_work.log.version == at_work.store.version
         await at_work.write("b")
@@ -169,15 +172,7 @@ async def test_what_was_never_answered_is_taken_back_by_the_third_process_where_
 ) -> None:
     async with writing(tmp_path, begin=BEGIN.replace("from kschedd", f"{_DIES_AT_REPAIR}; from kschedd")) as at_work:
         await at_work.write("a")
-        at_work.kill()
-        with pytest.raises(JournalError):
-            await at_work.write("lost")
-        store = at_work.store
-        kept = store.version
-        store.create(config_map("unanswered"))
-        with closing(Journal(at_work.path)) as as_if_by_it:
-            as_if_by_it.append(store.written_after(kept))
-        store.roll_back(kept)
+        await at_work.kill_before_it_answers()
         dies = tmp_path / "dies"
         dies.touch()
         with pytest.raises(JournalError, match="has ended by signal 9"):
