@@ -6,11 +6,9 @@ version that was said to be on disk. One that somebody has stopped is let go on 
 of the state directory, and whoever waits for it could not end. A thread does where the disk is not the real one.
 """
 
-import json
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -20,6 +18,7 @@ import msgpack
 import trio
 
 from kschedd.actors.threads import at_work, in_actor_thread
+from kschedd.child_process import beginning, start
 from kschedd.store.journal import Journal, packed
 from kschedd.store.journal_format import JournalDamaged, JournalError
 from kschedd.store.journal_process import LENGTH, framed
@@ -32,10 +31,7 @@ _MOST_SENT: Final = 1 << 18  # bytes of objects that are packed and sent before 
 _MOST_READ: Final = 65536  # bytes
 _STOPPED_S: Final = 5.0  # a process from which nothing is heard for so long may be stopped
 _ENDED_S: Final = 0.005  # between two looks at whether one has ended
-BEGIN: Final = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
-    "from kschedd.store.journal_process import main; main(int(sys.argv[1]))"
-)
+BEGIN: Final = beginning("kschedd.store.journal_process")
 
 
 class DurableLog(Protocol):
@@ -238,15 +234,8 @@ class JournalProcess:
         try:
             ours, theirs = socket.socketpair()
             with theirs:
-                passed = [theirs.fileno()] if self._lock is None else [theirs.fileno(), self._lock]
                 try:
-                    self._process = subprocess.Popen(
-                        [sys.executable, "-P", "-c", self._run, str(theirs.fileno()), json.dumps(sys.path)],
-                        pass_fds=passed,
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.DEVNULL,
-                        process_group=0,
-                    )
+                    self._process = start(self._run, theirs, inherits=() if self._lock is None else (self._lock,))
                 except OSError:
                     ours.close()
                     raise

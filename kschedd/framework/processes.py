@@ -18,12 +18,10 @@ Fails: PluginError, PluginTimeout.
 """
 
 import hashlib
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +35,7 @@ import msgpack
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
+from kschedd.child_process import beginning, start
 from kschedd.framework.answers import MOST_PROCESSES, Answer
 from kschedd.framework.costs import CallCosts
 from kschedd.framework.faults import PluginError, PluginTimeout
@@ -46,10 +45,7 @@ from kschedd.framework.plugin_file import PluginRecipe
 from kschedd.framework.sending import NodeSnapshot, NotSendable, written
 from kschedd.framework.status import Code, Status
 
-_BEGIN: Final = (
-    "import sys, json; sys.path[:] = json.loads(sys.argv[2]); "
-    "from kschedd.framework.worker_process import main; main(int(sys.argv[1]))"
-)
+_BEGIN: Final = beginning("kschedd.framework.worker_process")
 
 
 @attrs.define(eq=False)
@@ -66,14 +62,7 @@ class WorkerProcess:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _BEGIN, str(theirs.fileno()), json.dumps(sys.path)],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                process_group=0,
-            )
+            self._process = start(_BEGIN, theirs, stderr=subprocess.DEVNULL)
         self._pipe = Connection(ours.detach())
         self.plugins: set[str] = set()  # keys of those that it has made
 
