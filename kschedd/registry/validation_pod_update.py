@@ -1,8 +1,8 @@
 """Validation of pod updates: few fields of a pod's spec may change after creation.
 
 A plain update may change images, shorten activeDeadlineSeconds, add tolerations, remove scheduling gates, and of a
-gated pod narrow nodeSelector and node affinity; a resize may change resources. All other fields must be equal.
-Source: Kubernetes v1.34, ValidatePodUpdate and ValidatePodResize in pkg/apis/core/validation/validation.go.
+gated pod narrow nodeSelector and node affinity. All other fields must be equal.
+Source: Kubernetes v1.34, ValidatePodUpdate in pkg/apis/core/validation/validation.go.
 Takes specs that have their defaults.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid, required
-from kschedd.api.qos import qos_of_spec
 from kschedd.api.schema import type_named
 from kschedd.registry.go_structs import go_diff
 from kschedd.registry.same import same
@@ -64,34 +63,6 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
     _restore(rest, old, "image")
     if not same(rest, old, type_named("PodSpec")):
         faults.append(forbidden("spec", f"{_MUTABLE}\n{go_diff('PodSpec', old, rest)}"))
-    return faults
-
-
-def validate_pod_resize(old: Raw, new: Raw, status: Raw) -> Faults:
-    """The faults of a resize, such as changes besides resources. `status` is the pod's current one."""
-    faults: Faults = []
-    for container in status.get("containerStatuses") or ():
-        if (container.get("state") or {}).get("running") is not None:
-            if container.get("resources") is None:
-                faults.append(forbidden("spec", "Pod running on node without support for resize"))
-            break
-    if old == new:
-        return faults
-    rest = dict(new)
-    if qos_of_spec(old) != qos_of_spec(new):
-        why = "Pod QOS Class may not change as a result of resizing"
-        faults.append(invalid("spec", status.get("qosClass") or qos_of_spec(old), why))
-    for field in ("containers", "initContainers"):
-        before, after = old.get(field) or [], new.get(field) or []
-        if len(before) != len(after):
-            faults.append(forbidden(f"spec.{field}", "containers may not be added or removed on resize"))
-            return faults
-        if _without(before, "resources", "resizePolicy") == _without(after, "resources", "resizePolicy"):
-            _keep(rest, old, field)
-    _restore(rest, old, "resources", "resizePolicy")
-    if not same(rest, old, type_named("PodSpec")):
-        why = f"only cpu and memory resources are mutable\n{go_diff('PodSpec', old, rest)}"
-        faults.append(forbidden("spec", why))
     return faults
 
 

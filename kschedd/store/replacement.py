@@ -128,7 +128,7 @@ class Replacement:
             return with_addresses(cluster, prepared, old, dry_run) if old.kind == "Service" else prepared
 
         def check(new: Raw) -> list[FieldError]:
-            found = updates.update_faults(old, before, new, subresource)
+            found = updates.update_faults(old, before, new, subresource, cluster.features)
             if not isinstance(old, Pod):
                 selectors, admin = device_faults(cluster, old.kind, new)
                 found += times_validated(old.kind) * selectors + admin

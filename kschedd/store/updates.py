@@ -11,7 +11,8 @@ from typing import Any, Final, Literal
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
-from kschedd.registry.validation_pod_update import validate_pod_resize, validate_pod_update
+from kschedd.registry.validation_pod_resize import validate_pod_resize
+from kschedd.registry.validation_pod_update import validate_pod_update
 from kschedd.registry.validation_update import validate_meta_update, validate_update
 from kschedd.store.errors import Conflict, Invalid, MalformedVersion
 from kschedd.store.patches import merge_patch
@@ -111,8 +112,11 @@ def _with_resources(then: Raw, now: Raw) -> Raw:
     return {field: value for field, value in changed.items() if field not in _RESIZED or field in now}
 
 
-def update_faults(old: Object, before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:
-    """The faults of changes of what may not change; `before` is the old object, decoded as the new one is."""
+def update_faults(
+    old: Object, before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]
+) -> list[FieldError]:
+    """The faults of changes of what may not change; `before` is the old object, decoded as the new one is, `features`
+    are rules that hold."""
     if old.kind != "Pod":
         return validate_update(before, new)
     faults = _annotation_faults(before, new, subresource)
@@ -127,7 +131,7 @@ def update_faults(old: Object, before: Raw, new: Raw, subresource: Subresource) 
                 faults.append(forbidden("spec.ephemeralContainers", why))
         return faults
     if subresource == "resize":
-        return faults + validate_pod_resize(before["spec"], new["spec"], old.status)
+        return faults + validate_pod_resize(before, new, features)
     return faults + validate_pod_update(before["spec"], new["spec"])
 
 
