@@ -438,21 +438,21 @@ class Pod(Object):
     def requests(self) -> Resources:
         """Current resource requests on its node; during an in-place resize they may exceed those of the spec."""
         status = self.raw.get("status")
-        if resizes(status):
+        if resizes(self.signature.spec.raw, status):
             return pod_requests(self.signature.spec.raw, status)
         return self.signature.spec.requests
 
     @property
     def nonzero_requests(self) -> tuple[int, int]:
         status = self.raw.get("status")
-        if resizes(status):
+        if resizes(self.signature.spec.raw, status):
             return pod_nonzero_requests(self.signature.spec.raw, status)
         return self.signature.spec.nonzero_requests
 
     @property
     def reports_resources(self) -> bool:
         """Whether its requests may differ from those of the spec."""
-        return resizes(self.raw.get("status"))
+        return resizes(self.signature.spec.raw, self.raw.get("status"))
 
     @property
     def has_pod_level_status(self) -> bool:

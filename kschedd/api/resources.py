@@ -34,6 +34,7 @@ PLAIN_AMOUNT = 1 << 56
 
 _UNIT = 10**9
 _MILLI = _UNIT // 1000
+_NOTHING: Final[Raw] = {}
 _ASSUMED: Mapping[str, str] = {"cpu": f"{DEFAULT_CPU_MILLI}m", "memory": str(DEFAULT_MEMORY)}
 
 
@@ -151,12 +152,12 @@ def _sums(spec: Raw, resize: _Resize, assumed: Mapping[str, str], *, pod_level: 
 
 def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
     """A pod's total requests by resource; resources it does not request are absent."""
-    return _sums(spec, _resize(status), {})
+    return _sums(spec, _resize(spec, status), {})
 
 
 def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
     """(cpu in millicores, memory in bytes) with default requests for containers that state none, for scoring."""
-    resize = _resize(status)
+    resize = _resize(spec, status)
     assumed = _ASSUMED
     if _states_pod_level(spec):
         # With pod-level resources, defaults apply only to resources that neither the pod nor any container requests.
@@ -187,20 +188,40 @@ def states_cpu_and_memory(spec: Raw) -> bool:
     return True
 
 
-def resizes(status: Raw | None) -> bool:
-    """Whether the status reports resources, so that requests depend on it besides the spec."""
+def resizes(spec: Raw, status: Raw | None) -> bool:
+    """Whether the status reports other resources than the spec asks for, so that requests depend on both.
+
+    A kubelet reports them for each container; most often they are what is asked for.
+    """
     if not status:
         return False
     if status.get("resources") is not None:
         return True
     if "containerStatuses" not in status and "initContainerStatuses" not in status:
         return False
-    lists: Sequence[Any] = (status.get("containerStatuses"), status.get("initContainerStatuses"))
-    return any(s.get("resources") is not None for statuses in lists for s in statuses or ())
+    return _differs(spec.get("containers"), status.get("containerStatuses")) or _differs(
+        spec.get("initContainers"), status.get("initContainerStatuses")
+    )
 
 
-def _resize(status: Raw | None) -> _Resize:
-    if not resizes(status):
+def _differs(containers: Sequence[Raw] | None, statuses: Sequence[Raw] | None) -> bool:
+    for entry in statuses or ():
+        reported = entry.get("resources")
+        if reported is None:
+            continue
+        name = entry.get("name")
+        container = next((each for each in containers or () if each.get("name") == name), None)
+        if container is None:
+            continue
+        asked = (container.get("resources") or _NOTHING).get("requests") or _NOTHING
+        allocated = entry.get("allocatedResources") or asked
+        if (reported.get("requests") or _NOTHING) != asked or allocated != asked:
+            return True
+    return False
+
+
+def _resize(spec: Raw, status: Raw | None) -> _Resize:
+    if not resizes(spec, status):
         return _NO_RESIZE
     assert status is not None
     reported = {}

@@ -13,15 +13,14 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.api.resources import Resources, resizes
+from kschedd.api.resources import Resources
 from kschedd.cache.table import Ints, Rows, TableCopy
 
 
 def kind_of_pod(pod: Pod) -> object:
     """The same for pods of one kind."""
-    status = pod.raw.get("status")
     # During an in-place resize the requests are the pod's own.
-    return (pod.signature.id, pod.uid) if status and resizes(status) else pod.signature.id
+    return (pod.signature.id, pod.uid) if pod.reports_resources else pod.signature.id
 
 
 @attrs.frozen(eq=False)

@@ -4,7 +4,7 @@ Owns the counts. They may lag behind the cluster when pods go, never when they c
 counts anew first (`recount`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from kschedd.api.node_fit import HostPort
 from kschedd.api.pods import Pod, PodSignature
@@ -31,7 +31,10 @@ def is_admitted(pod: Pod) -> bool:
 
 
 class Accounts:
-    def __init__(self) -> None:
+    """See the module. `requests_of` is what a pod requests of its node, with what is allocated to it."""
+
+    def __init__(self, requests_of: Callable[[Pod], Mapping[str, int]]) -> None:
+        self._requests_of = requests_of
         self._pods: dict[Key, AdmittedPod] = {}
         self._usage: dict[str, NodeUsage] = {}
 
@@ -46,7 +49,8 @@ class Accounts:
         key = pod.namespace, pod.name
         if key in self._pods:
             self.remove(key)
-        admitted = AdmittedPod(pod.uid, pod.node_name, pod.signature, pod.requests, pod.pod_spec.host_ports)
+        requests = self._requests_of(pod)
+        admitted = AdmittedPod(pod.uid, pod.node_name, pod.signature, requests, pod.pod_spec.host_ports)
         self._pods[key] = admitted
         usage = self._usage.get(pod.node_name)
         if usage is None:

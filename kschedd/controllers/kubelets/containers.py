@@ -12,6 +12,7 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.simulation_annotations import PodSettings
 from kschedd.controllers.kubelets.backoff import RestartBackoff
+from kschedd.controllers.kubelets.resizing import report_of, reported_in
 from kschedd.store.times import seconds, stamp
 
 Role = Literal["init", "sidecar", "main"]
@@ -43,6 +44,7 @@ class ContainerRun:
     last: Raw = _NEVER
     backoff: RestartBackoff = _NO_BACKOFF
     ran: bool = False
+    resources: Raw = _NEVER  # what it has: allocated, and in force
 
     @property
     def finished_well(self) -> bool:
@@ -112,6 +114,14 @@ class ContainerRun:
         own = self.exits_at
         return wanted if own is None else min(own, wanted)
 
+    def resize(self, resources: Raw, now: float, *, restarts: bool) -> None:
+        """It has other resources from now on; one that runs may have to be started again for that."""
+        self.resources = resources
+        if restarts and self.state == "running":
+            self.state, self.finished_at = "terminated", now
+            self.ended_with = 0 if self.stop_s is not None else KILLED
+            self.start(now)
+
     # -- its entry in the status ----------------------------------------------------------------------------------
 
     def terminated(self) -> Raw:
@@ -142,13 +152,16 @@ class ContainerRun:
         }
         if self.last:
             entry["lastState"] = {"terminated": self.last}
-        return entry
+        return entry | report_of(self.resources) if self.ran else entry
 
     def resume(self, entry: Raw) -> None:
         """Go on from what the status says of it: for a kubelet that has not seen it begin."""
         state = entry.get("state") or {}
         last = (entry.get("lastState") or {}).get("terminated")
         self.restarts = entry.get("restartCount") or 0
+        had = reported_in(entry)
+        if had is not None:
+            self.resources = had
         self.last = last or _NEVER
         if last is not None:
             self.ran, self.finished_at, self.ended_with = True, _time(last, "finishedAt"), last.get("exitCode") or 0
@@ -208,6 +221,7 @@ def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
                 settings.of("termination-seconds", name),
                 policy,
                 reason="PodInitializing" if inits else "ContainerCreating",
+                resources=container.get("resources") or _NEVER,
             )
         )
     return runs

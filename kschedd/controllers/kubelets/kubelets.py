@@ -12,7 +12,7 @@ Owns the runs of the other pods, the counts of what is admitted, the eviction ma
 After a restart of the process, runs go on from the pods' statuses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -38,6 +38,7 @@ from kschedd.controllers.kubelets.pod_run import EVICTED, PREEMPTED_MESSAGE, PRE
 from kschedd.controllers.kubelets.pod_status import refused_status, running_status, status_of_run
 from kschedd.controllers.kubelets.preemption import NoVictimsError, victims
 from kschedd.controllers.kubelets.registration import registration
+from kschedd.controllers.kubelets.resizing import allocated_requests, is_asked, order, refusal, reported
 from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.controllers.object_events import object_event
 from kschedd.controllers.timers import Timers
@@ -70,12 +71,13 @@ class Kubelets(InSteps):
     def __init__(self) -> None:
         self._timers: Timers[Key] = Timers()  # by pod: when something happens to it, or it is removed
         self._runs: dict[Key, PodRun] = {}
-        self._accounts = Accounts()
+        self._accounts = Accounts(self._requests_of)
         self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait until others have made way
+        self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods whose resize waits for what others have
         self._images = ImageSizes()
         self._pulled: dict[str, dict[str, int]] = {}  # by node: images new to it in this turn, with their sizes
         self._evictions = EvictionManagers(COMPONENT)
-        self._freed: dict[str, None] = {}  # nodes that a pod has left in this turn
+        self._freed: dict[str, None] = {}  # nodes that a pod has left, or has less of, in this turn
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -98,6 +100,7 @@ class Kubelets(InSteps):
                 if event.type == DELETED:
                     self._images.forget(new.name)
                     self._evictions.forget(new.name)
+                    self._deferred.pop(new.name, None)
                     continue
                 self._images.note(event.old if isinstance(event.old, Node) else None, new)
                 self._evictions.node_changed(new)
@@ -157,6 +160,8 @@ class Kubelets(InSteps):
                 self._run_of(pod, now)
         elif admitted is not None and (admitted.signature is not pod.signature or settings):
             self._count(pod, settings)
+        if (admitted is None or admitted.signature is not pod.signature) and is_asked(pod, reported(pod)):
+            self._run_of(pod, now)
         run = self._runs.get(key)
         if run is None and pod.phase == "Running" and not pod.deletion_timestamp and self._is_plain(pod, settings):
             return []
@@ -167,6 +172,8 @@ class Kubelets(InSteps):
             return self._end(pod, node, now)
         if self._accounts.of_pod(key) is None:
             return self._admit(pod, node, view, now)
+        if run is not None:
+            self._resize(pod, node, run, view, now)
         return self._go_on(pod, node, now)
 
     @staticmethod
@@ -251,6 +258,38 @@ class Kubelets(InSteps):
         quicker = settings.of("termination-seconds", "")
         return end if quicker is None else min(end, end - duration_s(grace) + quicker)
 
+    # -- resizes --------------------------------------------------------------------------------------------------
+
+    def _requests_of(self, pod: Pod) -> Mapping[str, int]:
+        """What the pod requests of its node, with what its containers have."""
+        run = self._runs.get((pod.namespace, pod.name))
+        if run is not None and run.uid == pod.uid:
+            return allocated_requests(pod, run.allocated)
+        return allocated_requests(pod, reported(pod)) if pod.reports_resources else pod.requests
+
+    def _resize(self, pod: Pod, node: Node, run: PodRun, view: View, now: float) -> None:
+        """Give the pod's containers what they are to have, or note why that cannot be."""
+        run.pending = None
+        if run.stop is not None or not is_asked(pod, run.allocated):
+            return
+        key = pod.namespace, pod.name
+        self._recount(node.name, view)
+        self._accounts.remove(key)
+        run.pending = refusal(pod, node, self._accounts.on_node(node.name), now)
+        if run.pending is None:
+            run.resize(pod, now)
+            self._freed[node.name] = None
+        elif run.pending.retry_at is not None:
+            self._deferred.setdefault(node.name, {})[key] = None
+        self._accounts.add(pod)
+
+    def _deferred_on(self, node_name: str, view: View) -> list[Key]:
+        """The pods of a node whose resizes are to be tried again, in their order."""
+        keys = self._deferred.pop(node_name, {})
+        there = [pod for namespace, name in keys if isinstance(pod := view.find("Pod", namespace, name), Pod)]
+        there.sort(key=lambda pod: order(pod, reported(pod)))
+        return [(pod.namespace, pod.name) for pod in there]
+
     # -- admission ------------------------------------------------------------------------------------------------
 
     def _admit(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
@@ -331,12 +370,14 @@ class Kubelets(InSteps):
         ]
 
     def _admit_held(self, view: View, now: float) -> list[Write]:
-        """Look again at the pods that wait on nodes which pods have left."""
+        """Look again at the pods that wait on nodes of which something has become free."""
         freed, self._freed = self._freed, {}
+        resizing = [key for name in freed for key in self._deferred_on(name, view)]
         held = [(name, key) for name in freed if name in self._held for key in self._held.pop(name)]
         for name, key in held:
             self._held.setdefault(name, {})[key] = None
-        writes = self.faults.each("Pod", [key for _, key in held], partial(self._look_after, view), now)
+        waiting = [*(key for _, key in held), *resizing]
+        writes = self.faults.each("Pod", waiting, partial(self._look_after, view), now)
         for name, key in held:
             if self._accounts.of_pod(key) is not None or view.find("Pod", *key) is None:
                 self._held.get(name, {}).pop(key, None)

@@ -21,6 +21,7 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.simulation_annotations import pod_settings
 from kschedd.controllers.kubelets.containers import ContainerRun, containers_of
+from kschedd.controllers.kubelets.resizing import Pending, differ, is_resizable, restarts, stated
 from kschedd.store.times import seconds
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
@@ -60,6 +61,7 @@ class PodRun:
     annotations: Mapping[str, str]
     initialized: bool = False
     stop: Stop | None = None
+    pending: Pending | None = None  # a resize that is not done
     _looked_at: float = 0.0
 
     @classmethod
@@ -115,6 +117,20 @@ class PodRun:
         self.annotations = pod.annotations
         for mine, anew in zip(self.containers, containers_of(pod, pod_settings(pod.annotations)), strict=True):
             mine.run_s, mine.exit_code, mine.stop_s = anew.run_s, anew.exit_code, anew.stop_s
+
+    @property
+    def allocated(self) -> dict[str, Raw]:
+        """What each of its containers has."""
+        return {container.name: container.resources for container in self.containers}
+
+    def resize(self, pod: Pod, now: float) -> None:
+        """Give its containers what the pod's spec asks for."""
+        runs = {container.name: container for container in self.containers}
+        for field in ("initContainers", "containers"):
+            for container in pod.pod_spec.raw.get(field) or ():
+                run, wanted = runs[container.get("name") or ""], stated(container)
+                if is_resizable(container, init=field == "initContainers") and differ(run.resources, wanted):
+                    run.resize(wanted, now, restarts=restarts(container, run.resources))
 
     def cut_off(self, now: float) -> None:
         """Kill what still runs."""
@@ -232,6 +248,8 @@ class PodRun:
                 times.append(self.creating_until)
             if self.deadline is not None:
                 times.append(self.deadline)
+        if self.pending is not None and self.pending.retry_at is not None:
+            times.append(self.pending.retry_at)
         return min(times, default=None)
 
     def statuses(self, *roles: str) -> list[Raw]:

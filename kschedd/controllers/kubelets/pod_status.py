@@ -17,6 +17,7 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.controllers.kubelets.admission import Refusal
 from kschedd.controllers.kubelets.pod_run import BY_KUBELET, DISRUPTION_TARGET, PodRun
+from kschedd.controllers.kubelets.resizing import PENDING, report_of, stated
 from kschedd.store.times import stamp
 
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
@@ -34,6 +35,7 @@ def _container_statuses(spec: PodSpec, at: str) -> list[Raw]:
             "started": True,
             "restartCount": 0,
             "state": {"running": {"startedAt": at}},
+            **report_of(stated(container)),
         }
         for container in spec.raw.get("containers") or ()
     ]
@@ -124,6 +126,8 @@ def status_of_run(pod: Pod, node: Node, run: PodRun, now: float) -> dict[str, An
     at, phase, generation = stamp(now), run.phase, _generation(pod)
     main, inits = run.statuses("main"), run.statuses("init", "sidecar")
     conditions: Sequence[Raw] = pod.status.get("conditions") or ()
+    if run.pending is None:
+        conditions = [entry for entry in conditions if entry.get("type") != PENDING]
     seen = {"observedGeneration": generation} if generation else {}
     for wanted in conditions_of(pod, run):
         conditions = with_condition(conditions, {**wanted, **seen}, at)
@@ -180,6 +184,8 @@ def conditions_of(pod: Pod, run: PodRun) -> list[Raw]:
     ]
     if run.stop is not None and run.stop.disrupts:
         found.append(_condition(DISRUPTION_TARGET, "True", BY_KUBELET, run.stop.message))
+    if run.pending is not None:
+        found.append(_condition(PENDING, "True", run.pending.reason, run.pending.message))
     return found
 
 
