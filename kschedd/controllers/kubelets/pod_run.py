@@ -21,7 +21,7 @@ from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.simulation_annotations import pod_settings
 from kschedd.controllers.kubelets.containers import ContainerRun, containers_of
-from kschedd.controllers.kubelets.resizing import Pending, differ, is_resizable, restarts, stated
+from kschedd.controllers.kubelets.resizing import PendingResize, differ, is_resizable, restarts, stated
 from kschedd.store.times import seconds
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
@@ -61,7 +61,7 @@ class PodRun:
     annotations: Mapping[str, str]
     initialized: bool = False
     stop: Stop | None = None
-    pending: Pending | None = None  # a resize that is not done
+    pending: PendingResize | None = None  # a resize that is not done
     _looked_at: float = 0.0
 
     @classmethod

@@ -26,7 +26,7 @@ _NOTHING: Final[Raw] = {}
 
 
 @attrs.frozen
-class Pending:
+class PendingResize:
     """Why a resize is not done, and when it is tried again."""
 
     reason: Literal["Infeasible", "Deferred"]
@@ -92,19 +92,19 @@ def allocated_requests(pod: Pod, allocated: Mapping[str, Raw]) -> Resources:
     return pod_requests(spec)
 
 
-def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> Pending | None:
+def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> PendingResize | None:
     """Why the node cannot give the pod what it asks for now, if it cannot; `others` is what its other pods have."""
     asked, has = pod.pod_spec.requests, node.allocatable
     for resource in ("memory", "cpu"):
         wanted, capacity = asked.get(resource, 0), has.get(resource, 0)
         if wanted > capacity:
             why = f"Node didn't have enough capacity: {resource}, requested: {wanted}, capacity: {capacity}"
-            return Pending("Infeasible", why)
+            return PendingResize("Infeasible", why)
     wanting = _not_refused_yet(pod)
     refused = refused_by_system(wanting, node)
     if refused is None and (found := failures(wanting, node, others)):
         refused = refusal_of(found)
-    return None if refused is None else Pending("Deferred", refused.message, now + RETRY_S)
+    return None if refused is None else PendingResize("Deferred", refused.message, now + RETRY_S)
 
 
 def _not_refused_yet(pod: Pod) -> Pod:
