@@ -2,10 +2,11 @@
 
 A plugin that binds says what is to be written, as a Plan. See `binding_cycle` for the steps that are yielded.
 
-Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
+Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle, bind), scheduler/framework/runtime/framework.go
+(RunPreBindPlugins, RunBindPlugins).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 import attrs
@@ -23,6 +24,7 @@ from kschedd.scheduling.binding_cycle import (
     AssumedPod,
     AwaitPermit,
     Binding,
+    BindingEffect,
     BindingProgress,
     CallExtender,
     CallPlugin,
@@ -80,12 +82,29 @@ class BindingSteps:
                 said = yield from _called(profile, plugin, plugin.pre_bind, state, pod, node_name, stepper)
             if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
                 times.ended("PreBind", began, said.code.label)
-                return error(f'running PreBind plugin "{plugin.name}": {said.message}').by(plugin.name)
+                return _refusal("PreBind", plugin, said)
             progress.pre_binds += 1
         if progress.cancelled is not None:
             return progress.cancelled
         progress.in_pre_bind = False
         began = times.ended("PreBind", began)
+        bound, refused = yield from self._extender_binds(pod, node_name)
+        if refused is not None:
+            return refused
+        if not bound:
+            refused = yield from self._plugin_binds(assumed, stepper)
+            if refused is not None:
+                return refused
+        began = times.start()
+        for informed in profile.at(POST_BIND):
+            yield from _called(profile, informed, informed.post_bind, state, pod, node_name, stepper)
+        times.ended("PostBind", began)
+        return None
+
+    def _extender_binds(
+        self, pod: Pod, node_name: str
+    ) -> Generator[BindingEffect, Plan | Status | None, tuple[bool, Status | None]]:
+        """Whether an extender has been asked for it in the place of the plugins, and what it failed with."""
         for extender in self.extenders:
             if not extender.binds or not extender.is_interested(pod):
                 continue
@@ -93,22 +112,25 @@ class BindingSteps:
             refused = yield CallExtender(pod.uid, extender.bind(pod, node_name), binding)
             assert not isinstance(refused, Plan), "an extender has no plans"
             if refused is None or not extender.ignorable:
-                return refused
+                return True, refused
+        return False, None
+
+    def _plugin_binds(self, assumed: AssumedPod, stepper: Stepper | None) -> Binding:
+        """Ask the Bind plugins until one does not skip the pod."""
+        profile, result = assumed.framework, assumed.result
+        began = profile.times.start()
         for binder in profile.at(BIND):
-            said = yield from _called(profile, binder, binder.bind, state, pod, node_name, stepper)
+            said = yield from _called(
+                profile, binder, binder.bind, result.state, assumed.pod, result.node_name, stepper
+            )
             if said is not None and said.code == Code.SKIP:
                 continue
             if said is not None and said.code != Code.SUCCESS:
-                times.ended("Bind", began, said.code.label)
-                return error(f'running Bind plugin "{binder.name}": {said.message}').by(binder.name)
-            break
-        else:
-            return error("no Bind plugin bound the pod")
-        began = times.ended("Bind", began)
-        for informed in profile.at(POST_BIND):
-            yield from _called(profile, informed, informed.post_bind, state, pod, node_name, stepper)
-        times.ended("PostBind", began)
-        return None
+                profile.times.ended("Bind", began, said.code.label)
+                return _refusal("Bind", binder, said)
+            profile.times.ended("Bind", began)
+            return None
+        return error("no Bind plugin bound the pod")
 
     def direct_plan(self, assumed: AssumedPod) -> Plan | None:
         """The one plan that is the whole binding cycle of the pod; None where it may have further steps."""
@@ -156,6 +178,11 @@ class BindingSteps:
         times.skipped(_BEFORE_BIND)
         name = assumed.framework.at(BIND)[0].name
         return error(f'running Bind plugin "{name}": {failure.message}').by(name)
+
+
+def _refusal(point: str, plugin: Plugin, said: Status) -> Status:
+    """What a binding cycle ends with where a plugin has said this: a rejection is passed on as it is."""
+    return (said if said.rejected else error(f'running {point} plugin "{plugin.name}": {said.message}')).by(plugin.name)
 
 
 def _called(

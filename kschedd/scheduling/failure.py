@@ -1,7 +1,7 @@
 """A failed scheduling attempt or binding: what is passed to the queue, the API server and the user.
 
-Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, updatePod), pkg/api/v1/pod/util.go
-(UpdatePodCondition, CalculatePodConditionObservedGeneration).
+Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle, handleSchedulingFailure, updatePod),
+pkg/api/v1/pod/util.go (UpdatePodCondition, CalculatePodConditionObservedGeneration).
 """
 
 from collections.abc import Iterable
@@ -53,6 +53,12 @@ def failed_on_one_node(entry: QueuedPod, status: Status) -> FailedAttempt:
         blamed if pending else NO_PLUGINS,
         "",
     )
+
+
+def failed_after_permit(entry: QueuedPod, status: Status) -> FailedAttempt:
+    """A binding failed at PreBind or Bind. No plugin is blamed, so that the pod backs off whatever the status says."""
+    reason = "Unschedulable" if status.rejected else "SchedulerError"
+    return FailedAttempt(entry, reason, status.message, NO_PLUGINS, NO_PLUGINS, "")
 
 
 def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:

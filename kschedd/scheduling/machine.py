@@ -63,7 +63,7 @@ from kschedd.scheduling.binding_cycle import (
 )
 from kschedd.scheduling.binding_steps import BindingSteps
 from kschedd.scheduling.contained import contained
-from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failed_on_one_node, stamped
+from kschedd.scheduling.failure import FailedAttempt, failed_after_permit, failed_by_error, failed_on_one_node, stamped
 from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
 from kschedd.scheduling.nominations import Nominated
 from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
@@ -440,6 +440,7 @@ class SchedulingMachine:
     def _take_back(
         self, entry: QueuedPod, assumed: Pod, result: ScheduleResult, status: Status, now: float
     ) -> FailedAttempt:
+        """Reserve or Permit has turned the pod away."""
         return attrs.evolve(failed_on_one_node(entry, status), writes=self._release(assumed, result, now))
 
     def result_on(self, pod: Pod, node_name: str, failed: FitError) -> ScheduleResult:
@@ -466,7 +467,9 @@ class SchedulingMachine:
 
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
         """A binding failed: take everything back. The caller also tells the queue that the assumed pod is gone."""
-        return self._take_back(assumed.entry, assumed.pod, assumed.result, status, now)
+        at_permit = assumed.waiting is not None and assumed.waiting.rejection is not None
+        failed = failed_on_one_node if at_permit else failed_after_permit
+        return attrs.evolve(failed(assumed.entry, status), writes=self._release(assumed.pod, assumed.result, now))
 
 
 def _deleted(post: PostFilterResult) -> tuple[Pod, ...]:

@@ -2,18 +2,21 @@
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
+from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.registry import Registry
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling import interventions
-from kschedd.scheduling.binding_cycle import CallExtender
+from kschedd.scheduling.binding_cycle import CallExtender, CallPlugin
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
@@ -31,15 +34,22 @@ Answer = Callable[[Raw], Any]
 class Extended:
     """A driver with extenders "http://a", "http://b" and so on; `answers` by "a/filter" are JSON, or a failure."""
 
-    def __init__(self, *extenders: Raw, **settings: Any) -> None:
+    def __init__(self, *extenders: Raw, plugins: tuple[type[Any], ...] = (), **settings: Any) -> None:
+        registry = Registry({plugin.name: plugin for plugin in plugins})
+        enabled = {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}
         named = [{"urlPrefix": f"http://{chr(97 + n)}", **extender} for n, extender in enumerate(extenders)]
         raw = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "extenders": named,
+            "profiles": [{"schedulerName": "default-scheduler", "plugins": enabled}],
             **settings,
         }
-        self.driver = SchedulingDriver(SchedulingMachine(config_from_raw(raw), choose=by_name))
+        self.driver = SchedulingDriver(
+            SchedulingMachine(
+                config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}), registry=registry, choose=by_name
+            )
+        )
         self.answers: dict[str, Answer | str] = {}
         self.asked: list[tuple[str, Raw]] = []
 
@@ -295,6 +305,35 @@ def test_an_extender_that_binds_is_asked_instead_of_the_plugins() -> None:
     assert [one.name for one in effects.bound] == ["p"]
     assert effects.plans == []
     assert run.driver.machine.cluster.is_assumed(effects.bound[0])  # until the extender's write is seen
+
+
+class Informed:
+    """Notes whom it is told of."""
+
+    name: ClassVar = "Informed"
+    told: ClassVar[list[str]] = []
+
+    def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
+        self.told.append(f"{pod.name} on {node_name}")
+
+
+def test_what_an_extender_has_bound_is_told_to_the_plugins() -> None:
+    """In bindingCycle RunPostBindPlugins follows on `bind`, which asks an extender or the Bind plugins."""
+    Informed.told.clear()
+    run = Extended(BINDS, plugins=(Informed,)).see(node("n1"))
+    run.answers["a/bind"] = lambda args: {}
+    result = run.attempt(pod("p"))
+    run.driver.complete_attempt(QueuedPod(result.pod, result.pod.key, 0, attempts=1), result, NOW)
+    [asked] = run.driver.take_effects().calls
+    assert isinstance(asked, CallExtender)
+    run.driver.plugin_called(asked.uid, asked.answered(run.answer(asked.call)), NOW)
+    effects = run.driver.take_effects()
+    assert effects.bound == []
+    [told] = effects.calls
+    assert isinstance(told, CallPlugin)
+    run.driver.plugin_called(told.uid, told.run(), NOW)
+    assert Informed.told == ["p on n1"]
+    assert [one.name for one in run.driver.take_effects().bound] == ["p"]
 
 
 def test_its_refusal_fails_the_binding() -> None:

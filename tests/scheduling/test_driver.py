@@ -8,7 +8,7 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
-from kschedd.framework.status import Code, Status, error, unschedulable
+from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
 from kschedd.scheduling.binding_cycle import AssumedPod
@@ -585,8 +585,40 @@ def test_a_binding_that_fails_within_an_attempt_is_undone_after_it() -> None:
     assert (run.machine.cluster.table.requested == requested).all()  # as the attempt found it
     run.driver.complete_attempt(entry, drive(attempt), NOW)
     effects = run.driver.take_effects()
-    assert [failed.message for failed in effects.failures] == ['running PreBind plugin "Binds": not now']
-    assert operations(effects) == ["AssumedPodForgotten", "AttemptFailed"]
+    assert [failed.message for failed in effects.failures] == ["not now"]
+    assert operations(effects) == ["AttemptFailed", "AssumedPodForgotten"]
+
+
+class RefusesToBind(Binds):
+    """Rejects the pod where its name says: at PreBind or at Bind."""
+
+    name: ClassVar = "RefusesToBind"
+
+    def pre_bind(self, state: Any, pod: Pod, node_name: str) -> Status | None:
+        return unresolvable("no license", "no seat") if pod.name == "at-pre-bind" else None
+
+    def bind(self, state: Any, pod: Pod, node_name: str) -> Status | None:
+        return unresolvable("no license", "no seat") if pod.name == "at-bind" else None
+
+
+@pytest.mark.parametrize("name", ["at-pre-bind", "at-bind"])
+def test_a_rejection_after_permit_is_told_as_it_is_and_the_pod_backs_off(name: str) -> None:
+    """RunPreBindPlugins and RunBindPlugins pass a rejected status on; "running PreBind plugin" is said of errors only.
+    No FitError is made of it after Permit, so no plugin is blamed, and the pod is not woken by its own removal."""
+    bind = {"disabled": [{"name": "DefaultBinder"}]}
+    run = Driven(RefusesToBind, plugins={"multiPoint": {"enabled": [{"name": "RefusesToBind"}]}, "bind": bind})
+    run.see(node(cpu="4"), pod(name))
+    run.attempt(name)
+    effects = run.driver.take_effects()
+    while effects.calls:
+        [wanted] = effects.calls
+        run.driver.plugin_called(wanted.uid, wanted.run(), NOW)
+        effects = run.driver.take_effects()
+    [failed] = effects.failures
+    assert (failed.reason, failed.message) == ("Unschedulable", "no license, no seat")
+    assert (failed.unschedulable_plugins, failed.pending_plugins) == (frozenset(), frozenset())
+    assert operations(effects) == ["AttemptFailed", "AssumedPodForgotten"]
+    assert not run.machine.cluster.assumed_pods()
 
 
 def test_a_refused_write_fails_the_binding_and_takes_everything_back() -> None:
