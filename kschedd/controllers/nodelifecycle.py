@@ -186,8 +186,9 @@ class NodeLifecycle(InSteps):
         heartbeat = (condition(node.status, "Ready") or {}).get("lastHeartbeatTime")
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
-            # It renewed its Lease by itself until just now: the pass after its last renewal has noticed that one.
-            seen.probe_s = next_pass(seconds(renew_time), config.node_monitor_period_s)
+            # It renewed its Lease by itself until just now: the pass after its last renewal has noticed that one. No
+            # pass has noticed one of the future, which is there where the machine's clock was set back before a start.
+            seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
         elif seen.ready is None and renew_time is None:
             created = node.metadata.get("creationTimestamp")
             seen.probe_s = seconds(created) if created else now

@@ -209,6 +209,21 @@ def test_the_grace_period_begins_anew_after_a_restart() -> None:
     assert cluster.ready("a") == "Unknown"
 
 
+def test_a_sign_of_the_future_is_noticed_now() -> None:
+    """The machine's clock was set back while nothing ran. tryUpdateNodeHealth keeps the time at which it noticed a
+    renewal, by the controller's own clock, and not the Lease's renewTime."""
+    cluster = Cluster()
+    cluster.add("a", "b")
+    cluster.clock.now = START - 5 * 3600
+    cluster.restart()
+    cluster.runner.run_until_idle()
+    cluster.kubelet("stopped", "a")
+    cluster.run_to(-5 * 3600 + 49)
+    assert cluster.ready("a") == "True"
+    cluster.run_to(-5 * 3600 + 55)
+    assert (cluster.ready("a"), cluster.ready("b")) == ("Unknown", "True")
+
+
 def test_a_node_that_never_reported_has_its_own_words() -> None:
     cluster = Cluster()
     cluster.add("b")

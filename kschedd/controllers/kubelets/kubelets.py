@@ -49,6 +49,7 @@ from kschedd.store.times import duration_s, seconds, stamp
 from kschedd.store.writes import Delete, Patch, Write, status_of
 
 COMPONENT: Final = "kubelet"
+_ROUNDED_S: Final = 1.0  # deletionTimestamp has whole seconds
 
 
 def _only_runs(spec: PodSpec) -> bool:
@@ -78,6 +79,7 @@ class Kubelets(InSteps):
         self._pulled: dict[str, dict[str, int]] = {}  # by node: images new to it in this turn, with their sizes
         self._evictions = EvictionManagers(COMPONENT)
         self._freed: dict[str, None] = {}  # nodes that a pod has left, or has less of, in this turn
+        self._began_s: float | None = None  # the first turn
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -88,6 +90,8 @@ class Kubelets(InSteps):
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         pods: dict[Key, None] = {}
         nodes: dict[Key, None] = {}
+        if self._began_s is None:
+            self._began_s = now
         for event in events:
             new = event.new
             if isinstance(new, Pod):
@@ -227,7 +231,7 @@ class Kubelets(InSteps):
         run = self._runs.get(key)
         if run is None and not self._is_plain(pod, settings):
             run = self._run_of(pod, now)
-        latest = self._end_of_deletion(pod, settings)
+        latest = self._end_of_deletion(pod, settings, now)
         if self._accounts.of_pod(key) is None:
             latest = now  # nothing of it has started
         if run is not None:
@@ -251,12 +255,15 @@ class Kubelets(InSteps):
         run.cut_off(now)
         return [status_of(pod, status_of_run(pod, node, run, now)), removal]
 
-    @staticmethod
-    def _end_of_deletion(pod: Pod, settings: PodSettings) -> float:
-        grace = pod.metadata.get("deletionGracePeriodSeconds") or 0
+    def _end_of_deletion(self, pod: Pod, settings: PodSettings, now: float) -> float:
+        """When the pod's grace period is over. A deletion that was asked for in the future, before the machine's clock
+        was set back and the kubelets started again, counts from their start: a kubelet heeds how long it has."""
+        grace_s = duration_s(pod.metadata.get("deletionGracePeriodSeconds") or 0)
         end = seconds(pod.deletion_timestamp)
+        if end - grace_s > now + _ROUNDED_S and self._began_s is not None:
+            end = self._began_s + grace_s
         quicker = settings.of("termination-seconds", "")
-        return end if quicker is None else min(end, end - duration_s(grace) + quicker)
+        return end if quicker is None else min(end, end - grace_s + quicker)
 
     # -- resizes --------------------------------------------------------------------------------------------------
 

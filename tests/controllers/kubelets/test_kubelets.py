@@ -96,6 +96,21 @@ def test_a_deleted_pod_stays_for_its_grace_period(cluster: SchedulerCache) -> No
     assert cluster.settling.next_deadline is None
 
 
+def test_a_deletion_asked_for_in_the_future_counts_from_the_start_of_the_kubelets(cluster: SchedulerCache) -> None:
+    """The machine's clock was set back while nothing ran. A kubelet gives a pod deletionGracePeriodSeconds from when it
+    sees the deletion (pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod), whatever deletionTimestamp says."""
+    cluster.run(terminationGracePeriodSeconds=10)
+    cluster.store.delete("Pod", "default", "web")
+    cluster.settling.run_until_idle()
+    cluster.clock.now -= 5 * 3600
+    cluster.settling = ControllerRunner(cluster.store, [Kubelets()])
+    cluster.passes(0)
+    cluster.passes(9)
+    assert cluster.pod().deleting
+    cluster.passes(1)
+    assert cluster.store.find("Pod", "default", "web") is None
+
+
 def test_a_pod_may_end_sooner_than_its_grace_period(cluster: SchedulerCache) -> None:
     cluster.run({"kschedd.io/termination-seconds": "2"})
     cluster.store.delete("Pod", "default", "web")
