@@ -49,6 +49,7 @@ class ExtenderTLSError(KscheddError):
 def tls_context(extender: Extender) -> ssl.SSLContext:
     """How the extender is to be verified, and with which certificate we do. Raises ExtenderTLSError."""
     tls = extender.tls or ExtenderTLS()
+    reading = _named("ca", tls.ca_data, tls.ca_file)
     try:
         has_ca = bool(tls.ca_data or tls.ca_file)
         context = ssl.create_default_context(
@@ -58,10 +59,16 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if tls.cert_data or tls.cert_file:
+            reading = f"{_named('cert', tls.cert_data, tls.cert_file)}, {_named('key', tls.key_data, tls.key_file)}"
             _load_certificate(context, tls)
-    except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError
-        raise ExtenderTLSError(extender.url_prefix, _words(wrong)) from wrong
+    except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError; of a file that is not there it has no name
+        raise ExtenderTLSError(extender.url_prefix, f"{reading}: {_words(wrong)}") from wrong
     return context
+
+
+def _named(what: str, data: bytes, file: str) -> str:
+    """Where a certificate or key is read from, as the configuration has it."""
+    return f"{what}Data" if data else f"{what}File {file}"
 
 
 def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:

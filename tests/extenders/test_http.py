@@ -271,11 +271,22 @@ def test_without_any_of_that_the_systems_authorities_decide(secured: Secured, as
     assert "tls: failed to verify certificate" in str(said)
 
 
-def test_a_file_that_is_not_there_is_said(ask: Ask) -> None:
-    settings = {"enableHTTPS": True, "tlsConfig": {"caFile": "/no/such/file"}}
-    said = ask(binding("https://127.0.0.1:1", **settings))
-    assert isinstance(said, ExtenderFailure)
-    assert str(said) == "extender https://127.0.0.1:1: tlsConfig: No such file or directory"
+@pytest.mark.parametrize(
+    ("tls", "said"),
+    [
+        pytest.param({"caFile": "/no/such/ca"}, "caFile /no/such/ca: No such file or directory", id="authorities"),
+        pytest.param(
+            {"insecure": True, "certFile": "/no/such/crt", "keyFile": "/no/such/key"},
+            "certFile /no/such/crt, keyFile /no/such/key: No such file or directory",
+            id="certificate-and-key",
+        ),
+    ],
+)
+def test_a_file_that_is_not_there_is_said(ask: Ask, tls: dict[str, Any], said: str) -> None:
+    settings = {"enableHTTPS": True, "tlsConfig": tls}
+    failure = ask(binding("https://127.0.0.1:1", **settings))
+    assert isinstance(failure, ExtenderFailure)
+    assert str(failure) == f"extender https://127.0.0.1:1: tlsConfig: {said}"
     with pytest.raises(ExtenderTLSError):
         tls_context(configured("https://127.0.0.1:1", **settings))
 
