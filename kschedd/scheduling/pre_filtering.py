@@ -4,7 +4,7 @@ Source: Kubernetes v1.34, runtime/framework.go (RunPreFilterPlugins).
 """
 
 from collections.abc import Callable
-from typing import cast
+from typing import Final, cast
 
 import attrs
 import numpy as np
@@ -26,6 +26,8 @@ _MOST_SHAPES = 4096
 
 Concerned = tuple[list[tuple[PreFilterPlugin, CallCounter]], frozenset[str]]
 """The plugins whose PreFilter runs, with what counts its calls, and the names of those that skip it."""
+_REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+"""Pending, by which later extension points reject, is an error here as any other code is."""
 
 
 @attrs.frozen(eq=False)
@@ -95,7 +97,7 @@ class PreFiltering:
                     return PreFiltered(narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by)
             elif said.code == Code.SKIP:
                 state.skip_filter.add(plugin.name)
-            elif said.rejected:
+            elif said.code in _REJECTIONS:
                 rejected = said.by(plugin.name)
                 if stepper is not None:
                     stepper.rejected_by = rejected

@@ -98,6 +98,15 @@ def saying(status: Status | None) -> Callable[..., Status | None]:
             set(),
             id="an-error-ends-it-and-blames-nobody",
         ),
+        # RunPreFilterPlugins asks for the codes Unschedulable and UnschedulableAndUnresolvable, not for IsRejected.
+        pytest.param(
+            saying(Status(Code.PENDING, ("not yet",))),
+            saying(None),
+            ["One"],
+            'running PreFilter plugin "One": not yet',
+            set(),
+            id="as-does-pending-which-is-an-error-here",
+        ),
         pytest.param(
             narrowing("a"),
             narrowing("b"),
