@@ -112,15 +112,13 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
         }
     if plugins:
         said["plugins"] = plugins
-    ignored = {one.name for at in config.extenders for one in at.managed_resources if one.ignored_by_scheduler}
+    by_extenders = any(one.ignored_by_scheduler for at in config.extenders for one in at.managed_resources)
     args = []
     for name in sorted(profile.plugin_args):
         given = written(profile.args(name))
-        if ignored and isinstance(given, Mapping) and "ignoredResources" in given:
-            # These were added on loading, and are again.
-            own = [one for one in given["ignoredResources"] if one not in ignored]
-            given = {**{key: value for key, value in given.items() if key != "ignoredResources"}}
-            given.update({"ignoredResources": own} if own else {})
+        if by_extenders and isinstance(given, Mapping) and "ignoredResources" in given:
+            # On loading they come from the extenders.
+            given = {key: value for key, value in given.items() if key != "ignoredResources"}
         if given and given != written(default_args_of(name, catalogue, config.feature_gates)):
             args.append({"name": name, "args": given})
     if args:

@@ -4,8 +4,9 @@ Formats: KubeSchedulerConfiguration v1, v1beta3, v1beta2, v1beta1, v1alpha2 and 
 What a file leaves out gets the default of the last release that read its format (`releases.py`).  Every fault is
 reported, with its line; what has no counterpart any more gives a warning that says what to do instead.
 
-Source: Kubernetes v1.34, kube-scheduler/config/v1, apis/config/v1/defaults.go, apis/config/validation; older releases
-as `releases.py` and `policy.py` say.  Files are read strictly, as all of these releases do.
+Source: Kubernetes v1.34, kube-scheduler/config/v1, apis/config/v1/defaults.go, apis/config/validation,
+scheduler/scheduler.go (buildExtenders); older releases as `releases.py` and `policy.py` say.  Files are read strictly,
+as all of these releases do.
 Differences: a negative weight and arguments for an unknown plugin are refused, where upstream silently accepts them;
 percentageOfNodesToScore over 100 counts as 100.
 """
@@ -103,7 +104,7 @@ def _read(root: ConfigValue, loading: Loading) -> Config | None:
     version, kind = root.value.get("apiVersion"), root.value.get("kind")
     if kind == POLICY and version in ("v1", API_VERSION):
         profile, extenders = read_policy(root, loading)
-        profile = _with_ignored(profile, extenders)
+        profile = _with_ignored(profile, extenders, loading)
         return Config(
             (profile,),
             extenders=extenders,
@@ -152,7 +153,7 @@ def _configuration(fields: ConfigFields, loading: Loading) -> Config:
     for name in ("parallelism", "percentageOfNodesToScore", "podInitialBackoffSeconds", "podMaxBackoffSeconds"):
         loading.note(name, fields.get(name))
     return Config(
-        profiles=tuple(_with_ignored(profile, extenders) for profile in profiles),
+        profiles=tuple(_with_ignored(profile, extenders, loading) for profile in profiles),
         parallelism=fields.integer("parallelism", 16, (1, INT32[1])),
         percentage_of_nodes_to_score=percentage(fields) or 0,
         pod_initial_backoff_s=initial,
@@ -177,11 +178,18 @@ def _note_addresses(fields: ConfigFields, loading: Loading) -> None:
             given.reading.warn(given.path, given.value, why)
 
 
-def _with_ignored(profile: Profile, extenders: tuple[Extender, ...]) -> Profile:
-    """The profile with NodeResourcesFit ignoring the extenders' managed resources that are `ignoredByScheduler`."""
-    ignored = [one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler]
+def _with_ignored(profile: Profile, extenders: tuple[Extender, ...], loading: Loading) -> Profile:
+    """The profile with NodeResourcesFit ignoring the extenders' managed resources that are `ignoredByScheduler`: these
+    take the place of its own ignoredResources, as in scheduler.go (buildExtenders)."""
+    ignored = tuple([one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler])
     fit = profile.plugin_args.get("NodeResourcesFit")
     if not ignored or fit is None:
         return profile
-    fit = attrs.evolve(fit, ignored_resources=(*fit.ignored_resources, *ignored))
+    lost = [name for name in fit.ignored_resources if name not in ignored]
+    if lost:
+        why = (
+            f"NodeResourcesFit of {profile.scheduler_name} does not ignore these: ignoredByScheduler takes their place"
+        )
+        loading.reading.warn("$.extenders", ", ".join(lost), why)
+    fit = attrs.evolve(fit, ignored_resources=ignored)
     return attrs.evolve(profile, plugin_args={**profile.plugin_args, "NodeResourcesFit": fit})

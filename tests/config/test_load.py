@@ -98,11 +98,12 @@ def test_every_field_is_read() -> None:
     )
 
 
-def test_what_an_extender_counts_the_resource_filter_ignores() -> None:
+def test_what_an_extender_counts_the_resource_filter_ignores_instead_of_its_own() -> None:
+    """buildExtenders assigns IgnoredResources, it does not append: the extenders' take precedence."""
     config = loaded(
         """
         profiles:
-          - pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/a]}}]
+          - pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [example.com/a, example.com/gpu]}}]
         extenders:
           - urlPrefix: http://extender
             managedResources: [{name: example.com/gpu, ignoredByScheduler: true}, {name: example.com/nic}]
@@ -110,7 +111,9 @@ def test_what_an_extender_counts_the_resource_filter_ignores() -> None:
     )
     fit = config.profiles[0].args("NodeResourcesFit")
     assert isinstance(fit, NodeResourcesFitArgs)
-    assert fit.ignored_resources == ("example.com/a", "example.com/gpu")
+    assert fit.ignored_resources == ("example.com/gpu",)
+    [warning] = config.warnings
+    assert (warning.path, warning.value) == ("$.extenders", "example.com/a")
 
 
 def test_null_is_not_set() -> None:
