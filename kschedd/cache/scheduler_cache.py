@@ -223,7 +223,7 @@ class SchedulerCache:
         return put_back
 
     def mark_deleted(self, pod: Pod) -> None:
-        """An assumed pod was deleted. It counts until its binding has failed and it is forgotten."""
+        """An assumed pod was deleted. It counts until it is forgotten: in 1.34 when its binding has failed."""
         assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
         self._marked_deleted.add(pod.uid)
 

@@ -74,6 +74,11 @@ class Rules:
     portworx_volumes_counted: bool = rule(
         "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
     )
+    assumed_pods_forgotten: bool = rule(
+        "scheduler cache",
+        "1.35",
+        "a pod that is deleted while it is being bound no longer counts on its node; its binding goes on and fails",
+    )
     pod_level_resize: bool = rule(
         "scheduler cache",
         "1.36",

@@ -178,8 +178,9 @@ class SchedulingDriver:
     # -- the cluster ------------------------------------------------------------------------------------------
 
     def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
-        """Bring the caches up to date, and have the queue told."""
-        self.tell_queue(self.take_in(events, now))
+        """Bring the caches up to date, and have the queue told: of the events, and then of what they come to."""
+        place = len(self._effects.queue)
+        self._effects.queue.insert(place, self.take_in(events, now))
 
     def take_in(self, events: Sequence[WatchEvent], now: float) -> EventsObserved:
         """Bring the caches up to date; the queue is to apply the operation next. What goes wrong over one event is its
@@ -224,6 +225,7 @@ class SchedulingDriver:
 
     def _no_longer_pending(self, pod: Pod, rejected: set[str]) -> None:
         self.pending.gone(pod)
+        self._let_go(pod)
         if pod.uid in self.machine.waiting.pods and self.machine.waiting.reject(pod.uid, "", "removed"):
             rejected.add(pod.uid)
 
@@ -232,8 +234,24 @@ class SchedulingDriver:
         if isinstance(event.old, Pod):
             if self.machine.cluster.is_assumed(pod):
                 assumed.add(pod.uid)
+                if pod.deletion_timestamp and not event.old.deletion_timestamp:
+                    self._let_go(pod)
             elif self.machine.responsible(pod.scheduler_name):
                 self.pending.updated(event.old, pod)
+
+    def _let_go(self, pod: Pod) -> None:
+        """The pod is being deleted, or was. If it is assumed, others may have its place (`assumed_pods_forgotten`).
+
+        Source: Kubernetes v1.36, scheduler/eventhandlers.go (handleAssumedPodDeletion).
+        """
+        cluster, waiting = self.machine.cluster, self.machine.waiting
+        if not self.machine.handle.rules.assumed_pods_forgotten or not cluster.is_assumed(pod):
+            return
+        assumed = cluster.pod(pod.uid)
+        assert assumed is not None, "what is assumed is there"
+        if not waiting.reject(pod.uid, "", "removed"):  # else it is forgotten when its binding has ended
+            cluster.forget(assumed)
+        self.tell_queue(AssumedPodForgotten(assumed, for_itself=True))
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
