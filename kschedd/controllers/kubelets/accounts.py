@@ -31,10 +31,7 @@ def is_admitted(pod: Pod) -> bool:
 
 
 class Accounts:
-    """See the module. `requests_of` is what a pod requests of its node, with what is allocated to it."""
-
-    def __init__(self, requests_of: Callable[[Pod], Mapping[str, int]]) -> None:
-        self._requests_of = requests_of
+    def __init__(self) -> None:
         self._pods: dict[Key, AdmittedPod] = {}
         self._usage: dict[str, NodeUsage] = {}
 
@@ -44,12 +41,11 @@ class Accounts:
     def on_node(self, node_name: str) -> NodeUsage:
         return self._usage.get(node_name) or NodeUsage()
 
-    def add(self, pod: Pod) -> None:
-        """Count the pod, or count it anew."""
+    def add(self, pod: Pod, requests: Mapping[str, int]) -> None:
+        """Count the pod, or count it anew, with what it requests of its node."""
         key = pod.namespace, pod.name
         if key in self._pods:
             self.remove(key)
-        requests = self._requests_of(pod)
         admitted = AdmittedPod(pod.uid, pod.node_name, pod.signature, requests, pod.pod_spec.host_ports)
         self._pods[key] = admitted
         usage = self._usage.get(pod.node_name)
@@ -67,7 +63,9 @@ class Accounts:
                 del self._usage[gone.node_name]
         return gone
 
-    def recount(self, node_name: str, present: Iterable[Pod]) -> list[Key]:
+    def recount(
+        self, node_name: str, present: Iterable[Pod], requests_of: Callable[[Pod], Mapping[str, int]]
+    ) -> list[Key]:
         """Count the node's pods anew from those that have this node now; returns the pods that are gone."""
         there = {(pod.namespace, pod.name): pod for pod in present}
         stale = []
@@ -78,5 +76,5 @@ class Accounts:
                 self.remove(key)
         for pod in there.values():
             if not pod.finished and (is_admitted(pod) or (pod.namespace, pod.name) in self._pods):
-                self.add(pod)
+                self.add(pod, requests_of(pod))
         return stale

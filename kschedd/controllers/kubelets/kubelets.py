@@ -72,7 +72,7 @@ class Kubelets(InSteps):
     def __init__(self) -> None:
         self._timers: Timers[Key] = Timers()  # by pod: when something happens to it, or it is removed
         self._runs: dict[Key, PodRun] = {}
-        self._accounts = Accounts(self._requests_of)
+        self._accounts = Accounts()
         self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait until others have made way
         self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods whose resize waits for what others have
         self._images = ImageSizes()
@@ -185,7 +185,7 @@ class Kubelets(InSteps):
         return _only_runs(pod.pod_spec) and not (settings and settings.states_run)
 
     def _count(self, pod: Pod, settings: PodSettings) -> None:
-        self._accounts.add(pod)
+        self._accounts.add(pod, self._requests_of(pod))
         self._evictions.pod_changed(pod.node_name, states_usage=bool(settings) and settings.states_usage)
 
     def _run_of(self, pod: Pod, now: float) -> PodRun:
@@ -288,7 +288,7 @@ class Kubelets(InSteps):
             self._freed[node.name] = None
         elif run.pending.retry_at is not None:
             self._deferred.setdefault(node.name, {})[key] = None
-        self._accounts.add(pod)
+        self._accounts.add(pod, self._requests_of(pod))
 
     def _deferred_on(self, node_name: str, view: View) -> list[Key]:
         """The pods of a node whose resizes are to be tried again, in their order."""
@@ -325,7 +325,7 @@ class Kubelets(InSteps):
         return [status_of(pod, running_status(pod, node, stamp(now)))]
 
     def _recount(self, node_name: str, view: View) -> None:
-        for key in self._accounts.recount(node_name, view.pods_on(node_name)):
+        for key in self._accounts.recount(node_name, view.pods_on(node_name), self._requests_of):
             self._runs.pop(key, None)
             self._timers.clear(key)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.errors import Invalid
 from tests.controllers.kubelets.cluster import KubeletCluster, init
 
@@ -156,3 +157,18 @@ def test_what_may_not_change_is_refused_by_the_server(cluster: KubeletCluster) -
     cluster.run(cpu="1")
     with pytest.raises(Invalid, match="resource requests cannot be removed"):
         resize(cluster, "1", requests={"cpu": None, "memory": "1Gi"})
+
+
+def test_in_a_copy_of_the_kubelets_a_resize_is_the_copys_own(cluster: KubeletCluster) -> None:
+    cluster.run(cpu="1")
+    cluster.run("other", cpu="3")
+    resize(cluster, "2")
+    copied = KubeletCluster()
+    copied.store = cluster.store.fork()
+    copied.runner = ControllerRunner(copied.store, states=cluster.runner.states())
+    copied.store.delete("Pod", "default", "other", grace_period_s=0)
+    copied.settle()
+    assert (has(copied), has(cluster)) == ("2", "1")
+    resize(cluster, "1")
+    copied.run("third", cpu="2")
+    assert copied.phases()["third"] == "Running", "the copy counts what it gave itself"
