@@ -85,13 +85,14 @@ def generated_nodes(count: int, text: str, flag: str = "--node-shape") -> list[R
     """Nodes that have all of this. Raises GeneratedWorkloadError."""
     resources, numbers = _parsed(flag, text, {"pods": 110, "zones": 3})
     has = {**resources, "pods": str(numbers["pods"])}
+    spec: Raw = {}
+    status = {"capacity": has, "allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]}
     made = []
     for number in range(count):
         name = f"node-{number}"
         labels = {HOSTNAME_LABEL: name, ZONE_LABEL: f"zone-{number % max(1, numbers['zones'])}"}
-        status = {"capacity": has, "allocatable": has, "conditions": [{"type": "Ready", "status": "True"}]}
         meta = {"name": name, "labels": labels}
-        made.append({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status})
+        made.append({"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status})
     return made
 
 

@@ -122,10 +122,10 @@ class Simulation(Engine):
     def play(self, arrivals: Arrivals, until_s: float | None = None, progress: Progress | None = None) -> None:
         """Create the objects now and the pods at their times. All work that an event causes is done before the next
         event, also between events of the same time."""
-        for raw in arrivals.objects:
-            self._put(raw)
-        self.run_until_idle()
-        with self.store.one_request():  # whose pods are mostly alike
+        with self.store.one_request():  # whose nodes and pods are mostly alike
+            for raw in arrivals.objects:
+                self._put(raw)
+            self.run_until_idle()
             self._play(arrivals, until_s, progress)
 
     def _play(self, arrivals: Arrivals, until_s: float | None, progress: Progress | None) -> None:

@@ -127,27 +127,11 @@ def _nodes(path: Path, faults: list[TraceFault]) -> list[Raw]:
 
 def _node(record: TraceRecord, seen: dict[str, int]) -> Raw:
     name = _name(record, "sn", seen)
-    resources = {
-        "cpu": f"{record.whole('cpu_milli')}m",
-        "memory": f"{record.whole('memory_mib')}Mi",
-        "pods": "110",
-    }
-    if gpus := record.whole("gpu", most=1000):
-        resources[GPU_MILLI] = str(gpus * 1000)
+    shape = _shape(record.whole("cpu_milli"), record.whole("memory_mib"), record.whole("gpu", most=1000))
     labels = {"kubernetes.io/hostname": name}
     if model := _model(record, "model", record.cells["model"]):
         labels[GPU_MODEL] = model
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": name, "labels": labels},
-        "spec": {},
-        "status": {
-            "capacity": resources,
-            "allocatable": resources,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
+    return {**shape, "metadata": {"name": name, "labels": labels}}
 
 
 def _pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
@@ -218,6 +202,17 @@ def _model(record: TraceRecord, column: str, model: str) -> str:
     for fault in label_value(model):
         record.refuse(column, f"is no value for the label {GPU_MODEL}: {fault}")
     return model
+
+
+@lru_cache(1024)
+def _shape(cpu_milli: int, memory_mib: int, gpus: int) -> Raw:
+    """A node but for its metadata. Nodes of one shape share the rest: manifests are not modified once they are made."""
+    resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": "110"}
+    if gpus:
+        resources[GPU_MILLI] = str(gpus * 1000)
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"capacity": resources, "allocatable": resources, "conditions": ready}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": {}, "status": status}
 
 
 @lru_cache(16)

@@ -29,6 +29,7 @@ import attrs
 from kschedd.api.decoding import FieldValidation
 from kschedd.api.fields import required
 from kschedd.api.kinds import BY_NAME, group_of
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.schema_check import check_schema, without_nulls
@@ -69,6 +70,7 @@ from kschedd.store.managing import (
     noted_after,
     with_resolved_entries,
 )
+from kschedd.store.node_prototype import NodePrototype, NodePrototypes
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patching import PatchType, patched
 from kschedd.store.pod_prototype import PodPrototype, PodPrototypes
@@ -120,6 +122,7 @@ class Store(StoreReader):
         self.set_aside: Sequence[SetAside] = ()  # what it started without
         self._seeding = False  # what is built in is no request: no plugin of a file is asked about it
         self._prototypes: PodPrototypes | None = None  # within a request of several writes
+        self._node_prototypes: NodePrototypes | None = None  # likewise
         if objects is None:
             self.seed_defaults()
         else:
@@ -153,6 +156,8 @@ class Store(StoreReader):
         self._pod_strategy.forget()
         if self._prototypes is not None:
             self._prototypes.clear()
+        if self._node_prototypes is not None:
+            self._node_prototypes.clear()
 
     def seed_defaults(self) -> None:
         """Create what every cluster has, as far as it is not there."""
@@ -190,14 +195,12 @@ class Store(StoreReader):
         What a client hands in (`as_client`) must be of a kind that is served. Its fields are the `manager`'s ("": are
         nobody's).
         """
-        alike = None if dry_run or restore or manager or raw.get("kind") != "Pod" else self._prototypes
-        if alike is not None and (prototype := alike.of(raw)) is not None:
-            copied = self._copy(prototype, raw)
-            if copied is not None:
-                return copied
+        copied = None if dry_run or restore or manager else self._copied(raw)
+        if copied is not None:
+            return copied
         made = self._create(raw, Managing(manager) if manager else NOBODY, dry_run, restore, as_client)
-        if alike is not None and isinstance(made, Pod) and not self._admission.looks_at_each("Pod", made.namespace):
-            alike.add(PodPrototype(made, raw, self._pod_strategy, self.max_object_bytes), raw)
+        if not (dry_run or restore or manager):
+            self._may_be_copied(made, raw)
         return made
 
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
@@ -213,12 +216,41 @@ class Store(StoreReader):
 
     @contextmanager
     def one_request(self) -> Iterator[None]:
-        """What is written inside is one request's, whose manifests nobody changes meanwhile: pods may be copies."""
-        within, self._prototypes = self._prototypes, self._prototypes or PodPrototypes()
+        """What is written inside is one request's, whose manifests nobody changes meanwhile: pods and nodes may be
+        copies."""
+        within, nodes_within = self._prototypes, self._node_prototypes
+        self._prototypes, self._node_prototypes = within or PodPrototypes(), nodes_within or NodePrototypes()
         try:
             yield
         finally:
-            self._prototypes = within
+            self._prototypes, self._node_prototypes = within, nodes_within
+
+    def _copied(self, raw: Raw) -> Object | None:
+        """What `create` would make of this manifest, if that is a copy of what the request has created before."""
+        kind = raw.get("kind")
+        if kind == "Pod" and self._prototypes is not None:
+            prototype = self._prototypes.of(raw)
+            return None if prototype is None else self._copy(prototype, raw)
+        if kind == "Node" and self._node_prototypes is not None:
+            of_node = self._node_prototypes.of(raw)
+            return None if of_node is None else self._copy_node(of_node, raw)
+        return None
+
+    def _may_be_copied(self, made: Object, raw: Raw) -> None:
+        """It was created of that manifest: what the request creates after it may be copies of it."""
+        if isinstance(made, Pod) and self._prototypes is not None:
+            if not self._admission.looks_at_each("Pod", made.namespace):
+                self._prototypes.add(PodPrototype(made, raw, self._pod_strategy, self.max_object_bytes), raw)
+        elif isinstance(made, Node) and self._node_prototypes is not None:
+            if not self._admission.looks_at_each("Node", ""):
+                self._node_prototypes.add(NodePrototype(made, raw), raw, self.max_object_bytes)
+
+    def _copy_node(self, prototype: NodePrototype, raw: Raw) -> Node | None:
+        if raw["metadata"]["name"] in self._objects.space("Node", ""):
+            return None
+        made = prototype.copy(raw, self._generated.uid("Node"), self.log.version + 1, stamp(self._now()))
+        self._objects.commit(ADDED, None, made)
+        return made
 
     def _copy(self, prototype: PodPrototype, raw: Raw) -> Pod | None:
         """What `create` would make of this manifest, if that is a copy of the prototype."""
