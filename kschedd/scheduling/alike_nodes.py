@@ -18,30 +18,29 @@ from typing import Final, cast
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
 
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import LooksAtAmounts
 from kschedd.framework.interface import Plugin
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore
-from kschedd.scheduling.verdicts import Places
+from kschedd.scheduling.verdicts import Places, least
 
 _MOST_ROWS: Final = 64
 _MOST_KINDS: Final = 1 << 11  # of nodes
 _MOST_ASKED: Final = 256  # combinations of requests and plugins
-_UNKNOWN: Final = np.array(-1)  # instead of the number of a kind; numpy takes an array at once, but converts an int
+_UNKNOWN: Final = -1  # instead of the number of a kind, and of answers
 
 
 @attrs.define(eq=False)
 class _Answers:
-    """By the number of the kind of node."""
+    """By the number of the kind of node: _UNKNOWN in `failed`, or for scores, which are 0 or more, in `values`, where
+    nobody has been asked."""
 
-    known: Bools = attrs.field(factory=lambda: np.zeros(_MOST_KINDS, dtype=np.bool_))
-    failed: Places = attrs.field(factory=lambda: np.zeros(_MOST_KINDS, dtype=np.int16))
-    values: Ints = attrs.field(factory=lambda: np.zeros(_MOST_KINDS, dtype=np.int64))  # codes, or scores
+    failed: Places = attrs.field(factory=lambda: np.full(_MOST_KINDS, _UNKNOWN, dtype=np.int16))
+    values: Ints = attrs.field(factory=lambda: np.full(_MOST_KINDS, _UNKNOWN, dtype=np.int64))  # codes, or scores
 
 
 class AlikeNodes:
@@ -73,12 +72,13 @@ class AlikeNodes:
         if kinds is None or not self._tell_apart(table, names):
             return self._plugins.judge(state, pod, table, rows, already_filtered_by)
         answers = self._known_of(("filter", pod.pod_spec.resource_requests, *names, already_filtered_by))
-        if count_nonzero(answers.known[kinds]) == len(rows):
-            return answers.failed[kinds], answers.values[kinds]
+        failed = answers.failed[kinds]
+        if least(failed) != _UNKNOWN:
+            return failed, answers.values[kinds]
         resources = len(table.resources)
         failed, codes = self._plugins.judge(state, pod, table, rows, already_filtered_by)
         if len(table.resources) == resources:  # else by that resource these nodes may differ
-            answers.known[kinds], answers.failed[kinds], answers.values[kinds] = True, failed, codes
+            answers.failed[kinds], answers.values[kinds] = failed, codes
         return failed, codes
 
     def score(
@@ -89,12 +89,13 @@ class AlikeNodes:
         if kinds is None or not self._tell_apart(table, names):
             return self._plugins.score(state, pod, table, rows)
         answers = self._known_of(("score", pod.pod_spec.resource_requests, *names))
-        if count_nonzero(answers.known[kinds]) == len(rows):
-            return answers.values[kinds], {}
+        scores = answers.values[kinds]
+        if least(scores) != _UNKNOWN:
+            return scores, {}
         resources = len(table.resources)
         scores, raw = self._plugins.score(state, pod, table, rows)
         if len(table.resources) == resources:
-            answers.known[kinds], answers.values[kinds] = True, scores
+            answers.values[kinds] = scores
         return scores, raw
 
     def _tell_apart(self, table: NodeTable, names: Sequence[str]) -> bool:
@@ -123,9 +124,8 @@ class AlikeNodes:
         if self._stamp != table.versions.now or self._columns != columns:
             self._forget_changed(table, columns)
         kinds: Ints = self._kind_of[rows]
-        unknown = kinds == _UNKNOWN
-        if count_nonzero(unknown):
-            changed, numbers = rows[unknown], self._kinds
+        if least(kinds) == _UNKNOWN:
+            changed, numbers = rows[kinds == _UNKNOWN], self._kinds
             self._kind_of[changed] = [numbers.setdefault(each, len(numbers)) for each in _amounts(table, changed)]
             kinds = self._kind_of[rows]
         return kinds
@@ -151,8 +151,8 @@ def _amounts(table: NodeTable, rows: Rows) -> Iterable[Hashable]:
         *table.allocatable.take(rows, axis=1).tolist(),
         *table.requested.take(rows, axis=1).tolist(),
         *table.nonzero.take(rows, axis=1).tolist(),
-        table.allowed_pods.take(rows).tolist(),
-        table.pod_count.take(rows).tolist(),
+        table.allowed_pods[rows].tolist(),
+        table.pod_count[rows].tolist(),
         repeat(table.numbering, len(rows)),
         strict=True,
     )

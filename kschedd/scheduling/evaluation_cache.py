@@ -43,7 +43,7 @@ from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EvaluationStyle, Framework
 from kschedd.scheduling.recently_used import RecentlyUsed
-from kschedd.scheduling.verdicts import PASSED_ALL, Places
+from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places, least
 
 _BYTES_A_ROW = 64
 _BYTES_AN_ENTRY = 8 << 10  # whatever its rows are: a small cluster has many kinds of pods, and little columns
@@ -215,11 +215,10 @@ class EvaluationCache:
             kinds = self._alike.kinds_of(self.cluster.table, fresh)
             try:
                 passed = self._judge_fresh(found, state, pod, fresh, kinds)
-                passing = count_nonzero(passed)
-                if passing < len(fresh):
+                if passed is not None:
                     found.scored[fresh] = False
                     fresh, kinds = fresh[passed], None if kinds is None else kinds[passed]
-                if passing:
+                if len(fresh):
                     self._score_fresh(found, state, pod, fresh, kinds)
             except Exception:  # raised again
                 found.invalidate_pods(changed)
@@ -249,25 +248,26 @@ class EvaluationCache:
 
     def _judge_fresh(
         self, found: CachedEvaluation, state: CycleState, pod: Pod, fresh: Rows, kinds: Ints | None
-    ) -> Bools:
-        """Judge these rows, of these kinds, and return which of them pass."""
+    ) -> Bools | None:
+        """Judge these rows, of these kinds, and return which of them pass; None: all do."""
         table, already_filtered_by = self.cluster.table, state.already_filtered_by
         node_failed = found.node_failed[fresh]
-        nodes_pass = count_nonzero(node_failed == PASSED_ALL) == len(fresh)
-        if not nodes_pass and count_nonzero(unknown := node_failed == UNKNOWN):
+        least_of_nodes = least(node_failed)
+        if least_of_nodes == UNKNOWN:
+            unknown = node_failed == UNKNOWN
             stale = fresh[unknown]
             node_failed[unknown], found.node_codes[stale] = self.of_nodes.judge(
                 state, pod, table, stale, already_filtered_by
             )
             found.node_failed[stale] = node_failed[unknown]
         failed, codes = self._alike.judge(state, pod, table, fresh, kinds, already_filtered_by)
-        if not nodes_pass and count_nonzero(earlier := node_failed < failed):
+        if least_of_nodes != PASSED and count_nonzero(earlier := node_failed < failed):
             failed[earlier] = node_failed[earlier]
             codes[earlier] = found.node_codes[fresh[earlier]]
-        passed: Bools = failed == PASSED_ALL
+        passed = None if least(failed) == PASSED else failed == PASSED_ALL
         before = found.failed[fresh]
         # Most rows passed before and do now: there is nothing to write.
-        if not count_nonzero(passed) == count_nonzero(before == PASSED_ALL) == len(fresh):
+        if passed is not None or least(before) != PASSED:
             found.verdicts += int(count_nonzero((failed != before) | (codes != found.codes[fresh])))
             found.codes[fresh] = codes
             found.failed[fresh] = failed

@@ -30,7 +30,7 @@ from kschedd.scheduling.node_verdicts import NodeVerdicts, NodeVerdictsEntry
 from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
 from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.profile import EnabledFilter
-from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places, Verdicts
+from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places, Verdicts, least
 from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
 
@@ -257,12 +257,12 @@ class NodeSearch:
             passing = passed.nonzero()[0]
             if len(passing) >= wanted:
                 end, passing = passing.item(wanted - 1) + 1, passing[:wanted]
-            elif size < len(order) and failed.item(failed.argmin()) != UNKNOWN:
+            elif size < len(order) and least(failed) != UNKNOWN:
                 size = min(2 * size, len(order))
                 continue
             else:
                 end = size
-            if failed.item(failed[:end].argmin()) == UNKNOWN:  # the least there is; several times faster than `min`
+            if least(failed[:end]) == UNKNOWN:
                 return None
             found, rows = rows[passing], rows[:end]
             # What the entry holds changes, what a search has found does not.
