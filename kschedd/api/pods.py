@@ -64,17 +64,31 @@ def image_name(name: str) -> str:
     return name
 
 
-class _unaffected_by_node_affinity(cached[T]):
-    """Cached property that does not depend on node affinity: computed once for all specs that differ only in that."""
+class _Shared(cached[T]):
+    """Cached property that a spec has in common with another one, which one of these attributes names: it is computed
+    there."""
 
-    def __init__(self, compute: Callable[[Any], T]) -> None:
+    def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:
         def of_spec(spec: Any) -> T:
-            without = spec.spec_without_node_affinity
-            found: T = compute(spec) if without is None else getattr(without, self._name)
-            return found
+            for without in unaffected_by:
+                other = getattr(spec, without)
+                if other is not None:
+                    found: T = getattr(other, self._name)
+                    return found
+            return compute(spec)
 
         super().__init__(of_spec)
+        self.unaffected_by = unaffected_by
         self.__doc__ = compute.__doc__
+
+
+def _unaffected_by(*without: str) -> Callable[[Callable[[Any], T]], cached[T]]:
+    return lambda compute: _Shared(compute, without)
+
+
+_unaffected_by_node_affinity = _unaffected_by("spec_without_node_affinity")
+_unaffected_by_amounts = _unaffected_by("spec_without_amounts")
+_unaffected = _unaffected_by("spec_without_node_affinity", "spec_without_amounts")
 
 
 @attrs.define(eq=False, slots=False)
@@ -85,6 +99,16 @@ class PodSpec:
     key: bytes  # `spec_without_node_affinity` packed, or `raw` packed where that is None
     # This spec with empty node affinity; None if it states no node affinity.
     spec_without_node_affinity: "PodSpec | None" = None
+    # One that differs in amounts of cpu and memory and in weights of pod affinity only, and states the same ones of
+    # them: that for all such specs. None where there is none, or nobody has said so (`differs_in_amounts`).
+    spec_without_amounts: "PodSpec | None" = None
+
+    def differs_in_amounts(self, other: "PodSpec") -> None:
+        """That spec is this one without amounts, or this very one: what it knows that amounts do not affect need not be
+        computed again."""
+        if self.spec_without_amounts is None and other is not self:
+            self.spec_without_amounts = other
+            _take_over(self, other, _AFFECTED_BY_AMOUNTS)
 
     @_unaffected_by_node_affinity
     def resource_requests(self) -> "ResourceRequests":
@@ -105,33 +129,33 @@ class PodSpec:
     def fit_score_requests(self) -> Resources:
         return self.resource_requests.fit_score
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def scheduler_name(self) -> str:
         return self.raw.get("schedulerName") or "default-scheduler"
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def priority(self) -> int:
         return self.raw.get("priority") or 0
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def preemption_policy(self) -> str:
         return self.raw.get("preemptionPolicy") or "PreemptLowerPriority"
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def scheduling_gates(self) -> tuple[str, ...]:
         return tuple(gate.get("name", "") for gate in self.raw.get("schedulingGates") or ())
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def pod_group_name(self) -> str:
         """The PodGroup that the pod is of, in its namespace; "" for none."""
         return (self.raw.get("schedulingGroup") or _NOTHING).get("podGroupName") or ""
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def tolerations(self) -> tuple[Toleration, ...]:
         tolerations = self.raw.get("tolerations")
         return _tolerations(_pack(tolerations)) if tolerations else ()
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
         """(host IP, protocol, port) of every host port of containers and sidecars."""
         wanted = []
@@ -143,20 +167,20 @@ class PodSpec:
                     wanted.append((port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", port["hostPort"]))
         return tuple(wanted)
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def images(self) -> tuple[str, ...]:
         """Normalised image names of init containers and containers, with duplicates."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def volume_images(self) -> tuple[str, ...]:
         """Normalised names of the images that are mounted as volumes."""
         return tuple(
             image_name(volume["image"].get("reference") or "") for volume in self.volumes if volume.get("image")
         )
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def node_selector(self) -> Mapping[str, str]:
         return self.raw.get("nodeSelector") or {}
 
@@ -164,14 +188,14 @@ class PodSpec:
     def _affinity(self) -> Raw:
         return self.raw.get("affinity") or _NOTHING
 
-    @cached
+    @_unaffected_by_amounts
     def required_node_affinity(self) -> NodeSelector | None:
         """The required node affinity; None where the pod states none (nodeSelector is not included)."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
-    @cached
+    @_unaffected_by_amounts
     def required_node(self) -> str | None:
         """The node that required node affinity names, where it states nothing else, as in DaemonSet pods; else None."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
@@ -185,31 +209,45 @@ class PodSpec:
         values: Sequence[str] = fields[0].get("values") or ()
         return values[0] if len(values) == 1 else None
 
-    @cached
+    @_unaffected_by_amounts
     def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
         """(weight, term) pairs; raises SelectorError where a term cannot be parsed."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def has_pod_affinity(self) -> bool:
         """Whether it states pod affinity or anti-affinity, required or preferred (upstream's podWithAffinity)."""
         return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def volumes(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("volumes") or ())
 
-    @_unaffected_by_node_affinity
+    @_unaffected
     def resource_claims(self) -> tuple[Raw, ...]:
         return tuple(self.raw.get("resourceClaims") or ())
 
 
-_AFFECTED_BY_NODE_AFFINITY = tuple(
-    name
-    for name, field in vars(PodSpec).items()
-    if isinstance(field, cached) and not isinstance(field, _unaffected_by_node_affinity)
-)
+def _affected(without: str) -> tuple[str, ...]:
+    """What a spec may know that it does not have in common with that one."""
+    computed = [(name, field) for name, field in vars(PodSpec).items() if isinstance(field, cached)]
+    own = [name for name, field in computed if not isinstance(field, _Shared) or without not in field.unaffected_by]
+    return (*own, "_read_only")
+
+
+_AFFECTED_BY_NODE_AFFINITY = _affected("spec_without_node_affinity")
+_AFFECTED_BY_AMOUNTS = _affected("spec_without_amounts")
+
+
+def _take_over(spec: PodSpec, other: PodSpec, affected: tuple[str, ...]) -> None:
+    """Have the spec know what the other one has already computed, but for what is affected by that in which they
+    differ."""
+    computed = {**other.__dict__, **spec.__dict__}
+    for name in affected:
+        if name not in spec.__dict__:
+            computed.pop(name, None)
+    spec.__dict__ = computed
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -269,20 +307,42 @@ class PodSignature:
         assert spec.spec_without_node_affinity is not None, "what names a node has node affinity"
         return intern_signature(self.namespace, self.labels, spec.spec_without_node_affinity)
 
+    @cached
+    def _without_amounts(self) -> "PodSignature | None":
+        return None  # nobody has said so
+
+    @cached
+    def _alike(self) -> "PodSignature | None":
+        """One that differs in node affinity, amounts or weights only: they share what follows from none of these."""
+        return self._ignoring_node
+
     def differs_in_node_affinity(self, other: "PodSignature") -> None:
         """That signature is this one without node affinity: whoever knows it need not look for it again."""
         self.__dict__.setdefault("_ignoring_node", None if self.spec.required_node is None else other)
+        self.__dict__.setdefault("_alike", other)
+
+    def differs_in_amounts(self, other: "PodSignature") -> None:
+        """That signature is the one with `spec_without_amounts`, or this very one."""
+        if other is not self:
+            self.__dict__.setdefault("_without_amounts", other)
+            self.__dict__.setdefault("_alike", other)
 
     @property
     def signature_ignoring_node(self) -> int:
         """Signature id ignoring which node the required affinity names."""
         return self.id if self._ignoring_node is None else -self._ignoring_node.id
 
+    @property
+    def signature_ignoring_amounts(self) -> int:
+        """Signature id ignoring amounts of cpu and memory and weights of pod affinity, as far as it is known which
+        signatures differ in nothing else."""
+        return self.id if self._without_amounts is None else self._without_amounts.id
+
     @cached
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
         """Namespace and labels: all that label selectors read of a pod."""
-        if self._ignoring_node is not None:
-            return self._ignoring_node.group_key
+        if self._alike is not None:
+            return self._alike.group_key
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
@@ -299,24 +359,36 @@ class PodSignature:
             for raw in self._terms(which, "preferred")
         )
 
+    def _with_own_weights(
+        self, which: str, known: tuple[WeightedPodAffinityTerm, ...]
+    ) -> tuple[WeightedPodAffinityTerm, ...]:
+        raws = self._terms(which, "preferred") if known else ()
+        return tuple([WeightedPodAffinityTerm(raw["weight"], of.term) for raw, of in zip(raws, known, strict=True)])
+
     @cached
     def required_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        return self._required("podAffinity")
+        return self._required("podAffinity") if self._alike is None else self._alike.required_affinity
 
     @cached
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        return self._required("podAntiAffinity")
+        return self._required("podAntiAffinity") if self._alike is None else self._alike.required_anti_affinity
 
     @cached
     def preferred_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        if self._alike is not None:
+            return self._with_own_weights("podAffinity", self._alike.preferred_affinity)
         return self._preferred("podAffinity")
 
     @cached
     def preferred_anti_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
+        if self._alike is not None:
+            return self._with_own_weights("podAntiAffinity", self._alike.preferred_anti_affinity)
         return self._preferred("podAntiAffinity")
 
     @cached
     def spread_constraints(self) -> tuple[SpreadConstraint, ...]:
+        if self._alike is not None:
+            return self._alike.spread_constraints
         raw = self.spec.raw.get("topologySpreadConstraints") or ()
         return tuple(parse_spread_constraint(constraint, self.labels) for constraint in raw)
 
@@ -356,13 +428,9 @@ def intern_with_node_affinity(
             "affinity": {**spec_without_node_affinity.raw["affinity"], "nodeAffinity": node_affinity},
         }
         spec = _specs[key] = PodSpec(raw, spec_without_node_affinity.key, spec_without_node_affinity)
-        # It has what the spec without node affinity has already computed and what does not depend on node affinity.
-        computed = {**spec_without_node_affinity.__dict__, **spec.__dict__}
-        for name in _AFFECTED_BY_NODE_AFFINITY:
-            computed.pop(name, None)
+        _take_over(spec, spec_without_node_affinity, _AFFECTED_BY_NODE_AFFINITY)
         if required_node:
-            computed["required_node"] = required_node
-        spec.__dict__ = computed
+            spec.__dict__["required_node"] = required_node
     return spec
 
 

@@ -138,6 +138,11 @@ def read_only_spec(spec: PodSpec) -> PodSpec:
         spec_without_node_affinity = (
             None if spec.spec_without_node_affinity is None else read_only_spec(spec.spec_without_node_affinity)
         )
-        twin.__dict__.update(raw=frozen(spec.raw), key=spec.key, spec_without_node_affinity=spec_without_node_affinity)
+        twin.__dict__.update(
+            raw=frozen(spec.raw),
+            key=spec.key,
+            spec_without_node_affinity=spec_without_node_affinity,
+            spec_without_amounts=None,
+        )
         spec.__dict__["_read_only"] = twin
     return twin

@@ -49,8 +49,7 @@ class ImageLocality:
         return cluster.versions.at[IMAGES]
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
-        known = table.images
-        return None if any(image in known for image in self._images(pod.pod_spec)) else 0
+        return 0 if table.images.keys().isdisjoint(self._images(pod.pod_spec)) else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         sums = np.zeros(len(rows), dtype=np.int64)

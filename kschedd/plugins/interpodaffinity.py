@@ -15,7 +15,7 @@ Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from typing import ClassVar, Final, Self
 
@@ -26,7 +26,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selectors import EVERYTHING, SelectorError
 from kschedd.api.terms import PodAffinityTerm
-from kschedd.cache.counts import pod_matcher
+from kschedd.cache.counts import PodMatcher, pod_matcher
 from kschedd.cache.domain_counter import FEW_DOMAINS, TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows, TableCopy
@@ -76,6 +76,12 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
     if selector is None or not selector.matches({}):
         return term
     return attrs.evolve(term, namespace_selector=EVERYTHING)
+
+
+@lru_cache(_REMEMBERED)
+def matcher(terms: tuple[PodAffinityTerm, ...]) -> PodMatcher:
+    """The existing pods that match all these terms of an incoming pod."""
+    return pod_matcher(map(as_asked, terms))
 
 
 @attrs.frozen
@@ -289,15 +295,14 @@ class InterPodAffinity:
             return _NO_TERMS
         terms = self._terms.get(signature.id)
         if terms is None:
-            near = tuple(map(as_asked, signature.required_affinity))
-            away = tuple(map(as_asked, signature.required_anti_affinity))
-            preferred = [(as_asked(weighted.term), weighted.weight) for weighted in signature.preferred_affinity]
-            preferred += [(as_asked(weighted.term), -weighted.weight) for weighted in signature.preferred_anti_affinity]
+            near, away = signature.required_affinity, signature.required_anti_affinity
+            preferred = [(weighted.term, weighted.weight) for weighted in signature.preferred_affinity]
+            preferred += [(weighted.term, -weighted.weight) for weighted in signature.preferred_anti_affinity]
             terms = AffinityTerms(
-                pod_matcher(near) if near else None,
-                tuple(dict.fromkeys(term.topology_key for term in near)),
-                tuple((pod_matcher((term,)), term.topology_key) for term in away),
-                tuple((pod_matcher((term,)), term.topology_key, weight) for term, weight in preferred),
+                matcher(near) if near else None,
+                tuple(dict.fromkeys([term.topology_key for term in near])),
+                tuple([(matcher((term,)), term.topology_key) for term in away]),
+                tuple([(matcher((term,)), term.topology_key, weight) for term, weight in preferred]),
             )
             if len(self._terms) >= _REMEMBERED:
                 self._terms.clear()

@@ -56,6 +56,7 @@ class SpreadConstraints:
     _selectors: DefaultSelectors = attrs.field(init=False)
     # The following fields are valid until labels change.
     _stamp: int = attrs.field(init=False, default=-1)
+    # By signature ignoring amounts, among others.
     _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
         init=False, factory=dict
     )
@@ -83,7 +84,7 @@ class SpreadConstraints:
             self._ready.clear()
             self._allowed.clear()
             self._values.clear()
-        key = (signature.id, action, selector)
+        key = (signature.signature_ignoring_amounts, action, selector)
         readies = self._ready.get(key)
         if readies is None:
             if len(self._ready) >= self._cluster.table.most_counters:

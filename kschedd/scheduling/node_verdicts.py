@@ -34,7 +34,7 @@ _BYTES_A_ROW = 32
 _MOST_BYTES = 16 << 20
 _MOST = 256  # entries, however small the cluster
 _FEWEST = 8  # and however large
-_MOST_SEEN = 1024
+_MOST_SEEN = 4096
 
 
 @attrs.define(eq=False)
@@ -63,6 +63,7 @@ class NodeVerdicts:
     _with_cache_key: tuple[CacheKey, ...] = attrs.field(init=False)
     _entries: RecentlyUsed[tuple[Hashable, ...], NodeVerdictsEntry] = attrs.field(factory=RecentlyUsed, init=False)
     _seen: RecentlyUsed[tuple[Hashable, ...], None] = attrs.field(factory=RecentlyUsed, init=False)
+    _keys: dict[int, tuple[Hashable, ...]] = attrs.field(factory=dict, init=False)  # by signature ignoring amounts
 
     def __attrs_post_init__(self) -> None:
         keyed: list[EnabledFilter] = []
@@ -92,7 +93,8 @@ class NodeVerdicts:
         skipped = state.skip_filter
         if not self._keyed or not all([plugin.never_rejects(pod) for plugin in self._never_reject]):
             return None
-        key = tuple([None if name in skipped else plugin.filter_key(pod) for name, plugin in self._keyed])
+        keys = self._keys_of(pod)
+        key = tuple([None if name in skipped else own for (name, _), own in zip(self._keyed, keys, strict=True)])
         known = self._entries.get(key)
         if known is None and self._seen.keep_new(key, None, _MOST_SEEN):
             return None
@@ -108,6 +110,16 @@ class NodeVerdicts:
             self._renew(known, state, pod)
         self._entries.move_to_end(key)
         return known
+
+    def _keys_of(self, pod: Pod) -> tuple[Hashable, ...]:
+        """Each filter's key."""
+        number = pod.signature.signature_ignoring_amounts
+        keys = self._keys.get(number)
+        if keys is None:
+            if len(self._keys) >= _MOST_SEEN:
+                self._keys.clear()
+            keys = self._keys[number] = tuple([plugin.filter_key(pod) for _, plugin in self._keyed])
+        return keys
 
     def _made(self, state: CycleState, pod: Pod, cache_keys: tuple[Hashable, ...]) -> NodeVerdictsEntry:
         table = self.cluster.table

@@ -47,8 +47,8 @@ class PreFiltering:
     _cluster: SchedulerCache
     _plugins: list[tuple[PreFilterPlugin, CallCounter]] = attrs.field(init=False)
     _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
-    # Whether pods that differ only in their pinned node get the same answers.
-    _ignoring_node: bool = attrs.field(init=False)
+    # Whether pods that differ only in their pinned node, or only in amounts, get the same answers.
+    _in_tree: bool = attrs.field(init=False)
     _concerned_by: dict[int, Concerned] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -59,7 +59,7 @@ class PreFiltering:
             for plugin, _ in self._plugins
             if hasattr(plugin, "skips_pre_filter")
         ]
-        self._ignoring_node = all(name in self._profile.in_tree for name, _ in self._idle)
+        self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
 
     def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
         """As `run`, with nobody who stops it."""
@@ -113,7 +113,10 @@ class PreFiltering:
     def _concerned(self, signature: PodSignature) -> Concerned:
         """The plugins whose PreFilter runs for pods of this signature, with what counts its calls, and the names of
         those that skip it."""
-        number = signature.signature_ignoring_node if self._ignoring_node else signature.id
+        number = signature.id
+        if self._in_tree:
+            ignoring_node = signature.signature_ignoring_node
+            number = signature.signature_ignoring_amounts if ignoring_node == number else ignoring_node
         known = self._concerned_by.get(number)
         if known is None:
             idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])

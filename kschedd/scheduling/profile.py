@@ -157,7 +157,8 @@ class Framework:
     plugin_metrics: PluginMetrics
     times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
     _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
-    _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)  # by signature ignoring the node
+    # By signature ignoring the node, or amounts.
+    _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
     # Of each plugin of the binding cycle but those of Bind: whether it skips a signature.
     _skips: list[Callable[[PodSignature], bool]] = attrs.field(init=False)
 
@@ -192,6 +193,8 @@ class Framework:
         """The Bind plugin of pods of this signature where no other plugin takes part in their binding cycle, from
         Reserve on; None where some may."""
         number = signature.signature_ignoring_node
+        if number == signature.id:
+            number = signature.signature_ignoring_amounts
         try:
             return self._bound_by[number]
         except KeyError:

@@ -66,6 +66,7 @@ class Ranking:
     scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, where every score is noted
     _by_signature: list[CountedPreScore] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
     _anew: list[CountedPreScore] = attrs.field(init=False)
+    _ignoring_amounts: bool = attrs.field(init=False)  # whether the former say the same whatever a pod's amounts are
     _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # signature -> which of these returned Skip
 
     def __attrs_post_init__(self) -> None:
@@ -74,6 +75,7 @@ class Ranking:
         plugins = [(plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in self.profile.at(PRE_SCORE)]
         self._by_signature = [each for each in plugins if by_signature(each[0])]
         self._anew = [each for each in plugins if not by_signature(each[0])]
+        self._ignoring_amounts = all(plugin.name in self.profile.in_tree for plugin, _ in self._by_signature)
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
         """As `pre_scoring`, at once."""
@@ -90,7 +92,8 @@ class Ranking:
                     return failure
                 state.skip_score |= skips
             return None
-        number = pod.signature.id
+        signature = pod.signature
+        number = signature.signature_ignoring_amounts if self._ignoring_amounts else signature.id
         skipped = self._skipped.get(number)
         if skipped is None:
             if len(self._skipped) >= _MOST_SHAPES:

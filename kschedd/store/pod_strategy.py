@@ -106,6 +106,7 @@ class InternedPod:
     warnings: Sequence[str] = ()  # of admission
     stated_spec: Raw | None = None  # before admission, where it says in an annotation that it changed the spec
     unpinned: "InternedPod | None" = None  # the same without node affinity
+    without_amounts: "InternedPod | None" = None  # what its spec without amounts came to, if that was asked for
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
     def status_at(self, at: str) -> Mapping[str, Any]:
@@ -120,6 +121,8 @@ class InternedPod:
             signature = self._signatures[namespace] = intern_signature(namespace, self.labels, self.spec)
             if self.unpinned is not None:
                 signature.differs_in_node_affinity(self.unpinned.signature_in(namespace))
+            elif self.without_amounts is not None:
+                signature.differs_in_amounts(self.without_amounts.signature_in(namespace))
         return signature
 
 
@@ -211,8 +214,16 @@ class PodStrategy:
         if known.stated_spec is not None:
             return None
         interned = intern_spec(plain.fill(known.spec.raw))
-        size = len(interned.key)
-        return InternedPod(interned, known.labels, known.meta, known._status, size, warnings=known.warnings)
+        interned.differs_in_amounts(known.spec)
+        return InternedPod(
+            interned,
+            known.labels,
+            known.meta,
+            known._status,
+            len(interned.key),
+            warnings=known.warnings,
+            without_amounts=known,
+        )
 
     def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
         """What pods come to that state this node affinity and are as those that came to `without` in all else.

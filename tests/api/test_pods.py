@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.pods import Pod, PodSpec, image_name, intern_spec
+from kschedd.api.read_only import read_only_spec
 
 Raw = dict[str, Any]
 GI = 1 << 30
@@ -110,6 +111,11 @@ def test_specs_that_differ_in_node_affinity_share_all_else() -> None:
     assert one.pod_spec.requests is two.pod_spec.requests is shared.requests
     assert one.pod_spec.requests == {"cpu": 1000}
     assert one.pod_spec.required_node_affinity != two.pod_spec.required_node_affinity
+
+
+def test_what_an_out_of_tree_plugin_is_given_of_one_spec_is_not_what_it_is_given_of_another() -> None:
+    seen = [read_only_spec(daemon(node).pod_spec) for node in ("a", "b")]
+    assert [spec.required_node for spec in seen] == ["a", "b"]
 
 
 def test_pod_affinity_stays_in_the_spec_without_node_affinity() -> None:

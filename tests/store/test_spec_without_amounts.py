@@ -4,10 +4,13 @@ import json
 from copy import deepcopy
 from typing import Any
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedd.api.cached import cached
+from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.store import pod_strategy
 from kschedd.store.errors import ApiError
 from kschedd.store.spec_without_amounts import without_amounts
@@ -41,10 +44,29 @@ _affinity = st.dictionaries(
         lambda weights: {_PREFERRED: [{"weight": weight, "podAffinityTerm": _TERM} for weight in weights]}
     ),
 )
+_DISK = {"key": "disk", "operator": "In", "values": ["ssd"]}
+_SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+_node_affinity = st.sampled_from(
+    [
+        {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [_DISK]}]}},
+        {_PREFERRED: [{"weight": 3, "preference": {"matchExpressions": [_DISK]}}]},
+        {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}
+                ]
+            }
+        },
+    ]
+)
 _more = st.fixed_dictionaries(
     {},
     optional={
-        "affinity": _affinity,
+        "affinity": st.one_of(
+            _affinity, st.builds(lambda of, node: {**of, "nodeAffinity": node}, _affinity, _node_affinity)
+        ),
+        "nodeSelector": st.just({"disk": "ssd"}),
+        "topologySpreadConstraints": st.just([_SPREAD]),
         "resources": st.sampled_from([{"requests": {"cpu": "2"}}, {}, None]),
         "overhead": st.sampled_from([{"cpu": "1"}]),
         "initContainers": st.sampled_from([[{"name": "i", "image": "i"}], []]),
@@ -88,6 +110,57 @@ def test_what_a_pod_comes_to_does_not_depend_on_what_is_known_without_its_amount
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(pod_strategy, "without_amounts", lambda spec: None)
             assert found == _outcome(whole, raw)
+
+
+def _known_of(signature: PodSignature) -> dict[str, Any]:
+    """What is computed of it and of its spec."""
+    spec = signature.spec
+    of_spec = {name: getattr(spec, name) for name, field in vars(PodSpec).items() if isinstance(field, cached)}
+    requests = attrs.asdict(of_spec.pop("resource_requests"))
+    of_signature = {
+        name: getattr(signature, name)
+        for name, field in vars(PodSignature).items()
+        if isinstance(field, cached) and name not in ("_alike", "_ignoring_node", "_without_amounts")
+    }
+    return {**of_spec, **of_signature, **requests}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(_containers, _more), min_size=2, max_size=8))
+def test_what_pods_share_that_differ_in_amounts_is_what_is_computed_of_each(
+    specs: list[tuple[list[Any], dict[str, Any]]],
+) -> None:
+    store = Store(now=Clock())
+    for number, (containers, more) in enumerate(specs):
+        try:
+            created = store.create(_pod(f"p{number}", containers, more))
+        except ApiError:
+            continue
+        assert isinstance(created, Pod)
+        assert _known_of(created.signature) == _known_of(_by_itself(created))
+
+
+def _by_itself(pod: Pod) -> PodSignature:
+    raw = pod.pod_spec.raw
+    without = None
+    if (raw.get("affinity") or {}).get("nodeAffinity"):
+        without = PodSpec({**raw, "affinity": {**raw["affinity"], "nodeAffinity": {}}}, b"")
+    return PodSignature(pod.namespace, pod.labels, PodSpec(raw, b"", without), 0)
+
+
+def test_pods_that_differ_in_amounts_have_one_signature_ignoring_amounts() -> None:
+    store = Store(now=Clock())
+
+    def number_of(name: str, cpu: str, more: dict[str, Any]) -> int:
+        created = store.create(_pod(name, [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}], more))
+        assert isinstance(created, Pod)
+        kept.append(created)
+        return created.signature.signature_ignoring_amounts
+
+    kept: list[Pod] = []
+    of_amounts = [number_of(f"p{cpu}", cpu, {}) for cpu in ("1", "2", "1500m")]
+    assert len(set(of_amounts)) == 1
+    assert number_of("other", "2", {"nodeSelector": {"disk": "ssd"}}) not in of_amounts
 
 
 def _plain(*resources: dict[str, Any], **more: Any) -> Any:
