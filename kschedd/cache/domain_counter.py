@@ -42,8 +42,8 @@ class TopologyPairCounts:
     _having_least: int = 0
 
     def add(self, row: int, amount: int) -> None:
-        number = self.column.ids.item(row)
-        if number < 0 or (self.included is not None and not self.included.item(row)):
+        # Most often a row is left out by the former.
+        if (self.included is not None and not self.included.item(row)) or (number := self.column.ids.item(row)) < 0:
             return
         before = self.counts.item(number)
         self.counts[number] = after = before + amount

@@ -91,7 +91,7 @@ def requirement_rows(table: NodeTable, requirement: Requirement, rows: Rows | No
     return _looked_up(accepted, column, rows)
 
 
-def _ids(column: LabelColumn, rows: Rows | None) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+def _ids(column: LabelColumn, rows: Rows | None) -> Ints:
     return column.ids if rows is None else column.ids[rows]
 
 

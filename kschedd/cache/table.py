@@ -51,7 +51,7 @@ class LabelColumn:
     """
 
     key: str
-    ids: npt.NDArray[np.int32]
+    ids: Ints  # which numpy takes as an index at once; of other widths it makes an int64 first
     numbers: dict[str, int]
     values: list[str]
     renumbered: int = 0
@@ -61,7 +61,7 @@ class LabelColumn:
     @classmethod
     def of(cls, key: str, values: Sequence[str | None]) -> Self:
         """The column with these values, in row order."""
-        column = cls(key, np.full(len(values), -1, dtype=np.int32), {}, [])
+        column = cls(key, np.full(len(values), -1, dtype=np.int64), {}, [])
         column.ids[:] = [-1 if value is None else column._taken(value) for value in values]
         return column
 
@@ -164,7 +164,7 @@ class NodeTable:
         self.allowed_pods: Ints = np.zeros(capacity, dtype=np.int64)
         self.pod_count: Ints = np.zeros(capacity, dtype=np.int64)
         self.unschedulable: Bools = np.zeros(capacity, dtype=np.bool_)
-        self.taints: npt.NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
+        self.taints: Ints = np.zeros(capacity, dtype=np.int64)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
         self._taint_users: list[int] = [1]  # by id: rows that have the set; id 0, the empty set, is never freed

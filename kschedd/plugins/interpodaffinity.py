@@ -45,6 +45,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.normalize import highest, lowest
 from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable
 from kschedd.plugins.interpodaffinity_state import (
@@ -285,7 +286,7 @@ class InterPodAffinity:
         return scores
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        least, most = int(scores.min()), int(scores.max())
+        least, most = lowest(scores), highest(scores)
         if most == least:
             return np.zeros(len(scores), dtype=np.int64)
         return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)

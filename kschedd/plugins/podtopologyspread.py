@@ -42,6 +42,7 @@ from kschedd.framework.events import (
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.normalize import highest, lowest
 from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
 from kschedd.plugins.podtopologyspread_args import PodTopologySpreadArgs
@@ -80,7 +81,7 @@ class _Tally:
         """How many pods there may be in a domain that takes one more."""
         return self.ready.constraint.max_skew + self.least - self.ready.selects_itself
 
-    def codes(self, ids: npt.NDArray[np.int32]) -> Ints:
+    def codes(self, ids: Ints) -> Ints:
         """The code of a node in each of these domains, given as value ids."""
         most = self.most
         if len(self.counts) > len(ids):
@@ -120,7 +121,7 @@ class _DomainColumns:
     """One constraint in the dry run: what differs is the domain of the row itself, and the minimum with it."""
 
     tally: _Tally
-    ids: npt.NDArray[np.int32]  # value id of each row
+    ids: Ints  # value id of each row
     counts: Ints  # pods in the row's domain
     others_least: Ints | None  # minimum over the other domains; None: minDomains makes it 0
     among_domains: Bools  # whether the row's domain is one that counts for the minimum
@@ -284,7 +285,7 @@ class PodTopologySpread:
         numbers = [table.label(ready.constraint.topology_key).ids[at] for ready in readies]
         lacking: Bools | None = None  # rows that lack one of the keys
         for ids in numbers:
-            if ids.min() < 0:
+            if lowest(ids) < 0:
                 lacking = ids < 0 if lacking is None else lacking | (ids < 0)
         all_needed = self._constraints.all_keys_needed(pod)
         ignored = lacking if all_needed else None
@@ -333,11 +334,11 @@ class PodTopologySpread:
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         ignored = state.data[_SCORE].ignored
         counted = scores if ignored is None else scores[~ignored]
-        most = int(counted.max()) if len(counted) else 0
+        most = highest(counted) if len(counted) else 0
         if most == 0:
             normalized = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
         else:
-            normalized = MAX_NODE_SCORE * (most + int(counted.min()) - scores) // most
+            normalized = MAX_NODE_SCORE * (most + lowest(counted) - scores) // most
         if ignored is not None:
             normalized[ignored] = 0
         return normalized

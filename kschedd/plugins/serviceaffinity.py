@@ -143,7 +143,7 @@ class ServiceAffinity:
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         total = int(scores.sum())
         points = np.zeros(len(scores), dtype=np.float64)
-        domains: list[np.ndarray[tuple[int], np.dtype[np.int32]]] = state.data[f"{self.name}/score"]
+        domains: list[Ints] = state.data[f"{self.name}/score"]
         for ids in domains:
             there = ids >= 0
             if not there.any():
