@@ -34,7 +34,8 @@ _BYTES_A_ROW = 32
 _MOST_BYTES = 16 << 20
 _MOST = 256  # entries, however small the cluster
 _FEWEST = 8  # and however large
-_MOST_SEEN = 4096
+_MOST_SEEN = 1024
+_MOST_KEYS = 4096  # of signatures
 
 
 @attrs.define(eq=False)
@@ -116,7 +117,7 @@ class NodeVerdicts:
         number = pod.signature.signature_ignoring_amounts
         keys = self._keys.get(number)
         if keys is None:
-            if len(self._keys) >= _MOST_SEEN:
+            if len(self._keys) >= _MOST_KEYS:
                 self._keys.clear()
             keys = self._keys[number] = tuple([plugin.filter_key(pod) for _, plugin in self._keyed])
         return keys
