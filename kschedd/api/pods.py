@@ -12,7 +12,7 @@ Units: CPU in millicores, other resources in whole units; priorities and seconds
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, overload
 from weakref import WeakValueDictionary
 
 import attrs
@@ -54,6 +54,7 @@ _NOTHING: Mapping[str, Any] = FrozenDict()  # shared stand-in for an absent map
 _numbers = count(1)
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
+_MOST_REQUESTS: Final = 2048
 _ASKING: Final = ("resources", "restartPolicy")  # of a container, what requests follow from
 
 
@@ -65,21 +66,30 @@ def image_name(name: str) -> str:
 
 
 class _Shared(cached[T]):
-    """Cached property that a spec has in common with another one, which one of these attributes names: it is computed
-    there."""
+    """Cached property of an object that has it in common with others which differ in less: with the one that these
+    attributes lead to, where they are not None. Whoever of them is asked first computes it for all."""
 
     def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:
-        def of_spec(spec: Any) -> T:
-            for without in unaffected_by:
-                other = getattr(spec, without)
-                if other is not None:
-                    found: T = getattr(other, self._name)
-                    return found
-            return compute(spec)
-
-        super().__init__(of_spec)
+        super().__init__(compute)
         self.unaffected_by = unaffected_by
-        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> "cached[T]": ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any]) -> T: ...
+    def __get__(self, instance: object | None, owner: type[Any]) -> "T | cached[T]":
+        if instance is None:
+            return self
+        name, common = self._name, instance
+        for without in self.unaffected_by:
+            while (other := getattr(common, without)) is not None:
+                common = other
+        known = common.__dict__
+        if name not in known:
+            known[name] = self._compute(instance)
+        value: T = known[name]
+        instance.__dict__[name] = value
+        return value
 
 
 def _unaffected_by(*without: str) -> Callable[[Callable[[Any], T]], cached[T]]:
@@ -89,6 +99,7 @@ def _unaffected_by(*without: str) -> Callable[[Callable[[Any], T]], cached[T]]:
 _unaffected_by_node_affinity = _unaffected_by("spec_without_node_affinity")
 _unaffected_by_amounts = _unaffected_by("spec_without_amounts")
 _unaffected = _unaffected_by("spec_without_node_affinity", "spec_without_amounts")
+_of_signatures_alike = _unaffected_by("_alike")
 
 
 @attrs.define(eq=False, slots=False)
@@ -114,8 +125,16 @@ class PodSpec:
     def resource_requests(self) -> "ResourceRequests":
         """Resource requests: one object for all specs whose containers, pod level and overhead state the same."""
         raw = self.raw
-        containers, init_containers = _stating(raw.get("containers")), _stating(raw.get("initContainers"))
-        return _asks(_pack((containers, init_containers, raw.get("resources"), raw.get("overhead"))))
+        init_containers = raw.get("initContainers")
+        containers = _stating(raw.get("containers"))
+        others = _stating(init_containers) if init_containers else None
+        stated = _pack((containers, others, raw.get("resources"), raw.get("overhead")))
+        found = _requests.get(stated)
+        if found is None:
+            if len(_requests) >= _MOST_REQUESTS:
+                _requests.clear()
+            found = _requests[stated] = ResourceRequests.of_spec(raw)
+        return found
 
     @_unaffected_by_node_affinity
     def requests(self) -> Resources:
@@ -256,33 +275,26 @@ class ResourceRequests:
     nonzero: tuple[int, int]
     fit_score: Resources
 
+    @classmethod
+    def of_spec(cls, spec: Raw) -> Self:
+        requests = FrozenDict(pod_requests(spec))
+        if states_cpu_and_memory(spec):
+            return cls(requests, (requests.get("cpu", 0), requests.get("memory", 0)), requests)
+        return cls(requests, pod_nonzero_requests(spec), FrozenDict(pod_fit_score_requests(spec)))
+
     @cached
     def wraps(self) -> bool:
         """Whether an amount is negative, or so large that arithmetic with it may not fit an int64."""
         amounts = (*self.requests.values(), *self.nonzero, *self.fit_score.values())
-        return not all(0 <= amount <= PLAIN_AMOUNT for amount in amounts)
+        return min(amounts) < 0 or max(amounts) > PLAIN_AMOUNT
 
 
 # Different specs often have the same requests and tolerations: these are cached here.
+_requests: dict[bytes, ResourceRequests] = {}  # by what they follow from, packed
 
 
 def _stating(containers: Sequence[Raw] | None) -> list[Raw]:
     return [{name: container[name] for name in _ASKING if name in container} for container in containers or ()]
-
-
-@lru_cache(2048)
-def _asks(packed: bytes) -> ResourceRequests:
-    containers, init_containers, resources, overhead = msgpack.unpackb(packed)
-    spec = {
-        "containers": containers,
-        "initContainers": init_containers,
-        "resources": resources,
-        "overhead": overhead,
-    }
-    requests = FrozenDict(pod_requests(spec))
-    if states_cpu_and_memory(spec):
-        return ResourceRequests(requests, (requests.get("cpu", 0), requests.get("memory", 0)), requests)
-    return ResourceRequests(requests, pod_nonzero_requests(spec), FrozenDict(pod_fit_score_requests(spec)))
 
 
 @lru_cache(256)
@@ -338,11 +350,9 @@ class PodSignature:
         signatures differ in nothing else."""
         return self.id if self._without_amounts is None else self._without_amounts.id
 
-    @cached
+    @_of_signatures_alike
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
         """Namespace and labels: all that label selectors read of a pod."""
-        if self._alike is not None:
-            return self._alike.group_key
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
@@ -365,13 +375,13 @@ class PodSignature:
         raws = self._terms(which, "preferred") if known else ()
         return tuple([WeightedPodAffinityTerm(raw["weight"], of.term) for raw, of in zip(raws, known, strict=True)])
 
-    @cached
+    @_of_signatures_alike
     def required_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        return self._required("podAffinity") if self._alike is None else self._alike.required_affinity
+        return self._required("podAffinity")
 
-    @cached
+    @_of_signatures_alike
     def required_anti_affinity(self) -> tuple[PodAffinityTerm, ...]:
-        return self._required("podAntiAffinity") if self._alike is None else self._alike.required_anti_affinity
+        return self._required("podAntiAffinity")
 
     @cached
     def preferred_affinity(self) -> tuple[WeightedPodAffinityTerm, ...]:
@@ -385,10 +395,8 @@ class PodSignature:
             return self._with_own_weights("podAntiAffinity", self._alike.preferred_anti_affinity)
         return self._preferred("podAntiAffinity")
 
-    @cached
+    @_of_signatures_alike
     def spread_constraints(self) -> tuple[SpreadConstraint, ...]:
-        if self._alike is not None:
-            return self._alike.spread_constraints
         raw = self.spec.raw.get("topologySpreadConstraints") or ()
         return tuple(parse_spread_constraint(constraint, self.labels) for constraint in raw)
 

@@ -117,26 +117,28 @@ def _total(
     total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
         _add(total, _container_requests(container, resize, assumed, read))
-    sidecars: dict[str, _N] = {}
-    starting: dict[str, _N] = {}
-    for container in spec.get("initContainers") or ():
-        is_sidecar = container.get("restartPolicy") == "Always"
-        asked = _container_requests(container, resize if is_sidecar else _NO_RESIZE, assumed, read)
-        if is_sidecar:
-            _add(total, asked)
-            _add(sidecars, asked)
-            _raise_to(starting, sidecars)
-        else:
-            together = dict(asked)
-            _add(together, sidecars)
-            _raise_to(starting, together)
-    _raise_to(total, starting)
+    if init_containers := spec.get("initContainers"):
+        sidecars: dict[str, _N] = {}
+        starting: dict[str, _N] = {}
+        for container in init_containers:
+            is_sidecar = container.get("restartPolicy") == "Always"
+            asked = _container_requests(container, resize if is_sidecar else _NO_RESIZE, assumed, read)
+            if is_sidecar:
+                _add(total, asked)
+                _add(sidecars, asked)
+                _raise_to(starting, sidecars)
+            else:
+                together = dict(asked)
+                _add(together, sidecars)
+                _raise_to(starting, together)
+        _raise_to(total, starting)
     if pod_level and (stated := (spec.get("resources") or {}).get("requests")):
         level = _exact(stated, read)
         if resize.pod is not None:
             level = _effective(level, resize.pod, resize.infeasible, read)
         total.update({name: n for name, n in level.items() if _pod_level(name)})
-    _add(total, _exact(spec.get("overhead"), read))
+    if overhead := spec.get("overhead"):
+        _add(total, _exact(overhead, read))
     return total
 
 

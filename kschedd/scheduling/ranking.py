@@ -181,14 +181,16 @@ class Ranking:
         if not score.normalizes:
             normal = raw
         else:
-            began = score.normalizing.start()
+            calls = score.normalizing
+            began = calls.start() if calls.sampling.plugins else None
             try:
                 normal = score.extensions.normalize(state, pod, raw)
-                score.normalizing.ended(began)
+                if began is not None:
+                    calls.ended(began)
             except Exception as fault:  # a plugin's fault ends here, not in the daemon
                 if score.in_tree:
                     raise
-                score.normalizing.ended(began, points.ERROR)
+                calls.ended(began, points.ERROR)
                 what = fault_text(fault)
                 text = f'running Normalize on Score plugins: plugin "{score.name}" failed with: {what}'
                 raise PluginFault(score.name, text) from fault

@@ -77,6 +77,7 @@ _IN_ORDER: Final = ["key", "operator", "values"]  # whose order is kept
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 8192
 MOST_NODE_AFFINITIES: Final = 8192  # of all specs: each DaemonSet has as many as there are nodes
+_REMEMBERED_NODE_AFFINITIES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
 _JUDGED: Final = frozenset((*SHARED_META, "annotations", "namespace", "name", "generateName"))
@@ -149,6 +150,8 @@ class PodStrategy:
         # packed node affinity. They are not kept with it, since the two would refer to each other.
         self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
         self.remembered_with_node_affinity = AdmissionCache(MOST_NODE_AFFINITIES)
+        # By themselves, packed: as stored, and that packed.
+        self._node_affinities: AdmissionCache[bytes, tuple[Raw, bytes]] = AdmissionCache(_REMEMBERED_NODE_AFFINITIES)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
 
@@ -233,14 +236,19 @@ class PodStrategy:
         node_name = node_of_pinned(node_affinity)
         if node_name is not None:
             return self.pinned(without, node_name)
-        key = id(without), packed("Pod", name, node_affinity)
+        stated = packed("Pod", name, node_affinity)
+        key = id(without), stated
         found = self.remembered_with_node_affinity.get(key)
         if found is None:
-            decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
-            if faults:
-                raise Invalid("Pod", name, tuple(faults))
-            text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
-            clean = msgpack.unpackb(text)  # none of the client's
+            admitted = self._node_affinities.get(stated)
+            if admitted is None:
+                decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
+                if faults:
+                    raise Invalid("Pod", name, tuple(faults))
+                text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
+                admitted = msgpack.unpackb(text), text  # with nothing of the client's
+                self._node_affinities.add(stated, admitted)
+            clean, text = admitted
             found = _with(without, intern_with_node_affinity(without.spec, clean, text), len(text))
             self.remembered_with_node_affinity.add(key, found)
         return found
