@@ -344,7 +344,7 @@ class PodSignature:
         """Signature id ignoring which node the required affinity names."""
         return self.id if self._ignoring_node is None else -self._ignoring_node.id
 
-    @property
+    @cached
     def signature_ignoring_amounts(self) -> int:
         """Signature id ignoring amounts of cpu and memory and weights of pod affinity, as far as it is known which
         signatures differ in nothing else."""

@@ -112,6 +112,9 @@ def test_what_a_pod_comes_to_does_not_depend_on_what_is_known_without_its_amount
             assert found == _outcome(whole, raw)
 
 
+_OTHERS = ("_alike", "_ignoring_node", "_without_amounts", "signature_ignoring_amounts")  # signatures, and their ids
+
+
 def _known_of(signature: PodSignature) -> dict[str, Any]:
     """What is computed of it and of its spec."""
     spec = signature.spec
@@ -120,7 +123,7 @@ def _known_of(signature: PodSignature) -> dict[str, Any]:
     of_signature = {
         name: getattr(signature, name)
         for name, field in vars(PodSignature).items()
-        if isinstance(field, cached) and name not in ("_alike", "_ignoring_node", "_without_amounts")
+        if isinstance(field, cached) and name not in _OTHERS
     }
     return {**of_spec, **of_signature, **requests}
 
