@@ -82,6 +82,7 @@ from kschedd.registry.validation_workloads import (
     validate_replica_set,
     validate_replication_controller,
     validate_stateful_set,
+    validate_updated_stateful_set,
 )
 
 __all__ = [
@@ -450,4 +451,8 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "DeviceClass": validate_device_class,
     "CustomResourceDefinition": validate_definition,
 }
-_OF_UPDATES: Final = {**_BY_KIND, "CSIDriver": validate_token_requests}
+_OF_UPDATES: Final = {
+    **_BY_KIND,
+    "CSIDriver": validate_token_requests,
+    "StatefulSet": validate_updated_stateful_set,
+}

@@ -11,7 +11,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import parse_label_selector
-from kschedd.api.validation_names import dns_label, dns_subdomain
+from kschedd.api.validation_names import dns_label, dns_subdomain, does_not_match
 from kschedd.registry.validation_job_policies import INDEXED_ONLY, validate_failure_policy, validate_success_policy
 from kschedd.registry.validation_resources import NOT_NEGATIVE
 from kschedd.registry.validation_selectors import validate_label_selector
@@ -126,12 +126,19 @@ def validate_job_spec(spec: Raw, path: str, faults: Faults) -> None:
         faults.append(invalid(f"{here}.restartPolicy", restart, why))
 
 
+_HTTP_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+", re.ASCII)
+
+
 def _validate_manager(name: str, path: str, faults: Faults) -> None:
     domain, slash, rest = name.partition("/")
-    if not slash or not domain or not rest:
+    if not name:
+        faults.append(required(path))
+    elif not slash or not domain or not rest:
         faults.append(invalid(path, name, 'must be a domain-prefixed path (such as "acme.io/foo")'))
     else:
         faults += [invalid(path, domain, why) for why in dns_subdomain(domain)]
+        if not _HTTP_PATH.fullmatch(rest):
+            faults.append(invalid(path, rest, does_not_match("Invalid path", _HTTP_PATH.pattern)))
     if len(name) > 63:
         faults.append(FieldError(path, name, "Too long: may not be more than 63 bytes"))
 

@@ -90,8 +90,11 @@ def _times(change: _Change, faults: Faults) -> None:
 
 
 def _conditions_with_reasons(change: _Change, faults: Faults) -> None:
-    for kind, reason in (("Failed", "FailureTarget"), ("Complete", "SuccessCriteriaMet")):
-        if kind in change.now and reason not in change.now and change.state(kind, reason):
+    # A failure's reason is looked at when its indexes change, not when the reason does: it may not go anyhow.
+    failed = change.state("Failed") or change.of("failedIndexes")
+    complete = change.state("Complete", "SuccessCriteriaMet")
+    for kind, reason, changes in (("Failed", "FailureTarget", failed), ("Complete", "SuccessCriteriaMet", complete)):
+        if kind in change.now and reason not in change.now and changes:
             why = f"cannot set {kind}=True condition without the {reason}=true condition"
             faults.append(without_value(_CONDITIONS, why))
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
 from kschedd.api.quantity import nanos, value
-from kschedd.api.validation_names import dns_subdomain, qualified_name
+from kschedd.api.validation_names import between, dns_subdomain, qualified_name
 from kschedd.registry.validation_quota import validate_quota_amounts
 from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, validate_resource_list
 
@@ -142,6 +142,23 @@ def _budget(status: Raw, faults: Faults) -> None:
     validate_conditions(status.get("conditions") or (), "status.conditions", faults)
 
 
+_LARGEST_ATTACHED: Final = 256 * 1024  # bytes
+_LONGEST_ERROR: Final = 1024  # bytes
+
+
+def _attachment(status: Raw, faults: Faults) -> None:
+    too_long = f"Too long: may not be more than {_LARGEST_ATTACHED} bytes"
+    size = sum(len(text.encode()) for pair in (status.get("attachmentMetadata") or {}).items() for text in pair)
+    if size > _LARGEST_ATTACHED:
+        faults.append(FieldError("status.attachmentMetadata", None, too_long))
+    for field in ("attachError", "detachError"):
+        error = status.get(field) or {}
+        if len((error.get("message") or "").encode()) > _LONGEST_ERROR:
+            faults.append(FieldError(f"status.{field}.message", None, too_long))  # upstream names the other limit
+        if (code := error.get("errorCode") or 0) < 0:
+            faults.append(invalid(f"status.{field}.errorCode", code, between(0, 2**31 - 1)))
+
+
 _REASON: Final = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 _REASON_RE: Final = re.compile(_REASON, re.ASCII)
 _STATES: Final = ("False", "True", "Unknown")
@@ -185,6 +202,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "ResourceQuota": _quota,
     "PersistentVolumeClaim": _volume_claim,
     "PodDisruptionBudget": _budget,
+    "VolumeAttachment": _attachment,
 }
 
 # --- what may change -----------------------------------------------------------------------------------------------

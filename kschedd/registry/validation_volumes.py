@@ -208,7 +208,8 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
     if not provisioner:
         faults.append(required("provisioner"))
     else:
-        faults += [invalid("provisioner", provisioner, why) for why in qualified_name(provisioner.lower())]
+        low = provisioner.lower()
+        faults += [invalid("provisioner", low, why) for why in qualified_name(low)]
     policy = item.get("reclaimPolicy")
     if policy and policy not in ("Delete", "Retain"):
         faults.append(unsupported("reclaimPolicy", policy, ("Delete", "Retain")))
@@ -230,9 +231,7 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
     # Upstream compares with as many empty terms as there are terms, and with those before.
     terms: list[Any] = [{} for _ in item.get("allowedTopologies") or ()]
     for index, term in enumerate(item.get("allowedTopologies") or ()):
-        pairs = {
-            each.get("key", ""): sorted(each.get("values") or ()) for each in term.get("matchLabelExpressions") or ()
-        }
+        pairs = {each.get("key", ""): set(each.get("values") or ()) for each in term.get("matchLabelExpressions") or ()}
         here = f"allowedTopologies[{index}].matchLabelExpressions"
         faults += [duplicate(here, "") for other in terms if other == pairs]
         terms.append(pairs)
@@ -291,7 +290,13 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
 _SHORTEST_TOKEN_S: Final = 600
 
 
+_GROUP_POLICIES: Final = ("File", "None", "ReadWriteOnceWithFSType")
+
+
 def validate_csi_driver(driver: Raw, faults: Faults) -> None:
+    policy = (driver.get("spec") or {}).get("fsGroupPolicy")
+    if policy is not None and policy not in _GROUP_POLICIES:
+        faults.append(unsupported("spec.fsGroupPolicy", policy, _GROUP_POLICIES))
     for mode in (driver.get("spec") or {}).get("volumeLifecycleModes") or ():
         if mode not in ("Persistent", "Ephemeral"):
             faults.append(unsupported("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral")))
@@ -305,6 +310,7 @@ def validate_token_requests(driver: Raw, faults: Faults) -> None:
         here, audience = f"spec.tokenRequests[{index}]", request.get("audience") or ""
         if audience in audiences:
             faults.append(duplicate(f"{here}.audience", audience))
+            continue
         audiences.add(audience)
         seconds = request.get("expirationSeconds")
         if seconds is not None and seconds < _SHORTEST_TOKEN_S:
@@ -326,9 +332,17 @@ def validate_storage_capacity(item: Raw, faults: Faults) -> None:
 
 def validate_attachment(item: Raw, faults: Faults) -> None:
     spec = item.get("spec") or {}
-    for field in ("attacher", "nodeName"):
-        if not spec.get(field):
-            faults.append(required(f"spec.{field}"))
-    source = spec.get("source") or {}
-    if not source.get("persistentVolumeName") and not source.get("inlineVolumeSpec"):
-        faults.append(required("spec.source", "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
+    validate_driver_name(spec.get("attacher") or "", "spec.attacher", faults)
+    source, node = spec.get("source") or {}, spec.get("nodeName") or ""
+    name, inline = source.get("persistentVolumeName"), source.get("inlineVolumeSpec")
+    one = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
+    if name is None and inline is None:
+        faults.append(required("spec.source", one))
+    elif name is not None and inline is not None:
+        faults.append(forbidden("spec.source", one))
+    elif name == "":
+        why = "must specify non empty persistentVolumeName"
+        faults.append(required("spec.source.persistentVolumeName", why))
+    if name is not None:
+        faults += [invalid("spec.source.persistentVolumeName", name, why) for why in dns_subdomain(name)]
+    faults += [invalid("spec.nodeName", node, why) for why in dns_subdomain(node)]

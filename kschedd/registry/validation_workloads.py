@@ -176,6 +176,14 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     if name := spec.get("serviceName"):
         faults += [invalid("spec.serviceName", name, why) for why in dns_label(name)]
+    validate_updated_stateful_set(workload, faults)
+    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+        validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec", faults)
+
+
+def validate_updated_stateful_set(workload: Raw, faults: Faults) -> None:
+    """A StatefulSet without what cannot change: the name of its service, and its claim templates."""
+    spec = workload.get("spec") or {}
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
         faults.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
@@ -195,11 +203,9 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     if start < 0:
         faults.append(invalid("spec.ordinals.start", start, NOT_NEGATIVE))
     if _validate_selected(spec, "statefulset", faults):
-        _validate_template({**spec, "template": _with_claims(spec)}, faults, "StatefulSet")
+        _validate_template({**spec, "template": _with_identity(spec)}, faults, "StatefulSet")
     else:
         _validate_ends((spec.get("template") or {}).get("spec"), faults, "StatefulSet")
-    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec", faults)
 
 
 def _validate_partition(kind: str, rolling: Raw, path: str, faults: Faults) -> None:
@@ -211,16 +217,21 @@ def _validate_partition(kind: str, rolling: Raw, path: str, faults: Faults) -> N
         faults.append(invalid(f"{path}.partition", partition, NOT_NEGATIVE))
 
 
-def _with_claims(spec: Raw) -> Raw | None:
-    """The template with a volume for each volume claim template, replacing a volume of the same name."""
+def _with_identity(spec: Raw) -> Raw | None:
+    """The template as its pods are made of it: their host's name is theirs, and each claim template is a volume.
+
+    A volume of the same name is replaced.
+    """
     template: Raw | None = spec.get("template")
     pod = (template or {}).get("spec")
-    claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
-    if not template or pod is None or not claims:
+    if not template or pod is None:
         return template
-    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
-    volumes += [volume for volume in pod.get("volumes") or () if volume.get("name") not in claims]
-    return {**template, "spec": {**pod, "volumes": volumes}}
+    pod = {field: value for field, value in pod.items() if field not in ("hostname", "subdomain")}
+    claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
+    if claims:
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+        pod["volumes"] = volumes + [each for each in pod.get("volumes") or () if each.get("name") not in claims]
+    return {**template, "spec": pod}
 
 
 def validate_daemon_set(workload: Raw, faults: Faults) -> None:

@@ -42,20 +42,21 @@ def creation_warnings(obj: Object) -> tuple[str, ...]:
     """What to tell whoever created this object."""
     if isinstance(obj, Pod):
         return _of_pod(obj)
-    look = _BY_KIND.get(obj.kind)
+    look = _new_stateful_set if obj.kind == "StatefulSet" else _BY_KIND.get(obj.kind)
     named = _name(obj.kind, obj.name) if obj.kind in _IN_POD_NAMES else ()
     return _once((*named, *(look(obj.raw) if look else ())))
 
 
 def update_warnings(old: Object, new: Object) -> tuple[str, ...]:
-    """What to tell whoever updated this object; of workloads only if what they ask for changed."""
+    """What to tell whoever updated this object; of templates of pods only if what is asked for changed."""
     look = _BY_KIND.get(new.kind)
     if look is None:
         return ()
     before, after = old.metadata.get("generation"), new.metadata.get("generation")
-    if new.kind in _OF_TEMPLATES and before == after:
-        return ()
-    return _once(look(new.raw))
+    told = () if new.kind in _OF_TEMPLATES and before == after else look(new.raw)
+    if new.kind == "StatefulSet":
+        return _once((*told, *_of_claims(new.raw, "].Spec"), *_of_revisions(new.raw)))
+    return _once(tuple(told))
 
 
 def _once(texts: Iterator[str] | tuple[str, ...]) -> tuple[str, ...]:
@@ -94,12 +95,20 @@ def _workload(raw: Raw) -> Iterator[str]:
     yield from _template((raw.get("spec") or {}).get("template") or {}, "spec.template")
 
 
-def _stateful_set(raw: Raw) -> Iterator[str]:
+def _new_stateful_set(raw: Raw) -> Iterator[str]:
     yield from _workload(raw)
-    spec = raw.get("spec") or {}
-    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        yield from claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}]")
-    if (spec.get("revisionHistoryLimit") or 0) < 0:
+    yield from _of_claims(raw, "]")
+    yield from _of_revisions(raw)
+
+
+def _of_claims(raw: Raw, end: str) -> Iterator[str]:
+    """Of a StatefulSet's claim templates; `end` of their paths, which upstream has another of for updates."""
+    for index, claim in enumerate((raw.get("spec") or {}).get("volumeClaimTemplates") or ()):
+        yield from claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}{end}")
+
+
+def _of_revisions(raw: Raw) -> Iterator[str]:
+    if ((raw.get("spec") or {}).get("revisionHistoryLimit") or 0) < 0:
         yield (
             "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
         )
@@ -218,7 +227,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], Iterator[str]]]] = {
     "ReplicaSet": _workload,
     "DaemonSet": _workload,
     "ReplicationController": _workload,
-    "StatefulSet": _stateful_set,
+    "StatefulSet": _workload,
     "Job": _job,
     "CronJob": _cron_job,
     "PodTemplate": _pod_template,

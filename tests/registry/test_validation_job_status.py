@@ -30,6 +30,12 @@ CONDITIONS = "status.conditions: Invalid value: "
             [CONDITIONS + "cannot set Failed=True condition without the FailureTarget=true condition"],
         ),
         ({}, {"conditions": true("Failed")}, {"conditions": true("Failed"), "failed": 1}, []),
+        (
+            {},
+            FAILED,
+            {**FAILED, "conditions": true("Failed")},
+            [CONDITIONS + "cannot disable the terminal FailureTarget=True condition"],
+        ),
         ({"suspend": True, "completions": 0}, {}, {"conditions": true("FailureTarget", "Failed")}, []),
         (
             {},

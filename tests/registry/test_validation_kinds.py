@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.validation import default_and_validate
+from kschedd.registry.validation import default_and_validate, validate_status
 from tests.api.objects import Raw, named, pod, workload
 
 DOMAIN = "a lowercase RFC 1123 subdomain must consist of"
@@ -363,3 +363,71 @@ def test_a_wrong_field_is_named(raw: Raw, fault: str) -> None:
 )
 def test_nothing_is_wrong(raw: Raw) -> None:
     assert said(raw) == []
+
+
+STORAGE = "storage.k8s.io/v1"
+
+
+def attachment(**spec: Any) -> Raw:
+    held = {"attacher": "d", "nodeName": "n", "source": {"persistentVolumeName": "v"}, **spec}
+    return named("VolumeAttachment", STORAGE, spec=held)
+
+
+@pytest.mark.parametrize(
+    ("raw", "faults"),
+    [
+        pytest.param(
+            named("CSIDriver", STORAGE, spec={"fsGroupPolicy": "x"}),
+            ['spec.fsGroupPolicy: Unsupported value: "x": supported values: "File", "None", "ReadWriteOnceWithFSType"'],
+            id="an-unknown-policy",
+        ),
+        pytest.param(
+            named("CSIDriver", STORAGE, spec={"tokenRequests": [{}, {"expirationSeconds": 1}]}),
+            ['spec.tokenRequests[1].audience: Duplicate value: ""'],
+            id="of-an-audience-that-comes-again-nothing-else-is-said",
+        ),
+        pytest.param(
+            named("StorageClass", STORAGE, provisioner="X/Y/Z"),
+            ['provisioner: Invalid value: "x/y/z": a qualified name must consist'],
+            id="a-provisioner-is-shown-in-lower-case",
+        ),
+        pytest.param(
+            named(
+                "StorageClass",
+                STORAGE,
+                provisioner="p",
+                allowedTopologies=[
+                    {"matchLabelExpressions": [{"key": "k", "values": values}]} for values in (["a", "a"], ["a"])
+                ],
+            ),
+            [
+                'allowedTopologies[0].matchLabelExpressions[0].values[1]: Duplicate value: "a"',
+                'allowedTopologies[1].matchLabelExpressions: Duplicate value: ""',
+            ],
+            id="terms-that-come-to-the-same",
+        ),
+        pytest.param(
+            attachment(source={"persistentVolumeName": "", "inlineVolumeSpec": {}}, nodeName="", attacher=""),
+            [
+                "spec.attacher: Required value",
+                'spec.attacher: Invalid value: "": a lowercase',
+                "spec.source: Forbidden: must specify exactly one of inlineVolumeSpec and persistentVolumeName",
+                'spec.source.persistentVolumeName: Invalid value: "": a lowercase',
+                'spec.nodeName: Invalid value: "": a lowercase',
+            ],
+            id="an-attachment-of-two-volumes",
+        ),
+    ],
+)
+def test_what_is_said_of_storage(raw: Raw, faults: list[str]) -> None:
+    found = said(raw)
+    assert len(found) == len(faults), found
+    assert all(text.startswith(begin) for text, begin in zip(found, faults, strict=True)), found
+
+
+def test_of_an_error_of_attaching_upstream_tells_another_limit_than_it_has() -> None:
+    faults = validate_status("VolumeAttachment", {"attachError": {"message": "x" * 1025, "errorCode": -1}})
+    assert [str(fault) for fault in faults] == [
+        "status.attachError.message: Too long: may not be more than 262144 bytes",
+        "status.attachError.errorCode: Invalid value: -1: must be between 0 and 2147483647, inclusive",
+    ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.validation import default_and_validate
+from kschedd.registry.validation import default_and_validate, validate_updated
 from kschedd.registry.validation_job_policies import IndexesError, parse_indexes
 from tests.api.objects import Raw, container
 
@@ -203,3 +203,33 @@ def test_indexes_that_cannot_be_read(text: str, why: str) -> None:
 def test_indexes() -> None:
     assert parse_indexes("", 5) == []
     assert parse_indexes("0,2-4", 5) == [(0, 0), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "faults"),
+    [
+        ("", ["spec.managedBy: Required value"]),
+        (
+            "acme.io/a b",
+            [
+                'spec.managedBy: Invalid value: "a b": Invalid path (regex used for validation is '
+                "'[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')"
+            ],
+        ),
+        ("acme.io/a/b", []),
+    ],
+)
+def test_who_manages_a_job_is_a_path_with_a_domain(name: str, faults: list[str]) -> None:
+    assert said(job(managedBy=name)) == faults
+
+
+def test_the_host_names_in_a_stateful_sets_template_are_its_pods_own() -> None:
+    assert said(apps("StatefulSet", template=template(hostname="No Host", subdomain="A_b"))) == []
+    assert said(apps("Deployment", template=template(hostname="No Host")))
+
+
+def test_what_a_stateful_set_keeps_is_not_looked_at_again_in_an_update() -> None:
+    claims = [{"metadata": {"name": "data"}, "spec": {}}]
+    raw = default_and_validate(apps("StatefulSet", serviceName="No_label", volumeClaimTemplates=claims))
+    assert {fault.path for fault in raw.faults} >= {"spec.serviceName", "spec.volumeClaimTemplates[0].spec.accessModes"}
+    assert validate_updated(raw.raw, []) == []

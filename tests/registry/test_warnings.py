@@ -122,3 +122,26 @@ def test_an_update_warns_of_a_template_only_if_the_spec_changed() -> None:
     relabelled = store.update(deployment(-1, a="b"))
     assert update_warnings(old, relabelled) == ()
     assert update_warnings(relabelled, store.update(deployment(-2, a="b"))) == (told,)
+
+
+def test_a_stateful_sets_claims_and_revisions_are_told_of_in_every_update() -> None:
+    store = Store()
+    labels = {"app": "a"}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1500m"}}}
+
+    def stateful_set(**meta: Any) -> dict[str, Any]:
+        spec = {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container()]}},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+            "revisionHistoryLimit": -1,
+        }
+        return {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "s", **meta}, "spec": spec}
+
+    old = store.create(stateful_set())
+    new = store.update(stateful_set(labels=labels))
+    why = ': fractional byte value "1500m" is invalid, must be an integer'
+    limit = "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended"
+    place = "spec.volumeClaimTemplates[0]"
+    assert creation_warnings(old) == (f"{place}.resources.requests[storage]{why}", limit)
+    assert update_warnings(old, new) == (f"{place}.Spec.resources.requests[storage]{why}", limit)
