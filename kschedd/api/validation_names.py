@@ -104,8 +104,11 @@ def dns1035_label(value: str) -> Faults:
 @lru_cache(_CACHED)
 def path_segment(value: str) -> Faults:
     """A path segment: the name of a Role and other RBAC objects."""
-    if value in (".", ".."):
-        return (f"may not be '{value}'",)
+    return (f"may not be '{value}'",) if value in (".", "..") else path_prefix(value)
+
+
+def path_prefix(value: str) -> Faults:
+    """The beginning of a path segment."""
     return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in value)
 
 

@@ -1,14 +1,15 @@
 """Validation of ResourceClaims, their templates and DeviceClasses that needs CEL or the namespace: selectors must
 compile, and the namespace must allow admin access.
 
-Called on create and update; all other validation is in `kschedd.registry.validation_devices`. CEL is imported only for
-an object that has a selector.
+Selectors are looked at on create and update, admin access on create and when devices are allocated: a namespace may
+come to allow it no more, which its claims outlive. All other validation is in `kschedd.registry.validation_devices`.
+CEL is imported only for an object that has a selector.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCELSelector), pkg/registry/resource
 (AuthorizedForAdmin). The worst-case cost is not estimated: an evaluation that exceeds the limit is stopped instead.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid
@@ -29,15 +30,28 @@ def selector_faults(raw: Raw, *, shares: bool = False) -> list[FieldError]:
 
 
 def admin_faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
-    """Requests for admin access in a namespace, which has these labels, that does not allow it."""
-    if namespace_labels.get(ADMIN_LABEL) == "true":
+    """Requests for admin access in a namespace, which has these labels, that does not allow it: the first of them."""
+    requests = (_spec_of(raw)[0].get("devices") or {}).get("requests") or ()
+    asked = [(request.get("exactly") or {}).get("adminAccess") for request in requests]
+    # Those of templates have the path of a claim's.
+    return _admin_faults("spec.devices.requests", asked, namespace_labels)
+
+
+def admin_status_faults(old: Raw, new: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
+    """As `admin_faults`, for devices that are allocated in this update of a claim's status."""
+    before, after = (_allocated_to_admins(raw.get("status") or {}) for raw in (old, new))
+    return [] if any(before) else _admin_faults("status.allocation.devices.results", after, namespace_labels)
+
+
+def _allocated_to_admins(status: Raw) -> list[Any]:
+    results = ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    return [result.get("adminAccess") for result in results]
+
+
+def _admin_faults(path: str, asked: Sequence[Any], namespace_labels: Mapping[str, str]) -> list[FieldError]:
+    if not any(asked) or namespace_labels.get(ADMIN_LABEL) == "true":
         return []
-    return [
-        # Those of templates have the path of a claim's.
-        forbidden(f"spec.devices.requests[{index}].adminAccess", _NOT_ADMIN)
-        for index, request in enumerate((_spec_of(raw)[0].get("devices") or {}).get("requests") or ())
-        if (request.get("exactly") or {}).get("adminAccess")
-    ]
+    return [forbidden(f"{path}[{asked.index(True)}].adminAccess", _NOT_ADMIN)]
 
 
 def _spec_of(raw: Raw) -> tuple[Raw, str]:

@@ -204,3 +204,45 @@ def _request(request: Raw, fields: list[str]) -> Raw:
     if "firstAvailable" in new:
         new["firstAvailable"] = [_without(each, fields) for each in new["firstAvailable"]]
     return new
+
+
+_OF_RESULT: Final = ("shareID", "consumedCapacity")
+
+
+def drop_disabled_claim_status(new: Raw, old: Old, features: frozenset[str] = NO_FEATURES) -> None:
+    """Drop shares of devices from a ResourceClaim's status, where none are given out. Modifies `new`, a copy."""
+    if "consumable_capacity" in features or _has_shares(old):
+        return
+    status = new.get("status") or {}
+    if not any(field in device for device in _results(status) for field in _OF_RESULT):
+        return
+    new["status"] = status = dict(status)
+    if "devices" in status:
+        status["devices"] = [_without(device, ("shareID",)) for device in status["devices"]]
+    if allocation := status.get("allocation"):
+        given = allocation.get("devices") or {}
+        if "results" in given:
+            given = {**given, "results": [_without(result, _OF_RESULT) for result in given["results"]]}
+            status["allocation"] = {**allocation, "devices": given}
+
+
+def _results(status: Old) -> Iterator[Raw]:
+    """The devices that a claim has, and those that something is said of."""
+    yield from ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    yield from status.get("devices") or ()
+
+
+def _has_shares(claim: Old) -> bool:
+    """Whether a claim uses a share of a device, or asks for one."""
+    spec = claim.get("spec") or {}
+    return (
+        any("distinctAttribute" in each for each in (spec.get("devices") or {}).get("constraints") or ())
+        or any("capacity" in request for request in _requests_of(spec))
+        or any(field in device for device in _results(claim.get("status") or {}) for field in _OF_RESULT)
+    )
+
+
+def drop_terminating_replicas(new: Raw, old: Old, features: frozenset[str]) -> None:
+    """DeploymentReplicaSetTerminatingReplicas is off. Modifies `new`, which is already a copy."""
+    if "terminatingReplicas" in new["status"] and "terminatingReplicas" not in (old.get("status") or {}):
+        new["status"] = _without(new["status"], ("terminatingReplicas",))

@@ -16,9 +16,16 @@ import attrs
 
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.schema import schema_of, type_named
-from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled, drop_disabled_device_fields
+from kschedd.registry.disabled_fields import (
+    NO_FEATURES,
+    drop_disabled,
+    drop_disabled_claim_status,
+    drop_disabled_device_fields,
+    drop_terminating_replicas,
+)
 from kschedd.registry.same import same_in
 from kschedd.registry.services import create_service, update_service
+from kschedd.registry.validation_claim_status import allocated_devices, device_id
 
 Raw = dict[str, Any]
 Old = Mapping[str, Any]
@@ -42,8 +49,9 @@ class KindStrategy:
     on_create: Callable[[Raw, str], None] | None = None  # with the present time
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
-    # Its fields of features that may be off are dropped by this (`disabled_fields`): with the object before, if any.
+    # Its fields of features that may be off are dropped by these (`disabled_fields`): with the object before, if any.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
+    drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 
 
 def strategy_of(kind: str) -> KindStrategy:
@@ -95,8 +103,11 @@ def prepare_finalize(raw: Raw, old: Old) -> Raw:
     return new
 
 
-def prepare_status(kind: str, raw: Raw, old: Old, at: str) -> Raw:
-    """The object with the request's status (and metadata, as far as the kind allows); all else is kept."""
+def prepare_status(kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
+    """The object with the request's status (and metadata, as far as the kind allows); all else is kept.
+
+    `at` is the present time; `features`: the rules that hold.
+    """
     strategy = strategy_of(kind)
     new = {**old, "status": raw.get("status") or {}, "metadata": raw["metadata"]}
     if strategy.status_keeps and new["metadata"] is not old["metadata"]:
@@ -106,6 +117,8 @@ def prepare_status(kind: str, raw: Raw, old: Old, at: str) -> Raw:
         new["metadata"] = meta
     if strategy.on_status is not None:
         strategy.on_status(new, old, at)
+    if strategy.drop_status is not None:
+        strategy.drop_status(new, old, features)
     return new
 
 
@@ -232,6 +245,17 @@ def _csi_driver(new: Raw, *old: Any) -> None:
         new["spec"] = {name: value for name, value in new["spec"].items() if name != field}
 
 
+def _claim_status(new: Raw, old: Old, at: str) -> None:
+    """What drivers say of devices goes with them."""
+    status = new["status"]
+    gone = allocated_devices(old.get("status") or {}) - allocated_devices(status)
+    if gone and (devices := status.get("devices")):
+        kept = [device for device in devices if device_id(device) not in gone]
+        new["status"] = {**{field: part for field, part in status.items() if field != "devices"}}
+        if kept:
+            new["status"]["devices"] = kept
+
+
 # --- workloads -----------------------------------------------------------------------------------------------------
 
 
@@ -308,8 +332,8 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "PersistentVolume": KindStrategy(status=True, on_create=_create_volume, on_status=_volume_status),
     "PersistentVolumeClaim": KindStrategy(status=True, on_create=_create_claim, on_update=_claim_sources),
     "ReplicationController": _WORKLOAD,
-    "ReplicaSet": _WORKLOAD,
-    "Deployment": attrs.evolve(_WORKLOAD, status_keeps=("labels",)),
+    "ReplicaSet": attrs.evolve(_WORKLOAD, drop_status=drop_terminating_replicas),
+    "Deployment": attrs.evolve(_WORKLOAD, status_keeps=("labels",), drop_status=drop_terminating_replicas),
     "StatefulSet": attrs.evolve(_WORKLOAD, on_create=_create_stateful_set, on_update=_update_stateful_set),
     "DaemonSet": attrs.evolve(_WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set),
     "Job": _WORKLOAD,
@@ -323,7 +347,11 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "VolumeAttachment": KindStrategy(status=True, unconditional=False),
     "Lease": KindStrategy(unconditional=False, on_create=_lease, on_update=_lease),
     "ResourceClaim": attrs.evolve(
-        _DEVICES, status=True, status_keeps=("labels", "annotations", "finalizers", "ownerReferences")
+        _DEVICES,
+        status=True,
+        status_keeps=("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"),
+        on_status=_claim_status,
+        drop_status=drop_disabled_claim_status,
     ),
     "ResourceClaimTemplate": _DEVICES,
     "ResourceSlice": attrs.evolve(_DEVICES, counts=("spec",), born=True),

@@ -49,6 +49,7 @@ from kschedd.registry.validation_events import validate_event
 from kschedd.registry.validation_meta import (
     NOT_STANDARD,
     STANDARD_FINALIZERS,
+    WITHOUT_META,
     validate_custom_kind,
     validate_labels,
     validate_meta,
@@ -180,13 +181,17 @@ def validate_status(kind: str, status: Raw) -> Faults:
 def validate_typed(raw: Raw) -> Faults:
     """`validate` for an object that is decoded."""
     kind = kind_of(raw)
-    return [*_identity_faults(raw, kind), *validate_meta(raw.get("metadata") or {}, kind), *_kind_faults(raw, kind)]
+    own = _kind_faults(raw, kind)
+    if own and kind.name in WITHOUT_META:
+        return [*_identity_faults(raw, kind), *own]
+    return [*_identity_faults(raw, kind), *validate_meta(raw.get("metadata") or {}, kind), *own]
 
 
 def validate_updated(raw: Raw, changes: Faults) -> Faults:
     """`validate_typed` for an updated object, with the faults of the changes of its metadata."""
     kind = kind_of(raw)
-    meta = validate_meta(raw.get("metadata") or {}, kind)
+    own = _UPDATED.get(kind.name, _Times()).meta > 0  # by rules of the kind, which know what it may be called
+    meta = validate_meta(raw.get("metadata") or {}, kind, any_prefix=kind.known and not own)
     faults: Faults = []
     if kind.known and (check := _OF_UPDATES.get(kind.name)):
         check(raw, faults)
@@ -260,7 +265,7 @@ def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
 
     It is looked at for all kinds, and its changes once more by the rules of most.
     """
-    found = validate_meta(meta, kind)
+    found = validate_meta(meta, kind, any_prefix=kind.known)
     own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]
     again = [fault for fault in found if fault.path.startswith(_CHECKED_AGAIN)]
     once = [*(fault for fault in found if fault not in own), *again, *changes]
@@ -367,10 +372,12 @@ def _priority_class(item: Raw, faults: Faults) -> None:
     name = (item.get("metadata") or {}).get("name") or ""
     value = item.get("value") or 0
     if name.startswith("system-"):
-        if name not in _SYSTEM_PRIORITIES or value != _SYSTEM_PRIORITIES[name]:
-            known = _SYSTEM_PRIORITIES.get(name)
+        known = _SYSTEM_PRIORITIES.get(name)
+        if known != value or item.get("globalDefault"):
             error = f"{name} is not a known system priority class"
-            if known is not None:
+            if known == value:
+                error = f"globalDefault of {name} PriorityClass must be false"
+            elif known is not None:
                 error = f"value of {name} PriorityClass must be {known}"
             why = f"priority class names with 'system-' prefix are reserved for system use only. error: {error}"
             faults.append(forbidden("metadata.name", why))

@@ -42,7 +42,7 @@ def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
     before, after = old.get("status") or {}, new.get("status") or {}
     allocated, allocation = before.get("allocation"), after.get("allocation")
     _validate_users(after.get("reservedFor") or (), faults)
-    _validate_devices(after.get("devices") or (), allocation or {}, faults)
+    _validate_devices(after.get("devices") or (), allocated_devices(after), faults)
     if after.get("reservedFor"):
         _validate_reservation(before, after, (new.get("metadata") or {}).get("deletionTimestamp"), faults)
     if allocated is not None and allocation is not None:
@@ -69,9 +69,17 @@ def _validate_reservation(before: Raw, after: Raw, deleted: Any, faults: Faults)
         faults.append(forbidden("status.reservedFor", why))
 
 
-def _device_id(device: Raw) -> str:
-    """A device as upstream shows it."""
-    return "/".join(device.get(field) or "" for field in ("driver", "pool", "device"))
+def device_id(device: Raw) -> str:
+    """A device, or a share of one, as upstream shows it."""
+    parts = [device.get(field) or "" for field in ("driver", "pool", "device")]
+    return "/".join([*parts, device["shareID"]] if device.get("shareID") else parts)
+
+
+def allocated_devices(status: Raw) -> set[str]:
+    """The devices that a claim with this status has, as `device_id` shows them."""
+    return {
+        device_id(result) for result in ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
+    }
 
 
 def _validate_device_name(device: Raw, path: str, faults: Faults) -> None:
@@ -82,9 +90,8 @@ def _validate_device_name(device: Raw, path: str, faults: Faults) -> None:
     faults += [invalid(f"{path}.device", name, why) for why in dns_label(name)]
 
 
-def _validate_devices(devices: Sequence[Raw], allocation: Raw, faults: Faults) -> None:
-    allocated = {_device_id(result) for result in (allocation.get("devices") or {}).get("results") or ()}
-    shown = [_device_id(device) for device in devices]
+def _validate_devices(devices: Sequence[Raw], allocated: Collection[str], faults: Faults) -> None:
+    shown = [device_id(device) for device in devices]
     for index, (device, text) in enumerate(zip(devices, shown, strict=True)):
         here = f"status.devices[{index}]"
         _validate_device_name(device, here, faults)

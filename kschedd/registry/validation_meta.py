@@ -14,6 +14,7 @@ from kschedd.api.validation_names import (
     dns_label,
     dns_subdomain,
     label_value,
+    path_prefix,
     path_segment,
     qualified_name,
     without_last_dash,
@@ -25,8 +26,10 @@ STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDelet
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))
 _DNS1035_NAMED: Final = frozenset(("Service",))
+#: Their own rules say nothing of metadata: that of any kind is validated when nothing else is wrong.
+WITHOUT_META: Final = frozenset(("PodDisruptionBudget", "Event"))
 #: Of these only what holds for the metadata of any kind is validated.
-_PLAIN: Final = frozenset(("PodDisruptionBudget", "Event"))
+_PLAIN: Final = WITHOUT_META | {"Lease", "RuntimeClass"}
 _PATH_NAMED: Final = frozenset("Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event".split())
 
 
@@ -57,13 +60,16 @@ def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
     return faults
 
 
-def validate_meta(meta: dict[str, Any], kind: Kind, path: str = "metadata") -> list[FieldError]:
-    """Faults of an object's metadata."""
+def validate_meta(
+    meta: dict[str, Any], kind: Kind, path: str = "metadata", *, any_prefix: bool = False
+) -> list[FieldError]:
+    """Faults of an object's metadata. `any_prefix`: generateName need not be the beginning of a name of this kind."""
     faults: list[FieldError] = []
     name = meta.get("name")
     if generate := meta.get("generateName"):
         stem = without_last_dash(generate)
-        faults += [invalid(f"{path}.generateName", generate, why) for why in name_faults(kind.name, stem)]
+        wrong = path_prefix(generate) if any_prefix else name_faults(kind.name, stem)
+        faults += [invalid(f"{path}.generateName", generate, why) for why in wrong]
     if name:
         for why in name_faults(kind.name, name):
             faults.append(invalid(f"{path}.name", name, why))
@@ -118,19 +124,42 @@ def validate_annotations(annotations: dict[str, str], path: str, faults: list[Fi
         faults.append(FieldError(path, None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes"))
 
 
+_OWNER: Final = ("apiVersion", "kind", "name", "uid")
+_BANNED: Final = (("", "v1"), "Event")
+
+
 def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[FieldError]) -> None:
-    controllers = [owner for owner in owners if owner.get("controller")]
+    first = ""
     for owner in owners:
-        version = owner.get("apiVersion") or ""
+        stated, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
+        group, version = _group_version(stated)
         if not version:
-            faults.append(invalid(f"{path}.apiVersion", version, "version must not be empty"))
-        for field in ("kind", "name", "uid"):
+            faults.append(invalid(f"{path}.apiVersion", stated, "version must not be empty"))
+        for field in _OWNER[1:]:
             if not owner.get(field):
                 faults.append(invalid(f"{path}.{field}", owner.get(field) or "", "must not be empty"))
-        if (version, owner.get("kind")) in (("v1", "Event"), ("events.k8s.io/v1", "Event")):
-            why = f"{version if '/' in version else '/' + version}, Kind=Event is disallowed from being an owner"
-            faults.append(invalid(path, owner, why))
-    if len(controllers) > 1:
-        one, other = (f"{owner.get('kind')}/{owner.get('name')}" for owner in controllers[:2])
-        why = f'Only one reference can have Controller set to true. Found "true" in references for {one} and {other}'
-        faults.append(FieldError(path, None, f"Invalid value: {why}"))
+        if ((group, version), kind) == _BANNED:
+            why = f"{group}/{version}, Kind={kind} is disallowed from being an owner"
+            faults.append(invalid(path, _shown_owner(owner), why))
+        if not owner.get("controller"):
+            continue
+        name = f"{kind}/{owner.get('name') or ''}"
+        if first:
+            why = (
+                f'Only one reference can have Controller set to true. Found "true" in references for {first} and {name}'
+            )
+            faults.append(invalid(path, [_shown_owner(each) for each in owners], why))
+        first = first or name
+
+
+def _group_version(api_version: str) -> tuple[str, str]:
+    """Its group and version; neither of what has more than one slash."""
+    if api_version.count("/") > 1:
+        return "", ""
+    group, slash, version = api_version.partition("/")
+    return (group, version) if slash else ("", group)
+
+
+def _shown_owner(owner: dict[str, Any]) -> dict[str, Any]:
+    always = {field: owner.get(field) or "" for field in _OWNER}
+    return always | {field: owner[field] for field in ("controller", "blockOwnerDeletion") if field in owner}

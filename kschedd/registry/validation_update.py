@@ -148,15 +148,15 @@ def validate_meta_update(old: Raw, given: Raw) -> Faults:
     if given.get("uid") and given["uid"] != old.get("uid"):
         faults.append(invalid("metadata.uid", given["uid"], FIELD_IS_IMMUTABLE))
     if "deletionTimestamp" in old:
-        present = old.get("finalizers") or ()
-        added = [each for each in given.get("finalizers") or () if each not in present]
-        if added:
+        if added := sorted({*(given.get("finalizers") or ())} - {*(old.get("finalizers") or ())}):
             shown = ", ".join(f'"{each}"' for each in added)
             why = "no new finalizers can be added if the object is being deleted"
             faults.append(forbidden("metadata.finalizers", f"{why}, found new finalizers []string{{{shown}}}"))
-    for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-        if given.get(field) is not None and field not in old and "deletionTimestamp" not in old:
-            faults.append(invalid(f"metadata.{field}", given[field], FIELD_IS_IMMUTABLE))
+    if given.get("deletionTimestamp") is not None and "deletionTimestamp" not in old:
+        faults.append(invalid("metadata.deletionTimestamp", given["deletionTimestamp"], FIELD_IS_IMMUTABLE))
+    grace = given.get("deletionGracePeriodSeconds")
+    if grace not in (None, old.get("deletionGracePeriodSeconds")):
+        faults.append(invalid("metadata.deletionGracePeriodSeconds", grace, FIELD_IS_IMMUTABLE))
     return faults
 
 

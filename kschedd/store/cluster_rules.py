@@ -6,13 +6,14 @@ the fields that a manager has. Objects are checked by them where they are create
 Raises: Invalid, RangeFull, TooLarge.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
 from kschedd.devices.checks import KINDS as DEVICE_KINDS
-from kschedd.devices.checks import admin_faults, selector_faults
+from kschedd.devices.checks import admin_faults, admin_status_faults, selector_faults
 from kschedd.managed_fields.field_manager import FieldWrite
 from kschedd.registry.service_addresses import stack_faults, validate_addresses
 from kschedd.store import custom
@@ -34,9 +35,18 @@ def device_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[Field
     """Device selectors that do not compile, and admin access where the namespace does not allow it."""
     if kind not in DEVICE_KINDS:
         return [], []
-    namespace = cluster.find("Namespace", "", raw["metadata"].get("namespace") or "")
     shares = cluster.rules.consumable_capacity
-    return selector_faults(raw, shares=shares), admin_faults(raw, {} if namespace is None else namespace.labels)
+    return selector_faults(raw, shares=shares), admin_faults(raw, _namespace_labels(cluster, raw))
+
+
+def device_status_faults(cluster: StoreReader, kind: str, old: Raw, new: Raw) -> list[FieldError]:
+    """Admin access to devices that are allocated where the namespace does not allow it."""
+    return admin_status_faults(old, new, _namespace_labels(cluster, new)) if kind == "ResourceClaim" else []
+
+
+def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:
+    namespace = cluster.find("Namespace", "", raw["metadata"].get("namespace") or "")
+    return {} if namespace is None else namespace.labels
 
 
 def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:

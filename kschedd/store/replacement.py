@@ -20,12 +20,19 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.schema_check import check_meta_schema, check_schema
 from kschedd.registry.defaults import default_typed
-from kschedd.registry.strategy import prepare_finalize, prepare_status, prepare_update
+from kschedd.registry.strategy import prepare_finalize, prepare_status, prepare_update, strategy_of
 from kschedd.registry.validation import status_meta_faults, times_validated, validate_updated
 from kschedd.registry.validation_update import validate_status_update
 from kschedd.store import custom, updates
 from kschedd.store.admission_plugins.attributes import Attributes
-from kschedd.store.cluster_rules import check_size, device_faults, managing_write, with_addresses, with_names
+from kschedd.store.cluster_rules import (
+    check_size,
+    device_faults,
+    device_status_faults,
+    managing_write,
+    with_addresses,
+    with_names,
+)
 from kschedd.store.errors import Invalid, Undecodable
 from kschedd.store.managing import MANAGED, Component, Managing, entries_after, unless_times_only, with_entries
 from kschedd.store.pod_strategy import PodStrategy, accepted, checked_status, packed, status_with_faults
@@ -96,10 +103,13 @@ class Replacement:
             wanted = default_typed(decoded_object(wanted))
         elif meta is not before:
             wanted["metadata"] = decoded_object({**old.raw, "metadata": meta})["metadata"]
-        wanted = prepare_status(old.kind, wanted, old.raw, stamp(self._cluster.now))
-        faults: list[FieldError] = []
+        cluster = self._cluster
+        wanted = prepare_status(old.kind, wanted, old.raw, stamp(cluster.now), cluster.features)
+        faults = device_status_faults(cluster, old.kind, old.raw, wanted)
         if meta is not before:
-            faults = status_meta_faults(kind_of(old.raw), wanted["metadata"], updates.meta_faults(old, given))
+            kept = strategy_of(old.kind).status_keeps
+            changed = {field: part for field, part in given.items() if field not in kept}
+            faults += status_meta_faults(kind_of(old.raw), wanted["metadata"], updates.meta_faults(old, changed))
         wanted, wrong = status_with_faults(old.kind, old.name, wanted)
         if faults := [*faults, *wrong, *validate_status_update(old.raw, wanted)]:
             raise Invalid(old.kind, old.name, tuple(faults))
@@ -130,8 +140,7 @@ class Replacement:
         def check(new: Raw) -> list[FieldError]:
             found = updates.update_faults(old, before, new, subresource, cluster.features)
             if not isinstance(old, Pod):
-                selectors, admin = device_faults(cluster, old.kind, new)
-                found += times_validated(old.kind) * selectors + admin
+                found += times_validated(old.kind) * device_faults(cluster, old.kind, new)[0]
             return found
 
         if isinstance(old, Pod):

@@ -66,3 +66,10 @@ def test_labels_of_a_deployment_are_not_for_an_update_of_its_status() -> None:
     old = made("ReplicaSet", spec={})
     asked = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}, "status": {"replicas": 1}}
     assert prepare_status("ReplicaSet", asked, old, NOW)["metadata"]["labels"] == {"a": "b"}
+
+
+def test_replicas_that_terminate_are_not_counted_yet() -> None:
+    old = made("Deployment", spec={})
+    asked = {**old, "status": {"replicas": 1, "terminatingReplicas": 1}}
+    assert prepare_status("Deployment", asked, old, NOW)["status"] == {"replicas": 1}
+    assert prepare_status("Deployment", asked, asked, NOW)["status"] == asked["status"]

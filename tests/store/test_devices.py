@@ -1,5 +1,7 @@
 """Claims and classes are refused at the door where their selectors cannot be compiled."""
 
+from typing import Any
+
 import pytest
 
 from kschedd.store.errors import Invalid
@@ -33,3 +35,36 @@ def test_admin_access_needs_a_namespace_that_allows_it() -> None:
     label = {"resource.kubernetes.io/admin-access": "true"}
     store.merge_patch("Namespace", "", "default", {"metadata": {"labels": label}})
     assert store.create(raw).name == "c"
+    gone = {"resource.kubernetes.io/admin-access": None}
+    store.merge_patch("Namespace", "", "default", {"metadata": {"labels": gone}})
+    assert store.update({**raw, "metadata": {**raw["metadata"], "labels": {"a": "b"}}}).metadata["labels"] == {"a": "b"}
+    with pytest.raises(Invalid) as refused:
+        store.patch_status("ResourceClaim", "default", "c", allocated("d0", adminAccess=True))
+    assert refused.value.faults[0].path == "status.allocation.devices.results[0].adminAccess"
+
+
+def allocated(*devices: str, **fields: Any) -> dict[str, Any]:
+    results = [{"request": "r", "driver": "d", "pool": "p", "device": device, **fields} for device in devices]
+    return {"allocation": {"devices": {"results": results}}}
+
+
+def test_what_is_said_of_devices_goes_with_them_and_shares_where_there_are_none() -> None:
+    store = Store(now=lambda: 0.0)
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}
+    store.create(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c", "namespace": "default"},
+            "spec": {"devices": {"requests": [request]}},
+        }
+    )
+
+    def told(status: dict[str, Any]) -> Any:
+        return store.patch_status("ResourceClaim", "default", "c", status).raw["status"]
+
+    said = [{"driver": "d", "pool": "p", "device": device, "conditions": []} for device in ("d0", "d1")]
+    status = told({**allocated("d0", "d1", shareID="s", consumedCapacity={"m": "1"}), "devices": said})
+    assert status["allocation"]["devices"]["results"] == allocated("d0", "d1")["allocation"]["devices"]["results"]
+    assert len(status["devices"]) == 2
+    assert told({"allocation": None, "devices": said}) == {}
