@@ -36,6 +36,7 @@ _DESCRIPTORS: Final = {
 _YEARS: Final = 5  # a schedule that does not come within them never comes
 _DAY_S: Final = 86_400
 _NOON: Final = 12
+_MOST: Final = 2**63 - 1
 
 
 @attrs.define(eq=False)
@@ -228,8 +229,11 @@ def _number(text: str, names: Mapping[str, int] | None = None) -> int:
     if names and text.lower() in names:
         return names[text.lower()]
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits or not digits.isascii() or not digits.isdigit():
-        raise ScheduleError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
+    wrong = "" if digits.isascii() and digits.isdigit() else "invalid syntax"
+    if not wrong and (len(digits.lstrip("0")) > len(str(_MOST)) or int(digits) > _MOST):
+        wrong = "value out of range"
+    if wrong:
+        raise ScheduleError(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {wrong}')
     number = int(text)
     if number < 0:
         raise ScheduleError(f"negative number ({number}) not allowed: {text}")

@@ -190,7 +190,7 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
     if not schedule:
         faults.append(required("spec.schedule"))
     else:
-        _validate_schedule(schedule, zone, faults)
+        _validate_schedule(schedule, faults)
     if (deadline := spec.get("startingDeadlineSeconds")) is not None and deadline < 0:
         faults.append(invalid("spec.startingDeadlineSeconds", deadline, NOT_NEGATIVE))
     if zone is not None:
@@ -215,15 +215,12 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
         faults.append(invalid("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters"))
 
 
-def _validate_schedule(schedule: str, zone: str | None, faults: Faults) -> None:
+def _validate_schedule(schedule: str, faults: Faults) -> None:
     """A schedule, which may not name a zone itself; upstream reads one that does, though."""
     from kschedd.api.cron_schedule import ScheduleError, parse_schedule  # most clusters have no CronJobs
 
-    text = schedule
-    if schedule.startswith(("TZ=", "CRON_TZ=")) and " " in schedule:
-        text = schedule.partition(" ")[2].strip()
     try:
-        parse_schedule(text)
+        parse_schedule(schedule)
     except ScheduleError as wrong:
         faults.append(invalid("spec.schedule", schedule, str(wrong)))
     if "TZ" in schedule:

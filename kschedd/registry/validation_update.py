@@ -194,7 +194,11 @@ def _priority_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
     for field in ("parameters", "provisioner", "reclaimPolicy"):
-        if not same_in(old, new, field, type_named("storage.v1.StorageClass")):
+        same_value = same_in(old, new, field, type_named("storage.v1.StorageClass"))
+        none_now_stated = (
+            field == "parameters" and new.get(field) == {} and field not in old
+        )  # upstream tells them apart
+        if not same_value or none_now_stated:
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
 
 

@@ -102,6 +102,12 @@ def test_fractions_of_a_second_do_not_matter() -> None:
         ("@every Xm", 'failed to parse duration @every Xm: time: invalid duration "Xm"'),
         ("@unrecognized", "unrecognized descriptor: @unrecognized"),
         ("TZ=Nowhere/City * * * * *", "provided bad location Nowhere/City: unknown time zone Nowhere/City"),
+        ("9e9 * * * *", 'failed to parse int from 9e9: strconv.Atoi: parsing "9e9": invalid syntax'),
+        (
+            "99999999999999999999 * * * *",
+            'failed to parse int from 99999999999999999999: strconv.Atoi: parsing "99999999999999999999": value out of '
+            "range",
+        ),
         ("5-6-7 * * * *", "too many hyphens: 5-6-7"),
         ("2/3/5 * * * *", "too many slashes: 2/3/5"),
         ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),

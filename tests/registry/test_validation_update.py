@@ -131,3 +131,9 @@ def test_fixed(old: Raw, new: Raw, fault: str) -> None:
 )
 def test_free(old: Raw, new: Raw) -> None:
     assert said(old, new) == []
+
+
+def test_parameters_that_are_empty_are_not_those_that_are_left_out() -> None:
+    item = named("StorageClass", "storage.k8s.io/v1", provisioner="p")
+    assert said(item, item) == []
+    assert said(item, {**item, "parameters": {}}) == ["parameters: Forbidden: updates to parameters are forbidden."]

@@ -233,3 +233,12 @@ def test_what_a_stateful_set_keeps_is_not_looked_at_again_in_an_update() -> None
     raw = default_and_validate(apps("StatefulSet", serviceName="No_label", volumeClaimTemplates=claims))
     assert {fault.path for fault in raw.faults} >= {"spec.serviceName", "spec.volumeClaimTemplates[0].spec.accessModes"}
     assert validate_updated(raw.raw, []) == []
+
+
+def test_the_zone_in_a_schedule_is_looked_for_though_none_may_be_there() -> None:
+    schedule = "TZ=Nowhere/City * * * * *"
+    assert said(cron(schedule=schedule)) == [
+        f'spec.schedule: Invalid value: "{schedule}": provided bad location Nowhere/City: '
+        "unknown time zone Nowhere/City",
+        f'spec.schedule: Invalid value: "{schedule}": cannot use TZ or CRON_TZ in schedule, use timeZone field instead',
+    ]
