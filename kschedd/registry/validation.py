@@ -34,7 +34,7 @@ from kschedd.registry.defaults import (
     default_pod_status,
     default_typed,
 )
-from kschedd.registry.validation_batch import validate_cron_job, validate_job
+from kschedd.registry.validation_batch import validate_cron_job, validate_job, validate_updated_job
 from kschedd.registry.validation_containers import config_key_faults
 from kschedd.registry.validation_crd import validate_definition
 from kschedd.registry.validation_devices import (
@@ -82,7 +82,9 @@ from kschedd.registry.validation_workloads import (
     validate_disruption_budget,
     validate_replica_set,
     validate_replication_controller,
+    validate_revision,
     validate_stateful_set,
+    validate_updated_revision,
     validate_updated_stateful_set,
 )
 
@@ -103,6 +105,7 @@ __all__ = [
 
 Raw = dict[str, Any]
 Faults = list[FieldError]
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -187,13 +190,15 @@ def validate_typed(raw: Raw) -> Faults:
     return [*_identity_faults(raw, kind), *validate_meta(raw.get("metadata") or {}, kind), *own]
 
 
-def validate_updated(raw: Raw, changes: Faults) -> Faults:
-    """`validate_typed` for an updated object, with the faults of the changes of its metadata."""
+def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHING) -> Faults:
+    """`validate_typed` for an updated object, with the faults of the changes of its metadata; `old` as it was."""
     kind = kind_of(raw)
     own = _UPDATED.get(kind.name, _Times()).meta > 0  # by rules of the kind, which know what it may be called
     meta = validate_meta(raw.get("metadata") or {}, kind, any_prefix=kind.known and not own)
     faults: Faults = []
-    if kind.known and (check := _OF_UPDATES.get(kind.name)):
+    if kind.name == "Job":
+        validate_updated_job(raw, old, faults)
+    elif kind.known and (check := _OF_UPDATES.get(kind.name)):
         check(raw, faults)
     return [*_identity_faults(raw, kind), *updated_faults(kind.name, meta, changes, faults)]
 
@@ -434,6 +439,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "Deployment": validate_deployment,
     "StatefulSet": validate_stateful_set,
     "DaemonSet": validate_daemon_set,
+    "ControllerRevision": validate_revision,
     "Job": validate_job,
     "CronJob": validate_cron_job,
     "ConfigMap": _config_map,
@@ -462,4 +468,5 @@ _OF_UPDATES: Final = {
     **_BY_KIND,
     "CSIDriver": validate_token_requests,
     "StatefulSet": validate_updated_stateful_set,
+    "ControllerRevision": validate_updated_revision,
 }

@@ -38,16 +38,27 @@ _MOST_OF_MANY: Final = 10_000
 
 
 def validate_job(job: Raw, faults: Faults) -> None:
+    _validate_job(job, faults, (CONTROLLER_UID, JOB_NAME))
+
+
+def validate_updated_job(job: Raw, old: Mapping[str, Any], faults: Faults) -> None:
+    """As `validate_job`; one whose pods never had labels with prefixes, of before 1.27, need not come to have them."""
+    labels = _template_labels(old.get("spec") or {}) or {}
+    prefixed = (CONTROLLER_UID, JOB_NAME) if CONTROLLER_UID in labels and JOB_NAME in labels else ()
+    _validate_job(job, faults, prefixed)
+
+
+def _validate_job(job: Raw, faults: Faults, prefixed: tuple[str, ...]) -> None:
     meta, spec = job.get("metadata") or {}, job.get("spec") or {}
     if not spec.get("manualSelector"):
-        _validate_generated(meta, spec, faults)
+        _validate_generated(meta, spec, prefixed, faults)
     validate_job_spec(spec, "spec", faults)
     selector = spec.get("selector")
     if selector is None:
         faults.append(required("spec.selector"))
     else:
         validate_label_selector(selector, "spec.selector", faults)
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    labels = _template_labels(spec)
     if not _selects(selector, labels or {}):
         why = "`selector` does not match template `labels`"
         shown = None if labels is None else dict(sorted(labels.items()))
@@ -59,14 +70,20 @@ def validate_job(job: Raw, faults: Faults) -> None:
             faults.append(invalid("metadata.name", meta.get("name") or "", why))
 
 
-def _validate_generated(meta: Raw, spec: Raw, faults: Faults) -> None:
-    """Selector and labels that name the Job's uid and name, as they were generated."""
+def _template_labels(spec: Mapping[str, Any]) -> Raw | None:
+    labels: Raw | None = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    return labels
+
+
+def _validate_generated(meta: Raw, spec: Raw, prefixed: tuple[str, ...], faults: Faults) -> None:
+    """Selector and labels that name the Job's uid and name, as they were generated, with those that are `prefixed`."""
     selector = spec.get("selector")
     uid, name = meta.get("uid"), meta.get("name") or ""
     if selector is None or uid is None:
         return
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    expected = {CONTROLLER_UID: uid, JOB_NAME: name, "controller-uid": uid, "job-name": name}
+    labels = _template_labels(spec) or {}
+    expected = {"controller-uid": uid, "job-name": name}
+    expected |= {key: uid if key == CONTROLLER_UID else name for key in prefixed}
     for key, value in expected.items():
         here = f"spec.template.metadata.labels[{key}]"
         if key not in labels:

@@ -124,23 +124,21 @@ def validate_annotations(annotations: dict[str, str], path: str, faults: list[Fi
         faults.append(FieldError(path, None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes"))
 
 
-_OWNER: Final = ("apiVersion", "kind", "name", "uid")
-_BANNED: Final = (("", "v1"), "Event")
+_NAMED: Final = ("kind", "name", "uid")
+_BANNED: Final = frozenset((("v1", "Event"), ("/v1", "Event")))
 
 
 def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[FieldError]) -> None:
     first = ""
     for owner in owners:
         stated, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
-        group, version = _group_version(stated)
-        if not version:
+        if stated.count("/") > 1 or not stated.rpartition("/")[2]:
             faults.append(invalid(f"{path}.apiVersion", stated, "version must not be empty"))
-        for field in _OWNER[1:]:
+        for field in _NAMED:
             if not owner.get(field):
                 faults.append(invalid(f"{path}.{field}", owner.get(field) or "", "must not be empty"))
-        if ((group, version), kind) == _BANNED:
-            why = f"{group}/{version}, Kind={kind} is disallowed from being an owner"
-            faults.append(invalid(path, _shown_owner(owner), why))
+        if (stated, kind) in _BANNED:
+            faults.append(invalid(path, _shown_owner(owner), "/v1, Kind=Event is disallowed from being an owner"))
         if not owner.get("controller"):
             continue
         name = f"{kind}/{owner.get('name') or ''}"
@@ -152,14 +150,6 @@ def _validate_owners(owners: list[dict[str, Any]], path: str, faults: list[Field
         first = first or name
 
 
-def _group_version(api_version: str) -> tuple[str, str]:
-    """Its group and version; neither of what has more than one slash."""
-    if api_version.count("/") > 1:
-        return "", ""
-    group, slash, version = api_version.partition("/")
-    return (group, version) if slash else ("", group)
-
-
 def _shown_owner(owner: dict[str, Any]) -> dict[str, Any]:
-    always = {field: owner.get(field) or "" for field in _OWNER}
+    always = {field: owner.get(field) or "" for field in ("apiVersion", *_NAMED)}
     return always | {field: owner[field] for field in ("controller", "blockOwnerDeletion") if field in owner}

@@ -40,6 +40,7 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         "Deployment": "spec.selector",
         "ReplicaSet": "spec.selector",
         "DaemonSet": "spec.selector",
+        "ControllerRevision": "data",
         "PriorityClass": "preemptionPolicy",
         "RuntimeClass": "handler",
         "StorageClass": "volumeBindingMode",

@@ -262,6 +262,18 @@ def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
         faults.append(invalid(f"{path}.maxSurge", shares["maxSurge"], "may not be set when maxUnavailable is non-zero"))
 
 
+def validate_revision(item: Raw, faults: Faults) -> None:
+    """A new ControllerRevision."""
+    validate_updated_revision(item, faults)
+    if item.get("data") is None:
+        faults.append(required("data", "data is mandatory"))
+
+
+def validate_updated_revision(item: Raw, faults: Faults) -> None:
+    if (number := item.get("revision") or 0) < 0:
+        faults.append(invalid("revision", number, NOT_NEGATIVE))
+
+
 def validate_replication_controller(controller: Raw, faults: Faults) -> None:
     spec = controller.get("spec") or {}
     _validate_counts(spec, faults, "minReadySeconds")

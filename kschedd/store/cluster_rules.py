@@ -39,9 +39,9 @@ def device_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[Field
     return selector_faults(raw, shares=shares), admin_faults(raw, _namespace_labels(cluster, raw))
 
 
-def device_status_faults(cluster: StoreReader, kind: str, old: Raw, new: Raw) -> list[FieldError]:
+def claim_status_faults(cluster: StoreReader, old: Raw, new: Raw) -> list[FieldError]:
     """Admin access to devices that are allocated where the namespace does not allow it."""
-    return admin_status_faults(old, new, _namespace_labels(cluster, new)) if kind == "ResourceClaim" else []
+    return admin_status_faults(old, new, _namespace_labels(cluster, new))
 
 
 def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:

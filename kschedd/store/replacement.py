@@ -27,8 +27,8 @@ from kschedd.store import custom, updates
 from kschedd.store.admission_plugins.attributes import Attributes
 from kschedd.store.cluster_rules import (
     check_size,
+    claim_status_faults,
     device_faults,
-    device_status_faults,
     managing_write,
     with_addresses,
     with_names,
@@ -105,7 +105,7 @@ class Replacement:
             wanted["metadata"] = decoded_object({**old.raw, "metadata": meta})["metadata"]
         cluster = self._cluster
         wanted = prepare_status(old.kind, wanted, old.raw, stamp(cluster.now), cluster.features)
-        faults = device_status_faults(cluster, old.kind, old.raw, wanted)
+        faults = claim_status_faults(cluster, old.raw, wanted) if old.kind == "ResourceClaim" else []
         if meta is not before:
             kept = strategy_of(old.kind).status_keeps
             changed = {field: part for field, part in given.items() if field not in kept}
@@ -150,7 +150,9 @@ class Replacement:
             if checked["spec"] == old.raw["spec"]:
                 checked["spec"] = old.raw["spec"]
             return checked, checked
-        checked = accepted(old.kind, old.name, wanted, prepare, check, lambda done: validate_updated(done, wrong))
+        checked = accepted(
+            old.kind, old.name, wanted, prepare, check, lambda done: validate_updated(done, wrong, before)
+        )
         custom.check_definition(old.kind, checked)
         self._admission.validate(asked, checked, before)
         return encoded_object(checked), encoded_object(requested[0])

@@ -137,3 +137,17 @@ def test_parameters_that_are_empty_are_not_those_that_are_left_out() -> None:
     item = named("StorageClass", "storage.k8s.io/v1", provisioner="p")
     assert said(item, item) == []
     assert said(item, {**item, "parameters": {}}) == ["parameters: Forbidden: updates to parameters are forbidden."]
+
+
+def test_a_revision_has_data_for_good() -> None:
+    def revision(number: int = 1, **parts: Any) -> Raw:
+        return named("ControllerRevision", "apps/v1", revision=number, **parts)
+
+    assert [str(fault) for fault in default_and_validate(revision(-1)).faults] == [
+        "revision: Invalid value: -1: must be greater than or equal to 0",
+        "data: Required value: data is mandatory",
+    ]
+    assert said(revision(data={"a": {"b": 1}}), revision(2, data={"a": {"b": 1}})) == []
+    (fault,) = said(revision(data={"a": {"b": 1}}), revision(data={"a": {"b": 2}}))
+    assert fault.startswith("data: Invalid value: ")
+    assert fault.endswith("field is immutable")

@@ -242,3 +242,23 @@ def test_the_zone_in_a_schedule_is_looked_for_though_none_may_be_there() -> None
         "unknown time zone Nowhere/City",
         f'spec.schedule: Invalid value: "{schedule}": cannot use TZ or CRON_TZ in schedule, use timeZone field instead',
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "missing"),
+    [
+        ({"controller-uid": "u", "job-name": "x"}, []),
+        (
+            {"batch.kubernetes.io/controller-uid": "u", "batch.kubernetes.io/job-name": "x"},
+            ["batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"],
+        ),
+    ],
+)
+def test_a_job_made_before_its_labels_had_prefixes_need_not_have_them(before: Raw, missing: list[str]) -> None:
+    def labelled(labels: Raw) -> Raw:
+        raw = job(manualSelector=False, selector={"matchLabels": {"controller-uid": "u"}})
+        raw["spec"]["template"] = {**raw["spec"]["template"], "metadata": {"labels": labels}}
+        return default_and_validate(raw).raw
+
+    faults = validate_updated(labelled({"controller-uid": "u", "job-name": "x"}), [], labelled(before))
+    assert {fault.path for fault in faults} == {f"spec.template.metadata.labels[{label}]" for label in missing}
