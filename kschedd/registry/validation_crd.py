@@ -14,6 +14,10 @@ Faults = list[FieldError]
 
 SCOPES: Final = ("Cluster", "Namespaced")
 _STRATEGIES: Final = ("None", "Webhook")
+_REVIEWED: Final = ("v1", "v1beta1")
+_LONGEST_WARNING: Final = 256  # bytes
+_COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
+_COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 
 # Of a scale: its fields, where they may point to, and whether they have to.
 _SCALE_PATHS: Final = (
@@ -33,7 +37,7 @@ def validate_definition(raw: Raw, faults: Faults) -> None:
     if not group:
         faults.append(required("spec.group"))
     elif wrong := dns_subdomain(group):
-        faults += [invalid("spec.group", group, why) for why in wrong]
+        faults.append(invalid("spec.group", group, ",".join(wrong)))
     elif "." not in group:
         faults.append(invalid("spec.group", group, "should be a domain with at least one dot"))
     scope = spec.get("scope")
@@ -45,17 +49,27 @@ def validate_definition(raw: Raw, faults: Faults) -> None:
     _validate_conversion(spec, faults)
     _validate_versions(versions, faults)
     _validate_subresources(versions, faults)
+    _validate_columns(versions, faults)
+    _validate_names(names, faults)
+
+
+def _validate_names(names: Raw, faults: Faults) -> None:
+    for field in ("plural", "singular", "kind", "listKind"):
+        if not names.get(field):
+            faults.append(required(f"spec.names.{field}"))
     for field in ("plural", "singular", "kind", "listKind"):
         word = names.get(field) or ""
-        if not word:
-            faults.append(required(f"spec.names.{field}"))
-        else:
-            faults += [invalid(f"spec.names.{field}", word, why) for why in dns1035_label(word.lower())]
-    for index, word in enumerate(names.get("shortNames") or ()):
-        faults += [invalid(f"spec.names.shortNames[{index}]", word, why) for why in dns1035_label(word)]
-    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        mixed = field in ("kind", "listKind")
+        if word and (wrong := dns1035_label(word.lower() if mixed else word)):
+            begin = "may have mixed case, but should otherwise match: " if mixed else ""
+            faults.append(invalid(f"spec.names.{field}", word, begin + ",".join(wrong)))
+    if names.get("kind") and names["kind"] == names.get("listKind"):
         why = "kind and listKind may not be the same"
         faults.append(invalid("spec.names.listKind", names["listKind"], why))
+    for field in ("shortNames", "categories"):
+        for index, word in enumerate(names.get(field) or ()):
+            if wrong := dns1035_label(word):
+                faults.append(invalid(f"spec.names.{field}[{index}]", word, ",".join(wrong)))
 
 
 def _validate_conversion(spec: Raw, faults: Faults) -> None:
@@ -65,12 +79,32 @@ def _validate_conversion(spec: Raw, faults: Faults) -> None:
         faults.append(required(f"{here}.strategy"))
     elif strategy not in _STRATEGIES:
         faults.append(unsupported(f"{here}.strategy", strategy, _STRATEGIES))
-    webhook = (conversion.get("webhook") or {}).get("clientConfig")
-    if strategy == "Webhook" and webhook is None:
-        faults.append(required(f"{here}.webhookClientConfig", "required when strategy is set to Webhook"))
-    elif strategy != "Webhook" and webhook is not None:
+    webhook = conversion.get("webhook") or {}
+    client, reviewed = webhook.get("clientConfig"), webhook.get("conversionReviewVersions") or []
+    if strategy != "Webhook":
+        stated = {"webhookClientConfig": client is not None, "conversionReviewVersions": bool(reviewed)}
         why = "should not be set when strategy is not set to Webhook"
-        faults.append(forbidden(f"{here}.webhookClientConfig", why))
+        faults += [forbidden(f"{here}.{field}", why) for field, there in stated.items() if there]
+        return
+    if client is None:
+        faults.append(required(f"{here}.webhookClientConfig", "required when strategy is set to Webhook"))
+    elif (client.get("url") is None) == (client.get("service") is None):
+        faults.append(required(f"{here}.webhookClientConfig", "exactly one of url or service is required"))
+    _validate_reviewed(reviewed, f"{here}.conversionReviewVersions", faults)
+
+
+def _validate_reviewed(versions: list[str], path: str, faults: Faults) -> None:
+    """The versions of ConversionReview that a webhook understands, one of which is known here."""
+    if not versions:
+        faults.append(required(path))
+        return
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            faults.append(invalid(f"{path}[{index}]", version, "duplicate version"))
+        else:
+            faults += [invalid(f"{path}[{index}]", version, why) for why in dns1035_label(version)]
+    if not {*versions} & {*_REVIEWED}:
+        faults.append(invalid(path, versions, f"must include at least one of {', '.join(_REVIEWED)}"))
 
 
 def _validate_versions(versions: list[Raw], faults: Faults) -> None:
@@ -78,7 +112,9 @@ def _validate_versions(versions: list[Raw], faults: Faults) -> None:
     for index, version in enumerate(versions):
         here = f"spec.versions[{index}]"
         name = version.get("name") or ""
-        faults += [invalid(f"{here}.name", name, why) for why in dns1035_label(name)]
+        if wrong := dns1035_label(name):
+            faults.append(invalid(f"{here}.name", name, ",".join(wrong)))
+        _validate_deprecation(version, f"{here}.deprecationWarning", faults)
         if name in seen:
             faults.append(invalid("spec.versions", versions, "must contain unique version names"))
         seen.add(name)
@@ -87,6 +123,46 @@ def _validate_versions(versions: list[Raw], faults: Faults) -> None:
     if sum(bool(version.get("storage")) for version in versions) != 1:
         why = "must have exactly one version marked as storage version"
         faults.append(invalid("spec.versions", [version.get("name") for version in versions], why))
+
+
+def _validate_deprecation(version: Raw, path: str, faults: Faults) -> None:
+    text = version.get("deprecationWarning")
+    if text is None:
+        return
+    if not version.get("deprecated"):
+        faults.append(invalid(path, text, "can only be set for deprecated versions"))
+    elif not text:
+        faults.append(invalid(path, text, "must not be an empty string"))
+    elif len(text.encode()) > _LONGEST_WARNING:
+        faults.append(invalid(path, text, f"must be <= {_LONGEST_WARNING} characters long"))
+
+
+def _validate_columns(versions: list[Raw], faults: Faults) -> None:
+    columns = [version.get("additionalPrinterColumns") or [] for version in versions]
+    if columns and all(each == columns[0] for each in columns):  # upstream keeps one for all of them
+        paths = ["spec.additionalPrinterColumns"]
+    else:
+        paths = [f"spec.versions[{index}].additionalPrinterColumns" for index in range(len(versions))]
+    for path, listed in zip(paths, columns, strict=False):
+        for index, column in enumerate(listed):
+            _validate_column(column, f"{path}[{index}]", faults)
+
+
+def _validate_column(column: Raw, path: str, faults: Faults) -> None:
+    """A column of tables of a custom resource."""
+    kind, form, place = (column.get(field) or "" for field in ("type", "format", "jsonPath"))
+    if not column.get("name"):
+        faults.append(required(f"{path}.name"))
+    if not kind:
+        faults.append(required(f"{path}.type", f"must be one of {','.join(_COLUMN_TYPES)}"))
+    elif kind not in _COLUMN_TYPES:
+        faults.append(invalid(f"{path}.type", kind, f"must be one of {','.join(_COLUMN_TYPES)}"))
+    if form and form not in _COLUMN_FORMATS:
+        faults.append(invalid(f"{path}.format", form, f"must be one of {','.join(_COLUMN_FORMATS)}"))
+    if not place:
+        faults.append(required(f"{path}.JSONPath"))
+    elif not place.startswith("."):
+        faults.append(invalid(f"{path}.JSONPath", place, "must be a simple json path starting with ."))
 
 
 def _validate_subresources(versions: list[Raw], faults: Faults) -> None:
