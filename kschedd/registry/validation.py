@@ -73,7 +73,6 @@ from kschedd.registry.validation_volumes import (
     validate_csi_node,
     validate_storage_capacity,
     validate_storage_class,
-    validate_token_requests,
     validate_volume,
 )
 from kschedd.registry.validation_workloads import (
@@ -466,7 +465,6 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
 }
 _OF_UPDATES: Final = {
     **_BY_KIND,
-    "CSIDriver": validate_token_requests,
     "StatefulSet": validate_updated_stateful_set,
     "ControllerRevision": validate_updated_revision,
 }

@@ -300,11 +300,11 @@ def validate_csi_driver(driver: Raw, faults: Faults) -> None:
     for mode in (driver.get("spec") or {}).get("volumeLifecycleModes") or ():
         if mode not in ("Persistent", "Ephemeral"):
             faults.append(unsupported("spec.volumeLifecycleModes", mode, ("Persistent", "Ephemeral")))
-    validate_token_requests(driver, faults)
+    _validate_token_requests(driver, faults)
 
 
-def validate_token_requests(driver: Raw, faults: Faults) -> None:
-    """The tokens that a CSIDriver asks for: all that is looked at in an update."""
+def _validate_token_requests(driver: Raw, faults: Faults) -> None:
+    """The tokens that a CSIDriver asks for."""
     audiences: set[str] = set()
     for index, request in enumerate((driver.get("spec") or {}).get("tokenRequests") or ()):
         here, audience = f"spec.tokenRequests[{index}]", request.get("audience") or ""

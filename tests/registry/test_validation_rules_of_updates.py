@@ -284,12 +284,15 @@ def test_observed_generations_are_kept_where_they_are_not_stated() -> None:
     assert after.status["conditions"][0]["observedGeneration"] == 1
 
 
-def test_an_update_of_a_csi_driver_is_looked_at_for_its_tokens_alone() -> None:
+def test_an_update_of_a_csi_driver_is_looked_at_as_a_new_one_is() -> None:
     store = Store()
     made = store.create(named("CSIDriver", "storage.k8s.io/v1", spec={}))
-    spec = {**made.spec, "volumeLifecycleModes": ["Own"], "tokenRequests": [{"audience": "a", "expirationSeconds": 1}]}
+    tokens = [{"audience": "a", "expirationSeconds": 1}]
+    spec = {**made.spec, "volumeLifecycleModes": ["Own"], "tokenRequests": tokens, "fsGroupPolicy": "Own"}
     found = refused(lambda: store.update({**made.raw, "spec": spec}))
-    assert sorted(fault.partition(": ")[0] for fault in found) == [
-        "spec.tokenRequests[0].expirationSeconds",
-        "spec.volumeLifecycleModes",
+    assert sorted(": ".join(fault.split(": ")[:2]) for fault in found) == [
+        "spec.fsGroupPolicy: Unsupported value",
+        "spec.tokenRequests[0].expirationSeconds: Invalid value",
+        "spec.volumeLifecycleModes: Invalid value",
+        "spec.volumeLifecycleModes: Unsupported value",
     ]
