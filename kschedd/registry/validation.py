@@ -193,7 +193,7 @@ def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHIN
     """`validate_typed` for an updated object, with the faults of the changes of its metadata; `old` as it was."""
     kind = kind_of(raw)
     own = _UPDATED.get(kind.name, _Times()).meta > 0  # by rules of the kind, which know what it may be called
-    meta = validate_meta(raw.get("metadata") or {}, kind, any_prefix=kind.known and not own)
+    meta = validate_meta(raw.get("metadata") or {}, kind, any_name=kind.known and not own)
     faults: Faults = []
     if kind.name == "Job":
         validate_updated_job(raw, old, faults)
@@ -231,7 +231,6 @@ class _Times:
 _UPDATED: Final[Mapping[str, _Times]] = {
     **dict.fromkeys(("Pod", "Namespace", "ConfigMap", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)),
     **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
-    "StatefulSet": _Times(meta=1),
     **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
     "PriorityClass": _Times(spec=0),
     "PersistentVolumeClaim": _Times(2, 1, 2),
@@ -269,7 +268,7 @@ def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
 
     It is looked at for all kinds, and its changes once more by the rules of most.
     """
-    found = validate_meta(meta, kind, any_prefix=kind.known)
+    found = validate_meta(meta, kind, any_name=kind.known)
     own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]
     again = [fault for fault in found if fault.path.startswith(_CHECKED_AGAIN)]
     once = [*(fault for fault in found if fault not in own), *again, *changes]

@@ -61,17 +61,17 @@ def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
 
 
 def validate_meta(
-    meta: dict[str, Any], kind: Kind, path: str = "metadata", *, any_prefix: bool = False
+    meta: dict[str, Any], kind: Kind, path: str = "metadata", *, any_name: bool = False
 ) -> list[FieldError]:
-    """Faults of an object's metadata. `any_prefix`: generateName need not be the beginning of a name of this kind."""
+    """Faults of an object's metadata. `any_name`: it may be what objects of the kind cannot be called today."""
     faults: list[FieldError] = []
     name = meta.get("name")
     if generate := meta.get("generateName"):
         stem = without_last_dash(generate)
-        wrong = path_prefix(generate) if any_prefix else name_faults(kind.name, stem)
+        wrong = path_prefix(generate) if any_name else name_faults(kind.name, stem)
         faults += [invalid(f"{path}.generateName", generate, why) for why in wrong]
     if name:
-        for why in name_faults(kind.name, name):
+        for why in path_segment(name) if any_name else name_faults(kind.name, name):
             faults.append(invalid(f"{path}.name", name, why))
     if not name and not meta.get("generateName"):
         faults.append(required(f"{path}.name", "name or generateName is required"))

@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.registry.validation import default_and_validate, validate_updated
 from kschedd.registry.validation_update import validate_meta_update
-from tests.api.objects import Raw, named, pod
+from tests.api.objects import Raw, named, pod, workload
 
 OWNER = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "1"}
 OWNERS = "metadata.ownerReferences"
@@ -104,3 +104,10 @@ def test_a_system_priority_class_is_no_default() -> None:
     item = named("PriorityClass", "scheduling.k8s.io/v1", value=2_000_001_000, globalDefault=True)
     (fault,) = said(item, name="system-node-critical")
     assert fault.endswith("error: globalDefault of system-node-critical PriorityClass must be false")
+
+
+def test_a_stateful_set_with_a_name_of_former_times_can_be_changed() -> None:
+    done = default_and_validate(workload("StatefulSet"))
+    assert done.faults == ()
+    raw = {**done.raw, "metadata": {**done.raw["metadata"], "name": "a.b"}}
+    assert validate_updated(raw, []) == []
