@@ -205,22 +205,22 @@ def _volume_status(new: Raw, old: Old, at: str) -> None:
 
 def _create_claim(new: Raw, at: str) -> None:
     new["status"] = {"phase": "Pending"}
-    _claim_sources(new)
+    _claim_sources(new, {})
 
 
-def _claim_sources(new: Raw, *_: Any) -> None:
-    """dataSourceRef and the older dataSource, for claims and snapshots only, are the same where both can be."""
-    spec = dict(new["spec"])
+def _claim_sources(new: Raw, old: Old) -> None:
+    """dataSourceRef and the older dataSource, which alone may name claims and snapshots only, say the same."""
+    spec, before = dict(new["spec"]), old.get("spec") or {}
+    if (spec.get("dataSourceRef") or {}).get("namespace") and "dataSourceRef" not in before:
+        del spec["dataSourceRef"]  # CrossNamespaceVolumeDataSource is off
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source is not None and not _claim_or_snapshot(source):
-        source = None
-        del spec["dataSource"]
-    if reference is not None and "namespace" in reference:
-        reference = spec["dataSourceRef"] = {name: value for name, value in reference.items() if name != "namespace"}
     if source is not None and reference is None:
-        spec["dataSourceRef"] = source
-    elif reference is not None and source is None:
-        spec["dataSource"] = reference
+        if _claim_or_snapshot(source) or "dataSource" in before or "dataSourceRef" in before:
+            spec["dataSourceRef"] = source
+        else:
+            del spec["dataSource"]
+    elif source is None and reference is not None and not reference.get("namespace"):
+        spec["dataSource"] = {field: value for field, value in reference.items() if field != "namespace"}
     new["spec"] = spec
 
 

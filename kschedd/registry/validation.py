@@ -67,6 +67,7 @@ from kschedd.registry.validation_selectors import validate_node_affinity, valida
 from kschedd.registry.validation_services import validate_service
 from kschedd.registry.validation_status import validate_status_alone
 from kschedd.registry.validation_volumes import (
+    MOUNT_OPTIONS,
     validate_attachment,
     validate_claim,
     validate_csi_driver,
@@ -238,7 +239,7 @@ _UPDATED: Final[Mapping[str, _Times]] = {
     **dict.fromkeys(("LimitRange", "CSIStorageCapacity"), _Times(1, 0, 1)),
     "PodDisruptionBudget": _Times(changes=0),
 }
-_CHECKED_ONCE: Final = ("spec.podCIDRs",)
+_CHECKED_ONCE: Final = ("spec.podCIDRs", f"metadata.annotations.{MOUNT_OPTIONS}")
 _CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ownerReferences")
 
 

@@ -320,10 +320,11 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
     if not before.get("volumeName"):
         before.pop("volumeName", None)
         after.pop("volumeName", None)
-    if "storageClassName" not in before:
+    if "storageClassName" not in before and _class_noted(old) in (None, after.get("storageClassName")):
         after.pop("storageClassName", None)
     if (new.get("status") or {}).get("phase") == "Bound":
-        before["resources"], after["resources"] = _without_storage(before), _without_storage(after)
+        if "requests" in (after.get("resources") or {}):
+            before["resources"], after["resources"] = _without_storage(before), _without_storage(after)
         if after.get("volumeAttributesClassName") is not None:
             before.pop("volumeAttributesClassName", None)
             after.pop("volumeAttributesClassName", None)
@@ -334,7 +335,7 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
         changed = go_diff("PersistentVolumeClaimSpec", old.get("spec") or {}, new.get("spec") or {})
         faults.append(forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{changed}"))
     provided = _amount(((old.get("status") or {}).get("capacity") or {}).get("storage") or 0)
-    if then is not None and now is not None and now < then and now <= provided:
+    if now < then and now <= provided:
         why = "field can not be less than status.capacity"
         faults.append(forbidden("spec.resources.requests.storage", why))
     had, has = _at(old, "spec.volumeAttributesClassName"), _at(new, "spec.volumeAttributesClassName")
@@ -346,9 +347,14 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
 _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 
 
+def _class_noted(claim: Raw) -> str | None:
+    noted: str | None = (claim["metadata"].get("annotations") or {}).get(_CLASS)
+    return noted
+
+
 def _claim_class(old: Raw, new: Raw, faults: Faults) -> None:
     """The class by the older annotation stays, unless the field takes its place."""
-    before, after = ((claim["metadata"].get("annotations") or {}).get(_CLASS) for claim in (old, new))
+    before, after = _class_noted(old), _class_noted(new)
     had, has = _at(old, "spec.storageClassName"), _at(new, "spec.storageClassName")
     moved = before is not None and had is None and has == before and after in (None, before)
     if not moved and (before or "") != (after or ""):
@@ -356,8 +362,7 @@ def _claim_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _requested(spec: Raw) -> Any:
-    storage = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
-    return None if storage is None else _amount(storage)
+    return _amount(((spec.get("resources") or {}).get("requests") or {}).get("storage") or 0)
 
 
 def _without_storage(spec: Raw) -> Raw:
@@ -397,8 +402,8 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
     if not same(*sources, type_named("PersistentVolumeSpec")):
         why = "spec.persistentvolumesource is immutable after creation"
         faults.append(forbidden("spec.persistentvolumesource", why))
-    then, now = ({"nodeAffinity": _with_new_labels(spec.get("nodeAffinity"))} for spec in (before, after))
-    if "nodeAffinity" in before and not same_in(then, now, "nodeAffinity", type_named("PersistentVolumeSpec")):
+    then = {"nodeAffinity": _with_new_labels(before.get("nodeAffinity"), after.get("nodeAffinity"))}
+    if "nodeAffinity" in before and not same_in(then, after, "nodeAffinity", type_named("PersistentVolumeSpec")):
         why = f"{FIELD_IS_IMMUTABLE}, except for updating from beta label to GA"
         shown = after.get("nodeAffinity")
         faults.append(invalid("nodeAffinity", None if shown is None else go_struct("VolumeNodeAffinity", shown), why))
@@ -416,12 +421,16 @@ _NEW_LABELS: Final = {
 }
 
 
-def _with_new_labels(affinity: Any) -> Any:
-    """Node affinity with labels as they are called today."""
-    if isinstance(affinity, Mapping):
-        renamed = {name: _with_new_labels(value) for name, value in affinity.items()}
-        return {**renamed, "key": _NEW_LABELS.get(affinity["key"], affinity["key"])} if "key" in affinity else renamed
-    return list(map(_with_new_labels, affinity)) if isinstance(affinity, list) else affinity
+def _with_new_labels(then: Any, now: Any) -> Any:
+    """Node affinity with labels called as they are called now, where that is their name of today."""
+    if isinstance(then, Mapping) and isinstance(now, Mapping):
+        renamed = {name: _with_new_labels(value, now.get(name)) for name, value in then.items()}
+        if "key" in then and _NEW_LABELS.get(then["key"], "") == now.get("key"):
+            renamed["key"] = now["key"]
+        return renamed
+    if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        return [_with_new_labels(*pair) for pair in zip(then, now, strict=True)]
+    return then
 
 
 def _service(old: Raw, new: Raw, faults: Faults) -> None:

@@ -1,6 +1,7 @@
 """Validation of storage: pod volumes, PersistentVolumes and claims, StorageClasses and CSI objects.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and pkg/apis/storage/validation/validation.go.
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go, pkg/apis/storage/validation/validation.go and
+pkg/volume/validation/pv_validation.go.
 Takes values that match the schema and have their defaults.
 """
 
@@ -52,8 +53,11 @@ def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
         if field in spec:
             _validate_data_source(spec[field], f"{path}.{field}", faults)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
-    if source is not None and reference is not None and not _same_source(source, reference):
-        faults.append(invalid(path, {}, "must match dataSourceRef"))
+    if source is not None and reference is not None:
+        if reference.get("namespace"):
+            faults.append(invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified"))
+        elif not _same_source(source, reference):
+            faults.append(invalid(path, {}, "must match dataSourceRef"))
     if name := spec.get("volumeAttributesClassName"):
         faults += [invalid(f"{path}.volumeAttributesClassName", name, why) for why in dns_subdomain(name)]
 
@@ -76,6 +80,8 @@ def _validate_data_source(source: Raw, path: str, faults: Faults) -> None:
         faults.append(invalid(path, kind, why))
     if group:
         faults += [invalid(f"{path}.apiGroup", group, why) for why in dns_subdomain(group)]
+    if space := source.get("namespace"):
+        faults += [invalid(f"{path}.namespace", space, why) for why in dns_label(space)]
 
 
 def validate_claim(claim: Raw, faults: Faults) -> None:
@@ -151,6 +157,11 @@ _SECRETS: Final = (
     "nodeExpandSecretRef",
 )
 _RECLAIM: Final = ("Delete", "Recycle", "Retain")
+MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
+_WITH_MOUNT_OPTIONS: Final = (
+    "gcePersistentDisk", "awsElasticBlockStore", "glusterfs", "nfs", "rbd", "quobyte", "iscsi", "cinder", "cephfs",
+    "azureFile", "vsphereVolume", "azureDisk", "photonPersistentDisk",
+)  # fmt: skip
 
 
 def validate_volume(volume: Raw, faults: Faults) -> None:
@@ -194,6 +205,10 @@ def validate_volume(volume: Raw, faults: Faults) -> None:
     if name is not None and "csi" not in spec:
         why = "has to be specified when using volumeAttributesClassName"
         faults.append(required("spec.csi", why))
+    annotations = (volume.get("metadata") or {}).get("annotations") or {}
+    if MOUNT_OPTIONS in annotations and not any(source in spec for source in _WITH_MOUNT_OPTIONS):
+        why = "may not specify mount options for this volume type"
+        faults.append(forbidden(f"metadata.annotations.{MOUNT_OPTIONS}", why))
 
 
 def _is_root(path: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
 from kschedd.api.validation_names import dns_label
+from kschedd.registry.validation_volumes import MOUNT_OPTIONS
 from kschedd.registry.warnings_addresses import address_warnings, range_warnings
 from kschedd.registry.warnings_pod import (
     REMOVED_VOLUMES,
@@ -28,7 +29,6 @@ _CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _CLASS_WARNING: Final = (
     f'metadata.annotations[{_CLASS}]: deprecated since v1.8; use "storageClassName" attribute instead'
 )
-_MOUNT_OPTIONS: Final = "volume.beta.kubernetes.io/mount-options"
 _HINTS: Final = "service.kubernetes.io/topology-aware-hints"
 _RECOMMENDED: Final = "which can result in surprising behavior; a DNS label is recommended"
 _MANY_INDEXES: Final = (
@@ -159,8 +159,8 @@ def _volume(raw: Raw) -> Iterator[str]:
         yield from term_warnings(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
     if _CLASS in annotations:
         yield _CLASS_WARNING
-    if _MOUNT_OPTIONS in annotations:
-        yield f'metadata.annotations[{_MOUNT_OPTIONS}]: deprecated since v1.31; use "mountOptions" attribute instead'
+    if MOUNT_OPTIONS in annotations:
+        yield f'metadata.annotations[{MOUNT_OPTIONS}]: deprecated since v1.31; use "mountOptions" attribute instead'
     if spec.get("persistentVolumeReclaimPolicy") == "Recycle":
         yield (
             "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended "
