@@ -12,6 +12,7 @@ import attrs
 
 from kschedd.api.quantity import shown
 
+WHOLE: Final = "[]"  # the path of a fault of the object as a whole
 _LONGEST_KEY: Final = 2048
 _LONGEST_VALUE: Final = 4096
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # as Go prints JSON

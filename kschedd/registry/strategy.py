@@ -182,14 +182,34 @@ def _update_namespace(new: Raw, old: Old) -> None:
     new["spec"] = spec
 
 
-def _pod_cidrs(new: Raw, *_: Any) -> None:
-    """podCIDR is podCIDRs[0] under an older name; the older one counts where they differ."""
+def _create_node(new: Raw, at: str) -> None:
+    if "config" in (new.get("status") or {}):
+        new["status"] = _without_config(new["status"])
+    _update_node(new, {})
+
+
+def _update_node(new: Raw, old: Old) -> None:
+    """Configuration that kubelets read of their Node is no more; podCIDR is podCIDRs[0] under an older name.
+
+    The older name counts where they differ.
+    """
     spec = new.get("spec") or {}
+    if "configSource" in spec and "configSource" not in (old.get("spec") or {}):
+        spec = new["spec"] = {name: value for name, value in spec.items() if name != "configSource"}
     one, more = spec.get("podCIDR"), spec.get("podCIDRs")
     if one and (not more or more[0] != one):
         new["spec"] = {**spec, "podCIDRs": [one]}
     elif more and not one:
         new["spec"] = {**spec, "podCIDR": more[0]}
+
+
+def _node_status(new: Raw, old: Old, at: str) -> None:
+    if "config" in new["status"] and "config" not in (old.get("status") or {}):
+        new["status"] = _without_config(new["status"])
+
+
+def _without_config(status: Raw) -> Raw:
+    return {name: value for name, value in status.items() if name != "config"}
 
 
 def _create_volume(new: Raw, at: str) -> None:
@@ -325,7 +345,9 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "Pod": KindStrategy(
         status=True, counts=("spec",), born=True, status_keeps=("ownerReferences",), on_status=_pod_status
     ),
-    "Node": KindStrategy(status=True, created_with_status=True, on_create=_pod_cidrs, on_update=_pod_cidrs),
+    "Node": KindStrategy(
+        status=True, created_with_status=True, on_create=_create_node, on_update=_update_node, on_status=_node_status
+    ),
     "Namespace": KindStrategy(status=True, on_create=_create_namespace, on_update=_update_namespace),
     "Service": KindStrategy(status=True, on_create=create_service, on_update=update_service),
     "ResourceQuota": _WITH_STATUS,

@@ -6,18 +6,14 @@ types is validated further.  `default_and_validate` applies defaults and validat
 (`validation_update`).  Objects of unknown kinds need only a name.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.codec import decoded, decoded_object
-from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
-from kschedd.api.ip_addresses import cidr_family
-from kschedd.api.json_errors import json_error
+from kschedd.api.fields import WHOLE, FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.kinds import Kind, kind_of
-from kschedd.api.quantity import quoted
 from kschedd.api.schema import type_named
 from kschedd.api.schema_check import (
     check_meta_schema,
@@ -26,7 +22,6 @@ from kschedd.api.schema_check import (
     check_pod_status_schema,
     check_schema,
 )
-from kschedd.api.unmarshal_errors import json_kind
 from kschedd.api.validation_names import dns_label, qualified_name
 from kschedd.registry.defaults import (
     default_meta,
@@ -54,6 +49,7 @@ from kschedd.registry.validation_meta import (
     validate_labels,
     validate_meta,
 )
+from kschedd.registry.validation_nodes import validate_node
 from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec
 from kschedd.registry.validation_pod_annotations import (
     validate_claims_by_name,
@@ -63,7 +59,7 @@ from kschedd.registry.validation_pod_annotations import (
 from kschedd.registry.validation_pod_status import validate_pod_status
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
 from kschedd.registry.validation_resources import validate_requirements
-from kschedd.registry.validation_selectors import validate_node_affinity, validate_taints, validate_tolerations
+from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
 from kschedd.registry.validation_services import validate_service
 from kschedd.registry.validation_status import validate_status_alone
 from kschedd.registry.validation_volumes import (
@@ -303,9 +299,13 @@ def _config_map(item: Raw, faults: Faults) -> None:
             faults.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
     for key in binary:
         faults += [invalid(f"binaryData[{key}]", key, why) for why in config_key_faults(key)]
-    size = sum(len(text.encode()) for text in data.values()) + sum(len(text) * 3 // 4 for text in binary.values())
+    size = sum(len(text.encode()) for text in data.values()) + sum(map(_decoded_size, binary.values()))
     if size > _MOST_CONFIGURED:
-        faults.append(FieldError("", None, f"Too long: may not be more than {_MOST_CONFIGURED} bytes"))
+        faults.append(FieldError(WHOLE, None, f"Too long: may not be more than {_MOST_CONFIGURED} bytes"))
+
+
+def _decoded_size(base64: str) -> int:
+    return len(base64) * 3 // 4 - base64.count("=")
 
 
 def _namespace(namespace: Raw, faults: Faults) -> None:
@@ -313,63 +313,6 @@ def _namespace(namespace: Raw, faults: Faults) -> None:
         faults += [invalid("spec.finalizers", finalizer, why) for why in qualified_name(finalizer)]
         if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
             faults.append(invalid("spec.finalizers", finalizer, NOT_STANDARD))
-
-
-def _node(node: Raw, faults: Faults) -> None:
-    spec = node.get("spec") or {}
-    _validate_avoided_pods((node.get("metadata") or {}).get("annotations") or {}, faults)
-    if taints := spec.get("taints"):
-        validate_taints(taints, "metadata.taints", faults)
-    validate_status_alone("Node", node.get("status") or {}, faults)
-    _validate_pod_ranges(spec.get("podCIDRs") or [], faults)
-
-
-def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
-    """The ranges of the addresses of a node's pods: at most one of each family."""
-    path = "spec.podCIDRs"
-    families = [cidr_family(text) for text in ranges]
-    for index, (text, family) in enumerate(zip(ranges, families, strict=True)):
-        if not family:
-            why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-            faults.append(invalid(f"{path}[{index}]", text, why))
-    if len(ranges) > 1:
-        if 0 in families:
-            wrong = quoted(ranges[families.index(0)])
-            why = f"failed to parse cidr value:{wrong} with error:invalid CIDR address: {ranges[families.index(0)]}"
-            told = f"Internal error: invalid PodCIDRs. failed to check with dual stack with error:{why}"
-            faults.append(FieldError(path, None, told))
-        if set(families) != {4, 6} or len(ranges) > 2:
-            faults.append(invalid(path, ranges, "may specify no more than one CIDR for each IP family"))
-    for index, text in enumerate(ranges):
-        if text in ranges[:index]:
-            faults.append(duplicate(f"{path}[{index}]", text))
-
-
-_AVOID: Final = "scheduler.alpha.kubernetes.io/preferAvoidPods"
-
-
-def _validate_avoided_pods(annotations: Raw, faults: Faults) -> None:
-    """The annotation by which a node asked to be avoided by the pods of a controller."""
-    text = annotations.get(_AVOID)
-    if not text:
-        return
-    path = "metadata.annotations.AvoidPods"
-    if wrong := json_error(text):
-        faults.append(invalid(path, _AVOID, wrong))
-        return
-    avoided = json.loads(text) or {}
-    if not isinstance(avoided, dict):
-        why = f"json: cannot unmarshal {json_kind(avoided)} into Go value of type v1.AvoidPods"
-        faults.append(invalid(path, _AVOID, why))
-        return
-    for index, entry in enumerate(avoided.get("preferAvoidPods") or ()):
-        here = f"{path}.{_AVOID}[{index}].PodSignature"
-        controller = (entry.get("podSignature") or {}).get("podController")
-        if controller is None:
-            faults.append(required(here))
-        elif not controller.get("controller"):
-            why = "must point to a controller"
-            faults.append(invalid(f"{here}.PodController.Controller", controller.get("controller"), why))
 
 
 def _priority_class(item: Raw, faults: Faults) -> None:
@@ -431,7 +374,7 @@ def _lease(lease: Raw, faults: Faults) -> None:
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "Pod": _pod,
-    "Node": _node,
+    "Node": validate_node,
     "Service": validate_service,
     "ReplicationController": validate_replication_controller,
     "ReplicaSet": validate_replica_set,

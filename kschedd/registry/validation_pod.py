@@ -62,9 +62,8 @@ def validate_pod_spec(spec: Raw, path: str = "spec", *, template: bool = False) 
     _validate_containers(spec, path, volumes, claims, faults)
     _validate_init_containers(spec, path, volumes, claims, faults)
     _validate_ephemeral_containers(spec, path, volumes, claims, faults)
-    if resources := spec.get("resources"):
-        validate_pod_requirements(resources, aggregate(spec, "requests"), f"{path}.resources", faults)
-        validate_limits_of_pod(spec, resources.get("limits") or {}, f"{path}.resources", faults)
+    if (resources := spec.get("resources")) is not None:
+        _validate_resources_of_pod(resources, spec, f"{path}.resources", faults)
     if spec.get("hostNetwork"):
         _validate_ports_on_host(spec, path, faults)
     _one_of(spec, "restartPolicy", RESTART_POLICIES, path, faults)
@@ -118,6 +117,14 @@ def _one_of(spec: Raw, field: str, allowed: Sequence[str], path: str, faults: Fa
         faults.append(required(f"{path}.{field}"))
     elif value not in allowed:
         faults.append(unsupported(f"{path}.{field}", value, allowed))
+
+
+def _validate_resources_of_pod(resources: Raw, spec: Raw, path: str, faults: Faults) -> None:
+    if (spec.get("os") or {}).get("name") == "windows":
+        faults.append(forbidden(path, "may not be set for a windows pod"))
+        return
+    validate_pod_requirements(resources, aggregate(spec, "requests"), path, faults)
+    validate_limits_of_pod(spec, resources.get("limits") or {}, path, faults)
 
 
 def _validate_host_users(spec: Raw, path: str, faults: Faults) -> None:
@@ -339,7 +346,10 @@ def _validate_ephemeral_containers(
         if target and target not in others:
             faults.append(not_found(f"{here}.targetContainerName", target))
         why = "cannot be set for an Ephemeral Container"
-        faults += [forbidden(f"{here}.{field}", why) for field in _NOT_EPHEMERAL if container.get(field)]
+        stated = [
+            field for field in _NOT_EPHEMERAL if container.get(field) or (field == "lifecycle" and field in container)
+        ]
+        faults += [forbidden(f"{here}.{field}", why) for field in stated]
         for place, mount in enumerate(container.get("volumeMounts") or ()):
             for field in ("subPath", "subPathExpr"):
                 if mount.get(field):

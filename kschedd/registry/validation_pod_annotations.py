@@ -6,7 +6,6 @@ validateAppArmorAnnotationsAndFieldsMatchOnCreate, ValidateVolumes), pkg/apis/co
 (GetDeletionCostFromPodAnnotations), pkg/registry/core/pod/strategy.go (applyAppArmorVersionSkew).
 """
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.quantity import quoted
 from kschedd.api.validation_names import dns_subdomain
+from kschedd.registry.annotated_lists import annotated_list
 from kschedd.registry.validation_paths import validate_descending
 from kschedd.registry.validation_security import validate_app_armor
 from kschedd.registry.validation_selectors import validate_tolerations
@@ -73,13 +73,9 @@ def validate_pod_annotations(
 
 
 def _validate_tolerations(text: str, path: str, faults: Faults) -> None:
-    try:
-        tolerations = json.loads(text)
-    except ValueError:
-        tolerations = None
-    if not isinstance(tolerations, list) or not all(isinstance(each, dict) for each in tolerations):
-        faults.append(invalid(path, TOLERATIONS, "invalid JSON"))
-        return
+    tolerations, wrong = annotated_list(text, "Toleration")
+    if wrong:
+        faults.append(invalid(path, TOLERATIONS, wrong))
     validate_tolerations(tolerations, f"{path}.{TOLERATIONS}", faults)
 
 

@@ -7,7 +7,7 @@ Takes pods that have their defaults.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, forbidden, invalid
+from kschedd.api.fields import WHOLE, FieldError, forbidden, invalid
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.schema import type_named
 from kschedd.registry.same import same
@@ -22,15 +22,21 @@ _LISTS: Final = ("requests", "limits")
 _NOTHING: Final[Raw] = {}
 
 
-def validate_pod_resize(old: Raw, new: Raw, features: frozenset[str]) -> Faults:
-    """The faults of a resize. `old` is the pod as it is, with its status; `features` are rules that hold."""
+def refuse_resize(old: Raw, new: Raw, features: frozenset[str]) -> Faults:
+    """Why a pod cannot be resized at all, whatever else is wrong. `features` are rules that hold."""
+    why = ""
+    if POD_LEVEL not in features and (_states_resources(old["spec"]) or _states_resources(new["spec"])):
+        why = "pods with pod-level resources cannot be resized"
+    elif MIRROR in (old["metadata"].get("annotations") or _NOTHING):
+        why = "static pods cannot be resized"
+    elif (old["spec"].get("os") or _NOTHING).get("name") == "windows":
+        why = "windows pods cannot be resized"
+    return [forbidden(WHOLE, why)] if why else []
+
+
+def validate_pod_resize(old: Raw, new: Raw) -> Faults:
+    """The faults of a resize. `old` is the pod as it is, with its status."""
     before, after = old["spec"], new["spec"]
-    if POD_LEVEL not in features and (_states_resources(before) or _states_resources(after)):
-        return [forbidden("", "pods with pod-level resources cannot be resized")]
-    if MIRROR in (old["metadata"].get("annotations") or _NOTHING):
-        return [forbidden("", "static pods cannot be resized")]
-    if (before.get("os") or _NOTHING).get("name") == "windows":
-        return [forbidden("", "windows pods cannot be resized")]
     faults: Faults = []
     qos = (old.get("status") or _NOTHING).get("qosClass") or qos_of_spec(before)
     if qos != qos_of_spec(after):

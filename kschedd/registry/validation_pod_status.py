@@ -49,21 +49,20 @@ def validate_pod_status(status: Raw, path: str = "status") -> Faults:
 
 
 def _validate_addresses(addresses: Sequence[Raw], path: str, faults: Faults) -> None:
-    """Addresses, each there once, and of each family one."""
+    """Addresses, of each family one."""
     texts = [address.get("ip") or "" for address in addresses]
     for index, text in enumerate(texts):
         if not is_address(text):
             faults.append(invalid(f"{path}[{index}]", text, BAD_ADDRESS))
     if len(texts) == 1:
         return
-    if all(map(is_address, texts)):
-        families = {":" in text for text in texts}
-        if len(texts) > 2 or len(families) == 1:
-            shown = [{"IP": text} for text in texts]
-            faults.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
-    for index, text in enumerate(texts):
-        if text in texts[:index]:
-            faults.append(duplicate(f"{path}[{index}]", {"IP": text}))
+    wrong = [(index, text) for index, text in enumerate(texts) if not is_address(text)]
+    if wrong:
+        why = f"failed to check for dual stack with error:invalid IP[{wrong[0][0]}]: {wrong[0][1]}"
+        faults.append(FieldError(path, None, f"Internal error: {why}"))
+    if wrong or len(texts) > 2 or len({":" in text for text in texts}) == 1:
+        shown = [{"IP": text} for text in texts]
+        faults.append(invalid(path, shown, "may specify no more than one IP for each IP family"))
 
 
 _LISTS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, forbidden, invalid, required
 from kschedd.api.schema import type_named
 from kschedd.registry.go_structs import go_diff
-from kschedd.registry.same import same
+from kschedd.registry.same import same, same_in
 from kschedd.registry.validation_selectors import validate_tolerations
 
 Raw = Mapping[str, Any]
@@ -128,17 +128,23 @@ def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:
         faults.append(invalid("spec.nodeSelector", selector, why))
     _keep(rest, old, "nodeSelector")
     affinity, had = new.get("affinity") or {}, old.get("affinity") or {}
-    if _others(affinity) != _others(had):
+    if same_in(had, affinity, "nodeAffinity", type_named("Affinity")):
         return
-    _keep(rest, old, "affinity")
-    if not had.get("nodeAffinity"):
-        return
-    terms, required_before = _required(affinity), _required(had)
-    if required_before and len(terms) != len(required_before):
+    _validate_stricter(_required(had), _required(affinity), faults)
+    others, kept = _others(affinity), {name: value for name, value in had.items() if name == "nodeAffinity"}
+    if "affinity" in old or others:
+        rest["affinity"] = {**others, **kept}
+    else:
+        del rest["affinity"]
+
+
+def _validate_stricter(before: Sequence[Raw], terms: Sequence[Raw], faults: Faults) -> None:
+    """The terms of a required node affinity may ask for more each, where there were any."""
+    if before and len(terms) != len(before):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         faults.append(invalid(_TERMS, terms, why))
         return
-    for index, (then, now) in enumerate(zip(required_before, terms, strict=False)):
+    for index, (then, now) in enumerate(zip(before, terms, strict=False)):
         if not _only_added(then, now):
             why = "only additions are allowed (no mutations or deletions)"
             faults.append(invalid(f"{_TERMS}[{index}]", now, why))

@@ -20,6 +20,7 @@ from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
 from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_job_status import validate_job_status
+from kschedd.registry.validation_nodes import validate_node_annotations
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_status import validate_status_beside_spec
 from kschedd.registry.validation_services import validate_balancer_status, validate_service_changes
@@ -115,6 +116,7 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
     elif kind == "Job":
         validate_job_status(old, new, faults)
     elif kind == "Node":
+        validate_node_annotations(new["metadata"].get("annotations") or {}, faults)
         node_addresses(new.get("status") or {}, faults)
     elif kind == "Namespace":
         _namespace_status(new, faults)

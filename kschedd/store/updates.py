@@ -8,10 +8,14 @@ Source: Kubernetes v1.34, the strategies in pkg/registry.
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from kschedd.api.fields import FieldError, forbidden, invalid
+from kschedd.api.fields import WHOLE, FieldError, forbidden, invalid
 from kschedd.api.objects import Object, Raw
-from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
-from kschedd.registry.validation_pod_resize import validate_pod_resize
+from kschedd.registry.validation_pod_annotations import (
+    MIRROR,
+    validate_annotation_changes,
+    validate_pod_annotations,
+)
+from kschedd.registry.validation_pod_resize import refuse_resize, validate_pod_resize
 from kschedd.registry.validation_pod_update import validate_pod_update
 from kschedd.registry.validation_update import validate_meta_update, validate_update
 from kschedd.store.errors import Conflict, Invalid, MalformedVersion
@@ -116,9 +120,11 @@ def update_faults(
     old: Object, before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]
 ) -> list[FieldError]:
     """The faults of changes of what may not change; `before` is the old object, decoded as the new one is, `features`
-    are rules that hold."""
+    are rules that hold. Raises Invalid with a fault that is told alone, whatever else is wrong."""
     if old.kind != "Pod":
         return validate_update(before, new)
+    if alone := _told_alone(before, new, subresource, features):
+        raise Invalid(old.kind, old.name, tuple(alone))
     faults = _annotation_faults(before, new, subresource)
     if subresource == "ephemeralcontainers":
         present = before["spec"].get("ephemeralContainers") or []
@@ -131,8 +137,17 @@ def update_faults(
                 faults.append(forbidden("spec.ephemeralContainers", why))
         return faults
     if subresource == "resize":
-        return faults + validate_pod_resize(before, new, features)
+        return faults + validate_pod_resize(before, new)
     return faults + validate_pod_update(before["spec"], new["spec"])
+
+
+def _told_alone(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
+    """Why a pod's subresource is not for such a pod at all."""
+    if subresource == "resize":
+        return refuse_resize(before, new, features)
+    if subresource == "ephemeralcontainers" and MIRROR in (before["metadata"].get("annotations") or {}):
+        return [forbidden(WHOLE, "static pods do not support ephemeral containers")]
+    return []
 
 
 def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.validation_pod_resize import POD_LEVEL, validate_pod_resize
+from kschedd.registry.validation_pod_resize import POD_LEVEL, refuse_resize, validate_pod_resize
 from tests.api.objects import Raw, container, pod
 
 NO_FEATURES = frozenset[str]()
@@ -23,7 +23,7 @@ def with_init(resources: Raw, **fields: Any) -> Raw:
 
 
 def said(old: Raw, new: Raw, features: frozenset[str] = NO_FEATURES) -> list[str]:
-    return [str(fault) for fault in validate_pod_resize(old, new, features)]
+    return [str(fault) for fault in refuse_resize(old, new, features) or validate_pod_resize(old, new)]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_only_what_containers_have_of_cpu_and_memory_may_change(old: Raw, new: R
 def test_pods_that_cannot_be_resized(spec: Raw, annotations: Raw, what: str) -> None:
     old = pod(containers=[container(name="c", resources=SMALL)], **spec)
     old["metadata"]["annotations"] = annotations
-    assert said(old, old) == [f"Forbidden: {what} cannot be resized"]
+    assert said(old, old) == [f"[]: Forbidden: {what} cannot be resized"]
 
 
 def test_pods_with_resources_of_their_own_are_resized_where_the_rule_holds() -> None:
