@@ -58,10 +58,13 @@ def externally_accessible(spec: Old) -> bool:
     return spec.get("type") in _WITH_NODE_PORTS or (spec.get("type") == "ClusterIP" and bool(spec.get("externalIPs")))
 
 
-def needs_node_port(spec: Old) -> bool:
-    if spec.get("type") == "LoadBalancer":
-        return spec.get("allocateLoadBalancerNodePorts") is not False
-    return spec.get("type") == "NodePort"
+def has_node_ports(spec: Old) -> bool:
+    return spec.get("type") in _WITH_NODE_PORTS
+
+
+def wants_node_ports(spec: Old) -> bool:
+    """Whether ports that state no node port are given one."""
+    return has_node_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False
 
 
 def needs_health_check_port(spec: Old) -> bool:
@@ -81,6 +84,9 @@ def update_service(new: Raw, old: Old) -> None:
     _drop_type_dependent(spec, before)
     init_families(spec, before)
     new["spec"] = spec
+    status = new.get("status") or {}
+    if spec.get("type") != "LoadBalancer" and status.get("loadBalancer"):
+        new["status"] = {**status, "loadBalancer": {}}
 
 
 def _normalize_addresses(spec: Raw, before: Old) -> None:
@@ -103,7 +109,7 @@ def _patch_allocated(spec: Raw, before: Old) -> None:
             spec["clusterIP"] = before["clusterIP"]
         if not spec.get("clusterIPs") and spec.get("clusterIP") == before.get("clusterIP") and before.get("clusterIPs"):
             spec["clusterIPs"] = before["clusterIPs"]
-    if needs_node_port(before) and needs_node_port(spec):
+    if has_node_ports(before) and has_node_ports(spec):
         used = {port["nodePort"] for port in spec.get("ports") or () if port.get("nodePort")}
         known = {port.get("name") or "": port.get("nodePort") for port in before.get("ports") or ()}
         ports = []
@@ -128,7 +134,7 @@ def _drop_type_dependent(spec: Raw, before: Old) -> None:
         drop("clusterIP", "clusterIPs")
         drop("ipFamilies")
         drop("ipFamilyPolicy")
-    if needs_node_port(before) and not needs_node_port(spec):
+    if has_node_ports(before) and not has_node_ports(spec):
         ports, were = spec.get("ports") or [], before.get("ports") or []
         if {port.get("nodePort") for port in ports} <= {port.get("nodePort") for port in were} | {None}:
             spec["ports"] = [{name: value for name, value in port.items() if name != "nodePort"} for port in ports]

@@ -206,9 +206,14 @@ def validate_service_changes(old: Mapping[str, Any], new: Mapping[str, Any], fau
 _IP_MODES: Final = ("Proxy", "VIP")
 
 
-def validate_balancer_status(status: Mapping[str, Any], faults: Faults) -> None:
-    """Where the load balancer of a Service is reached; said of Services of other types, too."""
-    for index, ingress in enumerate((status.get("loadBalancer") or {}).get("ingress") or ()):
+def validate_balancer_status(service: Mapping[str, Any], faults: Faults) -> None:
+    """Where the load balancer of a Service is reached."""
+    stated = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    if stated and (service.get("spec") or {}).get("type") != "LoadBalancer":
+        why = "may only be used when `spec.type` is 'LoadBalancer'"
+        faults.append(forbidden("status.loadBalancer.ingress", why))
+        return
+    for index, ingress in enumerate(stated):
         here = f"status.loadBalancer.ingress[{index}]"
         address, mode, host = ingress.get("ip") or "", ingress.get("ipMode"), ingress.get("hostname") or ""
         if address and not is_address(address):

@@ -121,7 +121,7 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
     elif kind == "Namespace":
         _namespace_status(new, faults)
     elif kind == "Service":
-        validate_balancer_status(new.get("status") or {}, faults)
+        validate_balancer_status(new, faults)
     elif kind in ("Deployment", "StatefulSet", "DaemonSet"):
         before, after = _at(old, "status.collisionCount"), _at(new, "status.collisionCount")
         if before is not None and (after is None or after < before):

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kschedd.api.fields import invalid
 from kschedd.api.objects import Object
 from kschedd.registry.service_addresses import headless, needs_cluster_ip
-from kschedd.registry.services import needs_health_check_port, needs_node_port
+from kschedd.registry.services import has_node_ports, needs_health_check_port, wants_node_ports
 from kschedd.store.errors import Invalid, RangeFull
 
 Raw = dict[str, Any]
@@ -35,7 +35,7 @@ def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool
     specs = [other.spec for other in others]
     if needs_cluster_ip(spec) and not headless(spec):
         _allocate_address(name, spec, specs, ipaddress.ip_network(network))
-    if needs_node_port(spec):
+    if has_node_ports(spec):
         _allocate_ports(name, spec, specs, dry_run)
     if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
         used = {*_used_ports(specs), *_used_ports([spec])}
@@ -101,12 +101,12 @@ def _allocate_ports(name: str, spec: Raw, specs: list[Mapping[str, Any]], dry_ru
                 ends = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
                 why = f"provided port is not in the valid range. The range of valid ports is {ends}"
                 raise Invalid("Service", name, (invalid(here, given, why),))
-        else:
+        elif wants_node_ports(spec):
             given = by_number.get(port.get("port") or 0)
-            taken = {each.get("protocol") for each in ports if each["nodePort"] == given}
+            taken = {each.get("protocol") for each in ports if each.get("nodePort") == given}
             if given is None or port.get("protocol") in taken:
                 given = _free_port(used | mine)
             mine.add(given)
             by_number.setdefault(port.get("port") or 0, given)
-        ports.append({**port, "nodePort": given})
+        ports.append({**port, "nodePort": given} if given else port)
     spec["ports"] = ports

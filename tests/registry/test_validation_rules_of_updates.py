@@ -248,7 +248,7 @@ def test_an_update_is_refused_for(old: Raw, new: Raw, faults: list[str]) -> None
     ],
 )
 def test_a_status_is_refused_for(kind: str, status: Raw, faults: list[str]) -> None:
-    old = named(kind)
+    old = {**named(kind), "spec": {"type": "LoadBalancer"}}
     assert [str(fault) for fault in validate_status_update(old, {**old, "status": status})] == faults
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.store.errors import ApiError
+from kschedd.api.objects import Object
+from kschedd.store.errors import ApiError, Invalid
 from kschedd.store.service_addresses import NODE_PORTS
 from kschedd.store.store import Store
 
@@ -43,3 +44,40 @@ def test_a_service_that_states_a_low_node_port_finds_it_free(store: Store) -> No
     assert len(set(others)) == 3
     made = store.create(service("mine", "NodePort", port=NODE_PORTS[0]))
     assert made.spec["ports"][0]["nodePort"] == NODE_PORTS[0]
+
+
+def without_ports(name: str, *ports: int) -> dict[str, Any]:
+    raw = service(name, "LoadBalancer")
+    named = [{"name": f"p{number}", "port": 80 + number} for number in range(len(ports))]
+    stated = [{**each, **({"nodePort": port} if port else {})} for each, port in zip(named, ports, strict=True)]
+    raw["spec"] |= {"allocateLoadBalancerNodePorts": False, "ports": stated}
+    return raw
+
+
+def node_ports(made: Object) -> list[int | None]:
+    return [port.get("nodePort") for port in made.spec["ports"]]
+
+
+def test_a_balancer_that_wants_no_node_ports_keeps_those_it_states(store: Store) -> None:
+    made = store.create(without_ports("s", 30001, 0))
+    assert node_ports(made) == [30001, None]
+    bare = without_ports("s", 0, 0)
+    bare["metadata"]["resourceVersion"] = made.metadata["resourceVersion"]
+    assert node_ports(store.update(bare)) == [30001, None]
+
+
+def test_a_node_port_is_taken_though_its_service_wants_none(store: Store) -> None:
+    store.create(without_ports("s", 30001))
+    with pytest.raises(Invalid, match="provided port is already allocated"):
+        store.create(without_ports("t", 30001))
+
+
+def test_only_load_balancers_have_a_status_of_one(store: Store) -> None:
+    reached = {"loadBalancer": {"ingress": [{"ip": "1.2.3.4", "ipMode": "VIP"}]}}
+    plain = store.create(service("plain"))
+    with pytest.raises(Invalid, match=r"status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is"):
+        store.update({**plain.raw, "status": reached}, subresource="status")
+    made = store.create(service("s", "LoadBalancer"))
+    told = store.update({**made.raw, "status": reached}, subresource="status")
+    changed = store.update({**told.raw, "spec": {**told.spec, "type": "ClusterIP"}})
+    assert changed.raw["status"]["loadBalancer"] == {}
