@@ -77,6 +77,7 @@ _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
             "runtimeClassName overhead enableServiceLinks topologySpreadConstraints os schedulingGates "
             "resourceClaims resources hostnameOverride"
         ),
+        "ObjectReference": "kind namespace name uid apiVersion resourceVersion fieldPath",
         "PodSecurityContext": (
             "seLinuxOptions windowsOptions runAsUser runAsGroup runAsNonRoot supplementalGroups "
             "supplementalGroupsPolicy fsGroup fsGroupChangePolicy sysctls seccompProfile appArmorProfile "

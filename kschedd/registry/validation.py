@@ -40,7 +40,7 @@ from kschedd.registry.validation_devices import (
     validate_device_class,
     validate_slice,
 )
-from kschedd.registry.validation_events import validate_event
+from kschedd.registry.validation_events import validate_event, validate_updated_event
 from kschedd.registry.validation_meta import (
     NOT_STANDARD,
     STANDARD_FINALIZERS,
@@ -410,4 +410,5 @@ _OF_UPDATES: Final = {
     **_BY_KIND,
     "StatefulSet": validate_updated_stateful_set,
     "ControllerRevision": validate_updated_revision,
+    "Event": validate_updated_event,
 }

@@ -3,7 +3,10 @@
 An Event that states `eventTime` is a new one, whichever group it was written in: it says who reports what was done and
 why. Values are not shown in its faults.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/events.go (ValidateEventCreate, legacyValidateEvent).
+An update in the core group may change anything; one in events.k8s.io only the metadata and the series.
+
+Source: Kubernetes v1.34, pkg/apis/core/validation/events.go (ValidateEventCreate, ValidateEventUpdate,
+legacyValidateEvent).
 """
 
 from collections.abc import Mapping
@@ -11,6 +14,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, invalid, required
 from kschedd.api.validation_names import qualified_name
+from kschedd.registry.go_structs import go_struct
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
@@ -23,10 +27,29 @@ _UNSET: Final = {
     "deprecatedCount": "count",
     "deprecatedSource": "source",
 }
+_CORE: Final = {  # fields of the core group -> their names in events.k8s.io
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    **{called: field for field, called in _UNSET.items()},
+}
+_IMMUTABLE: Final = (
+    "involvedObject reason message source firstTimestamp lastTimestamp count reason type eventTime action related "
+    "reportingComponent reportingInstance"
+).split()
+_STRUCTS: Final = {"involvedObject": "ObjectReference", "related": "ObjectReference", "source": "EventSource"}
+_EMPTY: Final = {"count": 0, "firstTimestamp": None, "lastTimestamp": None, "eventTime": None, "related": None}
 
 
 def validate_event(event: Raw, faults: Faults) -> None:
     """The faults of an Event as it was written: in the core group, or in events.k8s.io."""
+    validate_updated_event(event, faults)
+    if event.get("apiVersion") != "v1":
+        _validate_strictly(event, faults)
+
+
+def validate_updated_event(event: Raw, faults: Faults) -> None:
+    """What holds of the Events of both groups, of new ones and of changed ones."""
     core = event.get("apiVersion") == "v1"
     about = event.get("involvedObject" if core else "regarding") or {}
     namespace = (event.get("metadata") or {}).get("namespace") or ""
@@ -37,16 +60,34 @@ def validate_event(event: Raw, faults: Faults) -> None:
         faults.append(invalid("involvedObject.namespace", space, "does not match event.namespace"))
     if new:
         _validate_report(event, core, faults)
-    if not core:
-        _validate_strictly(event, faults)
+
+
+def validate_event_changes(old: Raw, new: Raw, faults: Faults) -> None:
+    """What an Event of events.k8s.io may not change; `old` may be of either group."""
+    if new.get("apiVersion") == "v1":
+        return
+    if old.get("series") != new.get("series"):
+        _validate_series(new, faults)
+    for field in _IMMUTABLE:
+        before, after = (_internal(event, field) for event in (old, new))
+        if before != after:
+            called = "reportingController" if field == "reportingComponent" else field
+            faults.append(invalid(called, after, "field is immutable"))
+
+
+def _internal(event: Raw, field: str) -> Any:
+    """The value of a field of the core group, as upstream has it internally."""
+    value = event.get(field if event.get("apiVersion") == "v1" else _CORE.get(field, field))
+    if field in _STRUCTS and (value is not None or field not in _EMPTY):
+        return go_struct(_STRUCTS[field], value)
+    return value or _EMPTY.get(field, "")
 
 
 def _validate_report(event: Raw, core: bool, faults: Faults) -> None:
-    who = "reportingComponent" if core else "reportingController"
-    controller = event.get(who) or ""
+    controller = event.get("reportingComponent" if core else "reportingController") or ""
     if not controller:
-        faults.append(required(who))
-    faults += [invalid(who, controller, why) for why in qualified_name(controller)]
+        faults.append(required("reportingController"))
+    faults += [invalid("reportingController", controller, why) for why in qualified_name(controller)]
     for field in ("reportingInstance", "action", "reason"):
         value = event.get(field) or ""
         if not value:
@@ -57,17 +98,22 @@ def _validate_report(event: Raw, core: bool, faults: Faults) -> None:
         faults.append(invalid("message", "", f"can have at most {_LONGEST_NOTE} characters"))
 
 
-def _validate_strictly(event: Raw, faults: Faults) -> None:
+def _validate_series(event: Raw, faults: Faults) -> None:
     if (series := event.get("series")) is not None:
         if (series.get("count") or 0) < 2:
             faults.append(invalid("series.count", "", "should be at least 2"))
         if not series.get("lastObservedTime"):
             faults.append(required("series.lastObservedTime"))
+
+
+def _validate_strictly(event: Raw, faults: Faults) -> None:
+    _validate_series(event, faults)
     if not event.get("eventTime"):
         faults.append(required("eventTime"))
     kind = event.get("type") or ""
     if kind not in ("Normal", "Warning"):
         faults.append(invalid("type", "", f"has invalid value: {kind}"))
     for field, called in _UNSET.items():
-        if event.get(field):
+        value = event.get(field)
+        if any(value.values()) if isinstance(value, Mapping) else value:
             faults.append(invalid(called, "", "needs to be unset"))

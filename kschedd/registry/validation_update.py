@@ -19,6 +19,7 @@ from kschedd.registry.same import same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
 from kschedd.registry.validation_claim_status import validate_claim_status
+from kschedd.registry.validation_events import validate_event_changes
 from kschedd.registry.validation_job_status import validate_job_status
 from kschedd.registry.validation_nodes import validate_node_annotations
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
@@ -496,5 +497,6 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "ConfigMap": _config_map,
     "Secret": _secret,
     "ResourceQuota": _resource_quota,
+    "Event": validate_event_changes,
     "CustomResourceDefinition": _definition,
 }
