@@ -310,9 +310,19 @@ def _decoded_size(base64: str) -> int:
 
 def _namespace(namespace: Raw, faults: Faults) -> None:
     for finalizer in (namespace.get("spec") or {}).get("finalizers") or ():
-        faults += [invalid("spec.finalizers", finalizer, why) for why in qualified_name(finalizer)]
-        if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
-            faults.append(invalid("spec.finalizers", finalizer, NOT_STANDARD))
+        _finalizer(finalizer, "spec.finalizers", faults)
+
+
+def _finalized_namespace(namespace: Raw, faults: Faults) -> None:
+    """Only what finalizes a Namespace changes its finalizers: there each has its own path."""
+    for index, finalizer in enumerate((namespace.get("spec") or {}).get("finalizers") or ()):
+        _finalizer(finalizer, f"spec.finalizers[{index}]", faults)
+
+
+def _finalizer(finalizer: str, path: str, faults: Faults) -> None:
+    faults += [invalid(path, finalizer, why) for why in qualified_name(finalizer)]
+    if "/" not in finalizer and finalizer not in STANDARD_FINALIZERS:
+        faults.append(invalid(path, finalizer, NOT_STANDARD))
 
 
 def _priority_class(item: Raw, faults: Faults) -> None:
@@ -411,4 +421,5 @@ _OF_UPDATES: Final = {
     "StatefulSet": validate_updated_stateful_set,
     "ControllerRevision": validate_updated_revision,
     "Event": validate_updated_event,
+    "Namespace": _finalized_namespace,
 }

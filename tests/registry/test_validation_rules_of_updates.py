@@ -295,3 +295,11 @@ def test_an_update_of_a_csi_driver_is_looked_at_as_a_new_one_is() -> None:
         "spec.volumeLifecycleModes: Invalid value",
         "spec.volumeLifecycleModes: Unsupported value",
     ]
+
+
+def test_each_finalizer_of_a_namespace_that_is_finalized_has_its_path() -> None:
+    store = Store()
+    made = store.create(named("Namespace"))
+    spec = {"finalizers": ["kubernetes", "mine"]}
+    found = refused(lambda: store.update({**made.raw, "spec": spec}, subresource="finalize"))
+    assert [fault.partition(": ")[0] for fault in found] == ["spec.finalizers[1]"]
