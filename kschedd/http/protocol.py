@@ -160,6 +160,8 @@ class RequestReader(_FieldReader):
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > self._most_body:
             raise HttpFault(413, _too_large(self._most_body))
+        if "host" not in headers and self._parser.get_http_version() == "1.1":
+            raise HttpFault(400, "missing required Host header")
         if headers.get("expect", "").lower() == "100-continue":
             self.expects_continue = True
 

@@ -93,22 +93,32 @@ def test_byte_by_byte_is_the_same_as_at_once() -> None:
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 400, id="tls-on-a-plain-port"),
         pytest.param(b"GET / HTTP/9.9\r\n\r\n", 400, id="a-version-nobody-knows"),
         pytest.param(b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n", 414, id="a-target-over-the-limit"),
-        pytest.param(b"GET / HTTP/1.1\r\nA: " + b"a" * 70_000, 431, id="a-head-over-the-limit-that-does-not-end"),
-        pytest.param(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 101 + b"\r\n", 431, id="too-many-header-fields"),
-        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, id="two-hosts"),
-        pytest.param(b"POST / HTTP/1.1\r\nContent-Length: 4000000\r\n\r\n", 413, id="a-body-announced-over-the-limit"),
         pytest.param(
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + (b"8000\r\n" + b"a" * 0x8000 + b"\r\n") * 100,
+            b"GET / HTTP/1.1\r\nHost: h\r\nA: " + b"a" * 70_000, 431, id="a-head-over-the-limit-that-does-not-end"
+        ),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: h\r\n" + b"A: b\r\n" * 101 + b"\r\n", 431, id="too-many-header-fields"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, id="two-hosts"),
+        pytest.param(b"GET / HTTP/1.1\r\nAccept: a\r\n\r\n", 400, id="no-host"),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n", 413, id="a-body-announced-over-the-limit"
+        ),
+        pytest.param(
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + (b"8000\r\n" + b"a" * 0x8000 + b"\r\n") * 100,
             413,
             id="a-body-in-chunks-over-the-limit",
         ),
-        pytest.param(b"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400, id="a-length-below-nothing"),
+        pytest.param(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n", 400, id="a-length-below-nothing"),
         pytest.param(
-            b"POST / HTTP/1.1\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n", 400, id="two-lengths"
+            b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+            id="two-lengths",
         ),
-        pytest.param(b"GET / HTTP/1.1\r\n\x00: b\r\n\r\n", 400, id="a-field-name-that-is-none"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: h\r\n\x00: b\r\n\r\n", 400, id="a-field-name-that-is-none"),
         pytest.param(
-            b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400, id="a-chunk-without-a-length"
+            b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+            400,
+            id="a-chunk-without-a-length",
         ),
         pytest.param(GET * (MOST_WAITING + 2), 400, id="too-many-requests-at-once"),
     ],
@@ -138,7 +148,7 @@ def test_after_a_fault_nothing_is_read_any_more() -> None:
 
 def test_a_client_that_waits_for_continue_is_noticed() -> None:
     reader = RequestReader()
-    reader.feed(b"POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    reader.feed(b"POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert reader.expects_continue
     reader.feed(b"ab")
     request = reader.next_request()
@@ -148,7 +158,7 @@ def test_a_client_that_waits_for_continue_is_noticed() -> None:
 
 def test_another_protocol_is_noticed_and_its_bytes_are_left() -> None:
     reader = RequestReader()
-    reader.feed(b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n\x80\x03\x00")
+    reader.feed(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n\x80\x03\x00")
     request = reader.next_request()
     assert request is not None
     assert request.upgrade

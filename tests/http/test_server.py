@@ -129,7 +129,7 @@ async def test_a_request_that_never_ends_is_given_up(autojump_clock: trio.testin
     async with serving(echo, HttpLimits(request_s=60)) as fixture:
         client = await fixture.connect()
         began = trio.current_time()
-        await client.send_all(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\nab")
+        await client.send_all(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nab")
         assert b"HTTP/1.1 408" in await answer_until_closed(client)
         assert trio.current_time() - began == pytest.approx(61, abs=1.1)
 
@@ -140,7 +140,7 @@ async def test_drips_do_not_put_off_the_end(autojump_clock: trio.testing.MockClo
 
         async def drip() -> None:
             try:
-                await client.send_all(b"GET / HTTP/1.1\r\n")
+                await client.send_all(b"GET / HTTP/1.1\r\nHost: h\r\n")
                 while True:
                     await trio.sleep(5)
                     await client.send_all(b"A: b\r\n")
