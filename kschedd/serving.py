@@ -31,6 +31,8 @@ from kschedd.dumps.loading import LoadOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import LOOK_S, FullCollections, collection_paused, tune_gc
+from kschedd.live.api_server import ApiServer
+from kschedd.live.mirror import mirroring
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -142,8 +144,13 @@ async def _serve(
             limits=limits,
             telemetry=telemetry,
         )
+        mirror, mirrored = None, None
+        if options.mirror is not None:
+            mirrored = await ApiServer.connect(options.mirror.kubeconfig, options.mirror.context)
         with collection_paused():  # the journal is read back
             cluster = await opened.enter_async_context(actors)
+            if mirrored is not None:
+                mirror = await opened.enter_async_context(mirroring(mirrored, cluster))
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         face = None
         if http is not None:
@@ -163,6 +170,7 @@ async def _serve(
             )
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
         daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
+        daemon.mirror = None if mirror is None else mirror.describe
         server = _server(cluster, daemon, audit, face)
         parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}

@@ -80,6 +80,7 @@ class QueueActor:
     moves_kept: int = MOVES_KEPT
     courtesy: Courtesy = attrs.field(factory=Courtesy)
     held: bool = False  # no pod is handed out
+    idle: bool = False  # nor will one ever be: others schedule them
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     _record: MoveRecord = attrs.field(init=False)
@@ -214,7 +215,7 @@ class QueueActor:
     def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
         """The pods that are popped, and nominations that no message with pods tells of: they count from now on, for
         attempts of pods popped earlier as well."""
-        if self.held:
+        if self.held or self.idle:
             return
         for popped in self._pops(room, now):
             room -= 1

@@ -7,10 +7,16 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from kschedd.commands.dump_flags import add_dump_flags
+from kschedd.errors import KscheddError
 from kschedd.verbs.parsing import path_value
+
+if TYPE_CHECKING:
+    from kschedd.startup.options import MirrorOptions
 
 MAX_REQUEST_BYTES = 3 << 20
 MAX_OBJECT_BYTES = 1536 << 10
@@ -19,6 +25,11 @@ _OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"  # in the environment
 _PARTS = ("scheduler", "kubelets", "controllers")
 _DEBUG_FROM = 4  # of kube-scheduler's verbosities
 _LEVELS = ("debug", "info", "warning", "error")
+
+
+@attrs.define(eq=False)
+class MirrorUsageError(KscheddError):
+    why: str
 
 
 def add_parser(subparsers: Any) -> None:
@@ -117,6 +128,17 @@ def add_parser(subparsers: Any) -> None:
             metavar="NAME,...",
             help=f"{verb} admission plugins, as kube-apiserver's flag does; an unknown name is answered with the list",
         )
+    parser.add_argument(
+        "--mirror",
+        nargs="?",
+        const="",
+        metavar="CONTEXT",
+        help="hold what a real cluster has, and follow it: that of this context of the kubeconfig (the current one); "
+        "nothing is written there, nor here",
+    )
+    parser.add_argument(
+        "--kubeconfig", default="", metavar="FILE", help="with --mirror: that file ($KUBECONFIG, ~/.kube/config)"
+    )
     parser.add_argument(
         "--time",
         type=_time,
@@ -373,6 +395,23 @@ def _parts(text: str) -> frozenset[str]:
     return parts
 
 
+def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
+    """Raises MirrorUsageError."""
+    from kschedd.startup.options import MirrorOptions
+
+    if options.mirror is None:
+        if options.kubeconfig:
+            raise MirrorUsageError("--kubeconfig goes with --mirror")
+        return None
+    others = {"--state": options.state, "--from": options.origin, "--record": options.record}
+    for flag, value in others.items():
+        if value:
+            raise MirrorUsageError(f"{flag} does not go with --mirror: the cluster's objects are its own, and now")
+    if options.time != (1.0, None):
+        raise MirrorUsageError("--time does not go with --mirror: the cluster's time is the real one")
+    return MirrorOptions(options.kubeconfig, options.mirror)
+
+
 def _plugin_names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
@@ -429,7 +468,9 @@ def run(options: argparse.Namespace) -> int:
             {name: value for name in OPTIONS if (value := getattr(options, name.replace("-", "_"))) is not None}
         ),
         service_range=options.service_cluster_ip_range,
-        without=options.without | ({"kubelets", "controllers"} if options.frozen else frozenset()),
+        without=options.without
+        | ({"kubelets", "controllers"} if options.frozen or options.mirror is not None else frozenset()),
+        mirror=_mirror(options),
         limits=read_limits(options.limit),
         audit=None
         if options.audit_log is None

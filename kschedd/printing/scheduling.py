@@ -191,7 +191,7 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         ),
         ("Socket", _text(info.get("socket"))),
         ("Profiles", ", ".join(map(str, info.get("profiles") or ()))),
-        ("Journal", _text(info.get("journal"), "off (in memory)")),
+        _origin(info),
         *_recording(info.get("recording")),
         ("Seed", _text(info.get("seed"))),
         ("Objects", _objects(info.get("objects") or {}, style)),
@@ -253,6 +253,17 @@ def _rate(value: Any) -> str:
     if not isinstance(value, int | float):
         return "0"
     return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def _origin(info: Raw) -> tuple[str, str]:
+    """Where the objects are kept, or come from."""
+    mirror = info.get("mirror")
+    if mirror is None:
+        return "Journal", _text(info.get("journal"), "off (in memory)")
+    context = f" ({mirror['context']})" if mirror["context"] else ""
+    heard = "" if mirror["unheard_s"] is None else f", last heard of {_span(mirror['unheard_s'])} ago"
+    why = f"; it cannot be asked now: {mirror['unreachable']}" if mirror["unreachable"] else ""
+    return "Mirror", f"of {mirror['server']}{context}{heard}{why}"
 
 
 def _recording(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:

@@ -39,6 +39,7 @@ class DaemonState:
     clients: Callable[[], list[dict[str, Any]]] = list
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)  # of a bound now, and at most so far
+    mirror: Callable[[], dict[str, Any]] | None = None  # of which cluster it is one, if it is
 
 
 @attrs.frozen(eq=False)
@@ -54,14 +55,17 @@ class DaemonMethods:
                 reads=True,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
-                "resource_version, epoch, journal, read_only, recording, faults, plugins, limits: "
+                "resource_version, epoch, journal, read_only, mirror, recording, faults, plugins, limits: "
                 "{max_request_body_bytes, max_object_bytes}}`; epoch names the history that versions count in; journal "
                 "is its file, null if objects are kept in memory only; read_only says why the journal cannot be "
-                "written now, so that writes are refused, null if it can; recording is `{file, bytes, notes, since_s, "
-                "failure}`: what was written of this run's recording, and why it has ended, empty as long as it goes "
-                "on; null without one; faults are the objects that cannot be handled now, each `{kind, "
-                "namespace, name, component, why, count, first_s, last_s, retry_s}`: what part of the daemon raised "
-                "what, how often, and when it tries again (seconds since the epoch; null: at the next start); "
+                "written now, so that writes are refused, null if it can; mirror is `{server, context, unheard_s, "
+                "unreachable}` of the real cluster whose objects are held here: for how long nothing has come from it, "
+                "and why it cannot be asked now, null if it can; null for a cluster of its own; recording is `{file, "
+                "bytes, notes, since_s, failure}`: what was written of this run's recording, and why it has ended, "
+                "empty as long as it goes on; null without one; faults are the objects that cannot be handled now, "
+                "each `{kind, namespace, name, component, why, count, first_s, last_s, retry_s}`: what part of the "
+                "daemon raised what, how often, and when it tries again (seconds since the epoch; null: at the next "
+                "start); "
                 "plugins are the calls of out-of-tree plugins and of extenders, each `{name, call, calls, p50_ms, "
                 "p99_ms, longest_ms, timeouts, failures}`: the method or verb, quantiles of the last 1,000 calls, and "
                 "counts since the start.",
@@ -124,6 +128,7 @@ class DaemonMethods:
             "epoch": cluster.epoch,
             "journal": None if cluster.journal is None else str(cluster.journal),
             "read_only": None if unwritable is None else str(unwritable),
+            "mirror": None if self._daemon.mirror is None else self._daemon.mirror(),
             "recording": None if recording is None else attrs.asdict(recording),
             "faults": as_maps(await cluster.faults()),
             "plugins": plugins,

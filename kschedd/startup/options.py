@@ -40,6 +40,14 @@ _NOBODYS_SCHEDULER = "(none)"  # no name of a scheduler
 
 
 @attrs.frozen
+class MirrorOptions:
+    """A cluster by its kubeconfig ("": as kubectl finds it) and context ("": the current one)."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+
+@attrs.frozen
 class DaemonOptions:
     """The daemon's options. None means the option's default."""
 
@@ -73,6 +81,7 @@ class DaemonOptions:
     schedulers: Mapping[str, str] = {}  # of pods' schedulerName: the profile as by which they are scheduled
     speed: float = REAL  # seconds of the cluster in a real one; 0: virtual
     start_s: float | None = None  # the time at the first start; None: EPOCH where time is virtual, else the machine's
+    mirror: MirrorOptions | None = None  # the real cluster whose objects are held here
     record_file: Path | None = None  # a new file, into which the run is recorded
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
 

@@ -254,6 +254,13 @@ class ClusterWriter(ClusterReader, Protocol):
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, list[Object]]:
         """Hold objects as they stood in another cluster, step by step; those here that stayed in their place."""
 
+    def refuse_writes(self, refusal: ApiError) -> None:
+        """From now on nothing changes but by `reflect`."""
+
+    def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
+        """Hold objects as they stand in the cluster that this one mirrors, step by step, without those that are gone
+        there."""
+
 
 class Bell(Protocol):
     """Rung when a watch has more; closed when it will have no more."""

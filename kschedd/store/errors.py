@@ -237,6 +237,22 @@ class Forbidden(ApiError):
         return f'{resource_of(self.kind)} "{self.name}" is forbidden: {self.why}'
 
 
+@attrs.define(eq=False)
+class Mirrored(ApiError):
+    """Objects stand here as they stand in another cluster: only there they can be changed."""
+
+    server: str
+
+    rpc_code: ClassVar[str] = "forbidden"
+    code: ClassVar[int] = 403
+    reason: ClassVar[str] = "Forbidden"
+
+    def __str__(self) -> str:
+        return (
+            f"this is a mirror of {self.server}, which is changed there; `kschedd fork` makes a copy to try changes on"
+        )
+
+
 class Unadmitted(Forbidden):
     """The request was refused by mutating admission: before an object without a name was given one."""
 

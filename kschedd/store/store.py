@@ -602,6 +602,32 @@ class Store(StoreReader):
         self._objects.forget_uids()
         return in_the_way
 
+    def refuse_writes(self, refusal: ApiError) -> None:
+        """From now on nothing changes but by `reflect`: whatever else would be written is refused so."""
+        self._objects.refusal = refusal
+
+    def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
+        """Hold objects as they stand in the cluster that this one mirrors, each with the next version, and let go of
+        those that are gone there. It may be left wherever it yields, but nobody else may write before it is done."""
+        refusal, self._objects.refusal = self._objects.refusal, None
+        try:
+            for key in gone:
+                if (old := self._objects.find(*key)) is not None:
+                    self._objects.commit(DELETED, old, old.at_version(self.log.version + 1))
+                    yield
+            for obj in objects:
+                old = self._objects.find(obj.kind, obj.namespace, obj.name)
+                if old is not None and old.uid != obj.uid:
+                    self._objects.commit(DELETED, old, old.at_version(self.log.version + 1))
+                    old = None
+                if old is not None and old.raw == obj.at_version(old.resource_version).raw:
+                    continue
+                event: EventType = ADDED if old is None else MODIFIED
+                self._objects.commit(event, old, obj.at_version(self.log.version + 1))
+                yield
+        finally:
+            self._objects.refusal = refusal
+
     def take_over(self, obj: Object) -> None:
         """Hold an object as it was, with the version it had: for whoever starts a store. All of it or nothing."""
         self._objects.place_whole(obj)

@@ -16,7 +16,7 @@ import attrs
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
-from kschedd.store.errors import NotFound
+from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.indexes import Indexes
 from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog, EventType, WatchEvent
 from kschedd.store.pod_strategy import rebuild_pod
@@ -33,6 +33,7 @@ class StoredObjects:
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
         self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
+        self.refusal: ApiError | None = None  # of whatever is written, where that is not for those who ask here
 
     def copying(self, other: "StoredObjects") -> Generator[None, None, None]:
         """Hold the same objects as another, in steps; this one is new, and the log stays its own."""
@@ -105,12 +106,16 @@ class StoredObjects:
     # --- writing -----------------------------------------------------------------------------------------------
 
     def commit(self, event_type: EventType, old: Object | None, new: Object) -> None:
-        """One write: `new` where `old` was, or, deleted, its last state."""
+        """One write: `new` where `old` was, or, deleted, its last state. Raises `refusal`, if there is one."""
+        if self.refusal is not None:
+            raise self.refusal
         self.place(old, None if event_type == DELETED else new)
         self.log.append(WatchEvent(event_type, old, new, new.resource_version))
 
     def commit_copy(self, pod: Pod, indexed: bool) -> None:
         """As `commit` of a new pod, in a space in which there are others; `indexed`: it has a node, or owners."""
+        if self.refusal is not None:
+            raise self.refusal
         self._by_kind["Pod"][pod.namespace][pod.name] = pod
         if indexed:
             self._indexes.move(None, pod)
@@ -120,6 +125,8 @@ class StoredObjects:
 
     def commit_binding(self, old: Pod, bound: Pod) -> None:
         """As `commit` of a pod that has got its node: of all that is indexed only that has changed."""
+        if self.refusal is not None:
+            raise self.refusal
         self._by_kind["Pod"][bound.namespace][bound.name] = bound
         self._indexes.got_node(bound)
         self.log.append(WatchEvent(MODIFIED, old, bound, bound.resource_version))

@@ -1,0 +1,217 @@
+"""MirrorActor: holds what a real cluster has, as it stands there, and follows what happens to it.
+
+Receives: pages and events of the cluster's API server.  Sends: `reflect` requests to the store.
+Owns: for each resource the version up to which it was followed.  Ends: when it is cancelled.
+Fails: a server that cannot be reached is asked again, later each time; what it no longer knows is listed again; a
+resource that it does not serve, or does not let us see, is left out, which is logged. An object that cannot be held is
+left out as well.
+
+The store takes writes from here only. What is asked meanwhile is answered from what has been heard so far.
+"""
+
+import random
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import Any, Final
+
+import attrs
+import structlog
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.queue import QueueActor
+from kschedd.api.kinds import BY_NAME
+from kschedd.api.objects import Object
+from kschedd.dumps.conversion import current
+from kschedd.live.api_server import ApiServer, Expired, LiveError, NotServed, Page, Resource
+from kschedd.store.cluster_api import ClusterApi, ClusterWriter
+from kschedd.store.errors import ApiError, Mirrored
+from kschedd.store.standing import Standing
+from kschedd.store.trial import Key
+from kschedd.values import in_parts
+
+log = structlog.get_logger("kschedd.mirror")
+
+MIRRORED: Final = (
+    *("Namespace", "Node", "PriorityClass", "RuntimeClass", "ResourceQuota", "LimitRange", "PodDisruptionBudget"),
+    *("StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity", "PersistentVolume", "PersistentVolumeClaim"),
+    *("VolumeAttachment", "DeviceClass", "ResourceSlice", "ResourceClaimTemplate", "ResourceClaim"),
+    *("Service", "ReplicationController", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob"),
+    "Pod",
+)
+_FIRST_PAUSE_S: Final = 1.0
+_LONGEST_PAUSE_S: Final = 60.0
+_AT_ONCE: Final = 4  # resources that are listed at the same time
+_PART: Final = 1000  # objects looked at between two pauses: less than a millisecond
+_MOST_TOLD: Final = 1000  # different things that are logged once
+
+Raw = dict[str, Any]
+
+
+@attrs.define(eq=False)
+class MirrorActor:
+    server: ApiServer
+    _store: ClusterApi
+    _since: dict[Resource, str | None] = attrs.field(factory=dict, init=False)
+    heard_at: float | None = attrs.field(default=None, init=False)  # when anything came last, on Trio's clock
+    _unreachable: dict[Resource, str] = attrs.field(factory=dict, init=False)  # why, for those that are asked again
+    _told: set[str] = attrs.field(factory=set, init=False)
+
+    async def fill(self) -> None:
+        """Take all that is there. Raises LiveError."""
+        failures: list[LiveError] = []
+        limit = trio.CapacityLimiter(_AT_ONCE)
+
+        async def fill_one(kind: str) -> None:
+            async with limit:
+                try:
+                    await self._begin(kind)
+                except LiveError as failure:
+                    failures.append(failure)
+                    nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for kind in MIRRORED:
+                nursery.start_soon(fill_one, kind)
+        if failures:
+            raise failures[0]
+
+    async def run(self) -> None:
+        """Follow what happens from then on."""
+        async with trio.open_nursery() as nursery:
+            for resource in self._since:
+                nursery.start_soon(self._follow, resource)
+
+    async def _begin(self, kind: str) -> None:
+        """List the resource in the first version that the server has of it."""
+        known = BY_NAME[kind]
+        absent: NotServed | None = None
+        for api_version in known.api_versions:
+            resource = Resource(kind, api_version, known.plural)
+            try:
+                self._since[resource] = await self._list(resource)
+                return
+            except NotServed as failure:
+                absent = absent or failure
+        log.warning("not_mirrored", resource=known.plural, why=absent and absent.why)
+
+    async def _follow(self, resource: Resource) -> None:
+        pause = _FIRST_PAUSE_S
+        while True:
+            try:
+                await self._watch(resource)
+                pause = _FIRST_PAUSE_S
+            except Expired:
+                self._since[resource] = None
+            except LiveError as failure:
+                if not self._unreachable:
+                    log.warning("unreachable", server=self.server.url, why=failure.why)
+                self._unreachable[resource] = failure.why
+                self._since[resource] = None  # it may be another by then, or an older state of it
+                await trio.sleep(pause * random.uniform(0.5, 1.5))
+                pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    async def _watch(self, resource: Resource) -> None:
+        """Follow the resource until the server ends that."""
+        since = self._since[resource]
+        if since is None:
+            since = self._since[resource] = await self._list(resource)
+        async with aclosing(self.server.watch(resource, since)) as watch:
+            async for events in watch:
+                self._hear(resource)
+                if events:
+                    await self._take(resource, events)
+
+    def _hear(self, resource: Resource) -> None:
+        self.heard_at = trio.current_time()
+        if self._unreachable.pop(resource, None) is not None and not self._unreachable:
+            log.info("reached_again", server=self.server.url)
+
+    @property
+    def followed(self) -> Mapping[Resource, str | None]:
+        """Up to which version each resource was followed; None: it is to be listed again."""
+        return self._since
+
+    def describe(self) -> dict[str, Any]:
+        """Of which cluster, for how long nothing came from it, and why something is asked again, if that is so."""
+        return {
+            "server": self.server.url,
+            "context": self.server.context,
+            "unheard_s": None if self.heard_at is None else trio.current_time() - self.heard_at,
+            "unreachable": next(iter(self._unreachable.values()), None),
+        }
+
+    async def _list(self, resource: Resource) -> str:
+        """Hold what the resource has now, and nothing else of it; its version."""
+        items: list[Raw] = []
+        page = Page((), "", "")
+        while not page.version or page.more:
+            page = await self.server.page(resource, page.more)
+            items += page.items
+        objects = await trio.to_thread.run_sync(self._as_they_stand, items)
+        await self._store.do_in_steps(partial(_replace, resource.kind, objects))
+        return page.version
+
+    async def _take(self, resource: Resource, events: Sequence[Mapping[str, Any]]) -> None:
+        last: dict[Key, Mapping[str, Any]] = {}  # by object: what happened last
+        for event in events:
+            meta = event["object"]["metadata"]
+            if event.get("type") != "BOOKMARK":
+                last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event
+        gone = [key for key, event in last.items() if event["type"] == "DELETED"]
+        objects = self._as_they_stand(event["object"] for event in last.values() if event["type"] != "DELETED")
+        if objects or gone:
+            await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
+        self._since[resource] = str(events[-1]["object"]["metadata"]["resourceVersion"])
+
+    def _as_they_stand(self, raws: Iterable[Raw]) -> list[Object]:
+        """The objects as they are held here; those that cannot be held are left out."""
+
+        def leave_out(raw: Raw, refusal: ApiError) -> None:
+            self._tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: {refusal}")
+
+        def drop(raw: Raw, warning: str) -> None:
+            self._tell(f"{raw['kind']}: {warning}, dropped")
+
+        usable = [(current(raw), None) for raw in raws if _is_named(raw["metadata"])]
+        return Standing(lambda: 0.0).take(usable, leave_out, drop)
+
+    def _tell(self, what: str) -> None:
+        if what not in self._told and len(self._told) < _MOST_TOLD:
+            self._told.add(what)
+            log.warning("mirror", what=what)
+
+
+@asynccontextmanager
+async def mirroring(server: ApiServer, cluster: LiveCluster) -> AsyncIterator[MirrorActor]:
+    """Have a cluster hold what the server's has, from here on and while the context is open; then the server is closed.
+    Raises LiveError."""
+    mirror = MirrorActor(server, cluster.store)
+    async with server:
+        await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
+        await cluster.queue.query(_hand_out_nothing)
+        await mirror.fill()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(mirror.run, name="mirror")
+            yield mirror
+            nursery.cancel_scope.cancel()
+
+
+def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:
+    """Hold these objects of the kind, and no others."""
+    there = {(obj.kind, obj.namespace, obj.name) for obj in objects}
+    gone: list[Key] = []
+    for space in store.present(kind):
+        for part in in_parts(space, _PART):
+            gone += [key for obj in part if (key := (kind, obj.namespace, obj.name)) not in there]
+            yield
+    yield from store.reflect(objects, gone)
+
+
+def _hand_out_nothing(queue: QueueActor) -> None:
+    queue.idle = True
+
+
+def _is_named(meta: Mapping[str, Any]) -> bool:
+    return all(isinstance(meta.get(field), str) and meta[field] for field in ("name", "uid", "resourceVersion"))

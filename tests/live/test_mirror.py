@@ -1,0 +1,310 @@
+"""A mirror of a real cluster: here of one of ours, served over HTTP, whose answers recorded conversations vouch for."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import ListenSettings
+from kschedd.actors.cluster import LiveCluster
+from kschedd.apiserver.serving import http_face
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.parts import without_parts
+from kschedd.daemon import cluster_actors
+from kschedd.limits import DaemonLimits, read_limits
+from kschedd.live.api_server import ApiServer, Expired, LiveError, NotServed, Page, Resource
+from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
+from kschedd.store.errors import Mirrored
+from tests.apiserver.asking import node, pod
+
+Raw = dict[str, Any]
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{{name: c, cluster: {{server: "{url}"}}}}]
+users: [{{name: u, user: {{}}}}]
+contexts: [{{name: here, context: {{cluster: c, user: u}}}}]
+current-context: here
+"""
+PODS = Resource("Pod", "v1", "pods")
+
+
+@attrs.frozen(eq=False)
+class Origin:
+    """The cluster that is mirrored, with its scheduler and kubelets, and a node; `stop` ends it and its server."""
+
+    cluster: LiveCluster
+    port: int
+    stop: trio.Event
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+async def serve(port: int, limits: DaemonLimits, task_status: trio.TaskStatus[Origin]) -> None:
+    controllers, stop = without_parts(embedded_controllers(), {"controllers"}), trio.Event()
+    settings = ListenSettings(Address("127.0.0.1", port))
+    async with (
+        cluster_actors(controllers=controllers, limits=limits) as cluster,
+        http_face(settings.load(), cluster, "test", 3 << 20) as face,
+        trio.open_nursery() as nursery,
+    ):
+        await nursery.start(face.run)
+        await cluster.store.create(node("n1"))
+        task_status.started(Origin(cluster, int(face.url.rpartition(":")[2]), stop))
+        await stop.wait()
+        face.shut_down(0)
+
+
+@asynccontextmanager
+async def origin(port: int = 0, *limits: str) -> AsyncIterator[Origin]:
+    async with trio.open_nursery() as nursery:
+        begun: Origin = await nursery.start(partial(serve, port, read_limits(limits)))
+        yield begun
+        begun.stop.set()
+
+
+@asynccontextmanager
+async def mirror_of(folder: Path, origin: Origin) -> AsyncIterator[tuple[LiveCluster, MirrorActor]]:
+    file = folder / "kubeconfig"
+    file.write_text(KUBECONFIG.format(url=origin.url))
+    server = await ApiServer.connect(str(file))
+    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror:
+        yield cluster, mirror
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    with trio.fail_after(60):
+        while not await holds():  # noqa: ASYNC110 - what others have has no event for it
+            await trio.sleep(0.02)
+
+
+async def standing(cluster: LiveCluster) -> dict[tuple[str, str, str], Raw]:
+    """All that is there, but for the versions, which are each cluster's own."""
+    found = {}
+    for kind in MIRRORED:
+        for obj in await cluster.store.list(kind):
+            meta = {name: value for name, value in obj.metadata.items() if name != "resourceVersion"}
+            found[kind, obj.namespace, obj.name] = {**obj.raw, "metadata": meta}
+    return found
+
+
+async def same(one: LiveCluster, other: LiveCluster) -> bool:
+    return await standing(one) == await standing(other)
+
+
+async def runs(cluster: LiveCluster, name: str) -> bool:
+    found = await cluster.store.find("Pod", "default", name)
+    return found is not None and found.status.get("phase") == "Running"
+
+
+async def test_it_holds_what_is_there_and_follows_what_happens(tmp_path: Path) -> None:
+    async with origin() as real:
+        await real.cluster.store.create(pod("before"))
+        await until(lambda: runs(real.cluster, "before"))
+        async with mirror_of(tmp_path, real) as (cluster, _):
+            assert await same(real.cluster, cluster)
+            await real.cluster.store.create(pod("after"))
+            await until(lambda: runs(cluster, "after"))
+            await real.cluster.store.delete("Pod", "default", "before", grace_period_s=0)
+            await until(lambda: same(real.cluster, cluster))
+            assert [one.name for one in await cluster.store.list("Pod")] == ["after"]
+            uid = (await cluster.store.get("Pod", "default", "after")).uid
+            assert await cluster.scheduler.query(lambda driver: driver.machine.cluster.pod(uid)) is not None
+
+
+async def test_it_takes_no_writes_but_its_forks_do(tmp_path: Path) -> None:
+    async with origin() as real, mirror_of(tmp_path, real) as (cluster, _):
+        with pytest.raises(Mirrored, match=f"a mirror of {real.url}, which is changed there"):
+            await cluster.store.create(pod("mine"))
+        with pytest.raises(Mirrored):
+            await cluster.store.patch("Node", "", "n1", {"spec": {"unschedulable": True}})
+        snapshot = await cluster.snapshot()
+        snapshot.store.create(pod("mine"))
+        assert snapshot.store.find("Pod", "default", "mine") is not None
+        assert await cluster.store.find("Pod", "default", "mine") is None
+
+
+async def test_pods_that_wait_there_wait_here_and_are_not_attempted(tmp_path: Path) -> None:
+    async with origin() as real, mirror_of(tmp_path, real) as (cluster, _):
+        large = pod("large")
+        large["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1000"}}
+        await real.cluster.store.create(large)
+
+        async def waits() -> bool:
+            return await cluster.queue.query(lambda owner: sum(owner.queue.counts().values())) == 1
+
+        await until(waits)
+        assert await cluster.decisions.query(lambda record: len(record.latest)) == 0
+
+
+async def test_a_server_that_comes_back_as_another_is_taken_as_it_is_then(tmp_path: Path) -> None:
+    async with origin() as real:
+        for name in ("a", "b", "c"):
+            await real.cluster.store.create(pod(name))
+        async with mirror_of(tmp_path, real) as (cluster, mirror):
+            real.stop.set()
+            await until(lambda: lost(mirror))
+            async with origin(real.port) as other:
+                await other.cluster.store.create(pod("d"))
+                await until(lambda: runs(cluster, "d"))
+                await until(lambda: same(other.cluster, cluster))
+                await until(lambda: reached(mirror))
+
+
+async def lost(mirror: MirrorActor) -> bool:
+    """Whether it has found of every resource that the server is not there."""
+    return mirror.describe()["unreachable"] is not None and not any(mirror.followed.values())
+
+
+async def reached(mirror: MirrorActor) -> bool:
+    return mirror.describe()["unreachable"] is None
+
+
+async def test_what_a_server_no_longer_knows_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with origin(0, "watch-history=1000") as real:
+        async with await _connected(tmp_path, real) as server:
+            first = await server.page(PODS)
+            for number in range(2100):  # more than is kept, and is dropped in one step
+                await real.cluster.store.patch("Node", "", "n1", {"metadata": {"labels": {"n": str(number)}}})
+            with pytest.raises(Expired):
+                async for _ in server.watch(PODS, first.version):
+                    pass
+        watch, asked = ApiServer.watch, []
+
+        async def from_the_first(self: ApiServer, resource: Resource, since: str) -> AsyncIterator[list[Raw]]:
+            asked.append((resource, since))
+            async with aclosing(watch(self, resource, first.version if asked.count(asked[-1]) == 1 else since)) as told:
+                async for events in told:
+                    yield events
+
+        monkeypatch.setattr(ApiServer, "watch", from_the_first)
+        async with mirror_of(tmp_path, real) as (cluster, _):
+            await real.cluster.store.create(pod("a"))
+            await until(lambda: runs(cluster, "a"))
+            await until(lambda: same(real.cluster, cluster))
+
+
+async def test_a_resource_that_is_not_served_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ApiServer.page
+
+    async def without_jobs(self: ApiServer, resource: Resource, more: str = "") -> Page:
+        if resource.plural == "jobs":
+            raise NotServed(self.url, "jobs.batch is forbidden")
+        return await page(self, resource, more)
+
+    monkeypatch.setattr(ApiServer, "page", without_jobs)
+    async with origin() as real, mirror_of(tmp_path, real) as (cluster, mirror):
+        assert await same(real.cluster, cluster)
+        assert {resource.kind for resource in mirror.followed} == {*MIRRORED} - {"Job"}
+
+
+async def _connected(folder: Path, origin: Origin) -> ApiServer:
+    file = folder / "kubeconfig"
+    file.write_text(KUBECONFIG.format(url=origin.url))
+    return await ApiServer.connect(str(file))
+
+
+async def test_a_server_refuses_what_it_does_not_have(tmp_path: Path) -> None:
+    async with origin() as real:
+        async with await _connected(tmp_path, real) as server:
+            with pytest.raises(NotServed):
+                await server.page(Resource("Moon", "v1", "moons"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        pytest.param("", "is no kubeconfig that can be used", id="empty"),
+        pytest.param("{", "while parsing a flow node expected the node content", id="no-yaml"),
+        pytest.param("kind: Config", "is no kubeconfig that can be used", id="nothing-in-it"),
+        pytest.param(KUBECONFIG.format(url="http://127.0.0.1:1"), "attempts to connect to 127.0.0.1:1", id="nobody"),
+        pytest.param(KUBECONFIG.format(url="no address"), "is missing an 'http://'", id="no-address"),
+    ],
+)
+async def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(text)
+    with pytest.raises(LiveError, match=why) as raised:
+        await ApiServer.connect(str(file))
+    assert str(raised.value).startswith(f"{file}: ")
+
+
+async def test_a_kubeconfig_or_context_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(LiveError, match="nowhere: cannot be read: there is no such file"):
+        await ApiServer.connect(str(tmp_path / "nowhere"))
+    file = tmp_path / "kubeconfig"
+    file.write_text(KUBECONFIG.format(url="http://127.0.0.1:1"))
+    with pytest.raises(LiveError, match="kubeconfig: No such context other"):
+        await ApiServer.connect(str(file), "other")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[1]",
+        b"{",
+        b'{"items": []}',
+        b'{"metadata": {"resourceVersion": "1"}, "items": [3]}',
+        b'{"metadata": 3}',
+        b'{"metadata": {"resourceVersion": "1"}, "items": 7}',
+        b"\xff",
+    ],
+)
+async def test_nonsense_for_a_list_is_an_error_of_the_server(body: bytes) -> None:
+    with pytest.raises(LiveError, match=r"^http://there: "):
+        await ApiServer("http://there", "", _Saying(body)).page(PODS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[1]\n",
+        b"{}\n",
+        b'{"type": "ADDED"}\n',
+        b'{"type": "ADDED", "object": {"metadata": 3}}\n',
+        b'{"type": "MOVED", "object": {"metadata": {}}}\n',
+        b'{"type": "ERROR", "object": {"code": 500, "message": "no"}}\n',
+    ],
+)
+async def test_nonsense_for_an_event_is_an_error_of_the_server(body: bytes) -> None:
+    with pytest.raises(LiveError, match=r"^http://there: "):
+        async for _ in ApiServer("http://there", "", _Saying(body)).watch(PODS, "1"):
+            pass
+
+
+async def test_an_event_may_come_in_pieces() -> None:
+    event = b'{"type": "ADDED", "object": {"metadata": {"name": "a"}}}\n'
+    told = [events async for events in ApiServer("", "", _Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
+    one = {"type": "ADDED", "object": {"metadata": {"name": "a"}, "kind": "Pod", "apiVersion": "v1"}}
+    assert told == [[], [one, one]]
+
+
+@attrs.frozen(eq=False)
+class _Saying:
+    """An API that answers with these bytes, whatever it is asked."""
+
+    pieces: tuple[bytes, ...]
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.__attrs_init__(pieces)
+
+    @asynccontextmanager
+    async def call_api(self, method: str, **asked: Any) -> AsyncIterator[Any]:
+        yield self
+
+    @property
+    def content(self) -> bytes:
+        return b"".join(self.pieces)
+
+    async def aiter_raw(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
