@@ -2,7 +2,7 @@
 
 kr8s finds the server and the credentials as kubectl does (kubeconfig, exec plugins, the service account within a
 cluster), and renews them. Large answers are decoded in a thread.
-Raises: LiveError, and of it NotServed and Expired; nothing else.
+Raises: LiveError, and of it NotServed and HistoryLost; nothing else.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -41,12 +41,12 @@ class NotServed(LiveError):
     """The server does not have this resource, or does not let us see it."""
 
 
-class Expired(LiveError):
+class HistoryLost(LiveError):
     """The server no longer knows what happened since that version: all is to be listed again."""
 
 
 @attrs.frozen
-class Resource:
+class ServedResource:
     """A kind as a server serves it: `apps/v1`, `deployments`."""
 
     kind: str
@@ -55,7 +55,7 @@ class Resource:
 
 
 @attrs.frozen(eq=False)
-class Page:
+class ServedPage:
     items: Sequence[Raw]
     version: str  # of the whole list
     more: str  # what the next page is asked for with; "": this is the last
@@ -97,7 +97,7 @@ class ApiServer:
         if (session := getattr(self._api, "_session", None)) is not None:  # kr8s has no verb for it
             await session.aclose()
 
-    async def page(self, resource: Resource, more: str = "") -> Page:
+    async def page(self, resource: ServedResource, more: str = "") -> ServedPage:
         params = {"limit": str(PAGE)} | ({"continue": more} if more else {})
         with self._faults():
             with trio.fail_after(_SILENCE_S):
@@ -106,9 +106,9 @@ class ApiServer:
             listed = await _decoded(body)
             meta = listed.get("metadata") or {}
             items = [self._whole(item, resource) for item in listed.get("items") or ()]
-            return Page(items, str(meta["resourceVersion"]), str(meta.get("continue") or ""))
+            return ServedPage(items, str(meta["resourceVersion"]), str(meta.get("continue") or ""))
 
-    async def watch(self, resource: Resource, since: str) -> AsyncGenerator[list[Raw], None]:
+    async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[list[Raw], None]:
         """What happened after that version, some events at a time, until the server ends it: none where there was
         nothing. The first answer is given at once, and may be empty."""
         params = {
@@ -133,22 +133,22 @@ class ApiServer:
                     if events := [self._event(await _decoded(line), resource) for line in lines if line]:
                         yield events
 
-    def _request(self, resource: Resource, params: dict[str, str], *, stream: bool = False) -> Any:
+    def _request(self, resource: ServedResource, params: dict[str, str], *, stream: bool = False) -> Any:
         return self._api.call_api(
             "GET", version=resource.api_version, url=resource.plural, params=params, stream=stream
         )
 
-    def _event(self, event: Raw, resource: Resource) -> Raw:
+    def _event(self, event: Raw, resource: ServedResource) -> Raw:
         if event.get("type") == "ERROR":
             status = event.get("object") or {}
-            failure = Expired if status.get("code") == 410 else LiveError
+            failure = HistoryLost if status.get("code") == 410 else LiveError
             raise failure(self.url, str(status.get("message") or "the watch has failed"))
         if event.get("type") not in EVENTS:
             raise ValueError(f"there is no event of type {str(event.get('type'))[:60]!r}")
         self._whole(event.get("object"), resource)
         return event
 
-    def _whole(self, raw: Any, resource: Resource) -> Raw:
+    def _whole(self, raw: Any, resource: ServedResource) -> Raw:
         """An object of a list says neither its kind nor its version."""
         if not isinstance(raw, dict) or not isinstance(raw.get("metadata"), dict):
             raise ValueError(f"what it has of {resource.plural} is no object")
@@ -174,7 +174,7 @@ class _Faults:
         response = getattr(fault, "response", None)
         code = getattr(response, "status_code", None)
         if code == 410:
-            raise Expired(self.server, _said(fault)) from None
+            raise HistoryLost(self.server, _said(fault)) from None
         if code in _ABSENT:
             raise NotServed(self.server, _said(fault)) from None
         if isinstance(fault, trio.TooSlowError):

@@ -24,7 +24,8 @@ from kschedd.actors.queue import QueueActor
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object
 from kschedd.dumps.conversion import current
-from kschedd.live.api_server import ApiServer, Expired, LiveError, NotServed, Page, Resource
+from kschedd.dumps.dumped_condition import with_condition
+from kschedd.live.api_server import ApiServer, HistoryLost, LiveError, NotServed, ServedPage, ServedResource
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
 from kschedd.store.errors import ApiError, Mirrored
 from kschedd.store.standing import Standing
@@ -53,9 +54,11 @@ Raw = dict[str, Any]
 class MirrorActor:
     server: ApiServer
     _store: ClusterApi
-    _since: dict[Resource, str | None] = attrs.field(factory=dict, init=False)
+    _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # when anything came last, on Trio's clock
-    _unreachable: dict[Resource, str] = attrs.field(factory=dict, init=False)  # why, for those that are asked again
+    _unreachable: dict[ServedResource, str] = attrs.field(
+        factory=dict, init=False
+    )  # why, for those that are asked again
     _told: set[str] = attrs.field(factory=set, init=False)
 
     async def fill(self) -> None:
@@ -88,7 +91,7 @@ class MirrorActor:
         known = BY_NAME[kind]
         absent: NotServed | None = None
         for api_version in known.api_versions:
-            resource = Resource(kind, api_version, known.plural)
+            resource = ServedResource(kind, api_version, known.plural)
             try:
                 self._since[resource] = await self._list(resource)
                 return
@@ -96,13 +99,13 @@ class MirrorActor:
                 absent = absent or failure
         log.warning("not_mirrored", resource=known.plural, why=absent and absent.why)
 
-    async def _follow(self, resource: Resource) -> None:
+    async def _follow(self, resource: ServedResource) -> None:
         pause = _FIRST_PAUSE_S
         while True:
             try:
                 await self._watch(resource)
                 pause = _FIRST_PAUSE_S
-            except Expired:
+            except HistoryLost:
                 self._since[resource] = None
             except LiveError as failure:
                 if not self._unreachable:
@@ -112,7 +115,7 @@ class MirrorActor:
                 await trio.sleep(pause * random.uniform(0.5, 1.5))
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    async def _watch(self, resource: Resource) -> None:
+    async def _watch(self, resource: ServedResource) -> None:
         """Follow the resource until the server ends that."""
         since = self._since[resource]
         if since is None:
@@ -123,13 +126,13 @@ class MirrorActor:
                 if events:
                     await self._take(resource, events)
 
-    def _hear(self, resource: Resource) -> None:
+    def _hear(self, resource: ServedResource) -> None:
         self.heard_at = trio.current_time()
         if self._unreachable.pop(resource, None) is not None and not self._unreachable:
             log.info("reached_again", server=self.server.url)
 
     @property
-    def followed(self) -> Mapping[Resource, str | None]:
+    def followed(self) -> Mapping[ServedResource, str | None]:
         """Up to which version each resource was followed; None: it is to be listed again."""
         return self._since
 
@@ -142,10 +145,10 @@ class MirrorActor:
             "unreachable": next(iter(self._unreachable.values()), None),
         }
 
-    async def _list(self, resource: Resource) -> str:
+    async def _list(self, resource: ServedResource) -> str:
         """Hold what the resource has now, and nothing else of it; its version."""
         items: list[Raw] = []
-        page = Page((), "", "")
+        page = ServedPage((), "", "")
         while not page.version or page.more:
             page = await self.server.page(resource, page.more)
             items += page.items
@@ -153,7 +156,7 @@ class MirrorActor:
         await self._store.do_in_steps(partial(_replace, resource.kind, objects))
         return page.version
 
-    async def _take(self, resource: Resource, events: Sequence[Mapping[str, Any]]) -> None:
+    async def _take(self, resource: ServedResource, events: Sequence[Mapping[str, Any]]) -> None:
         last: dict[Key, Mapping[str, Any]] = {}  # by object: what happened last
         for event in events:
             meta = event["object"]["metadata"]
@@ -174,7 +177,7 @@ class MirrorActor:
         def drop(raw: Raw, warning: str) -> None:
             self._tell(f"{raw['kind']}: {warning}, dropped")
 
-        usable = [(current(raw), None) for raw in raws if _is_named(raw["metadata"])]
+        usable = [(_as_taken(raw), None) for raw in raws if _is_named(raw["metadata"])]
         return Standing(lambda: 0.0).take(usable, leave_out, drop)
 
     def _tell(self, what: str) -> None:
@@ -211,6 +214,11 @@ def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Gene
 
 def _hand_out_nothing(queue: QueueActor) -> None:
     queue.idle = True
+
+
+def _as_taken(raw: Raw) -> Raw:
+    """The object in the present version; a pod that is pending with what its scheduler said of it, for `explain`."""
+    return with_condition(current(raw), None) if raw["kind"] == "Pod" else current(raw)
 
 
 def _is_named(meta: Mapping[str, Any]) -> bool:

@@ -13,12 +13,14 @@ import trio
 from kschedd.access.addresses import Address
 from kschedd.access.credentials import ListenSettings
 from kschedd.actors.cluster import LiveCluster
+from kschedd.api.pods import Pod
 from kschedd.apiserver.serving import http_face
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
 from kschedd.daemon import cluster_actors
+from kschedd.dumps.dumped_condition import dumped_condition
 from kschedd.limits import DaemonLimits, read_limits
-from kschedd.live.api_server import ApiServer, Expired, LiveError, NotServed, Page, Resource
+from kschedd.live.api_server import ApiServer, HistoryLost, LiveError, NotServed, ServedPage, ServedResource
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
 from kschedd.store.errors import Mirrored
 from tests.apiserver.asking import node, pod
@@ -33,7 +35,7 @@ users: [{{name: u, user: {{}}}}]
 contexts: [{{name: here, context: {{cluster: c, user: u}}}}]
 current-context: here
 """
-PODS = Resource("Pod", "v1", "pods")
+PODS = ServedResource("Pod", "v1", "pods")
 
 
 @attrs.frozen(eq=False)
@@ -143,6 +145,14 @@ async def test_pods_that_wait_there_wait_here_and_are_not_attempted(tmp_path: Pa
             return await cluster.queue.query(lambda owner: sum(owner.queue.counts().values())) == 1
 
         await until(waits)
+
+        async def is_told() -> bool:
+            found = await cluster.store.get("Pod", "default", "large")
+            assert isinstance(found, Pod)
+            said = dumped_condition(found)
+            return said is not None and said.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+        await until(is_told)
         assert await cluster.decisions.query(lambda record: len(record.latest)) == 0
 
 
@@ -175,12 +185,12 @@ async def test_what_a_server_no_longer_knows_is_listed_again(tmp_path: Path, mon
             first = await server.page(PODS)
             for number in range(2100):  # more than is kept, and is dropped in one step
                 await real.cluster.store.patch("Node", "", "n1", {"metadata": {"labels": {"n": str(number)}}})
-            with pytest.raises(Expired):
+            with pytest.raises(HistoryLost):
                 async for _ in server.watch(PODS, first.version):
                     pass
         watch, asked = ApiServer.watch, []
 
-        async def from_the_first(self: ApiServer, resource: Resource, since: str) -> AsyncIterator[list[Raw]]:
+        async def from_the_first(self: ApiServer, resource: ServedResource, since: str) -> AsyncIterator[list[Raw]]:
             asked.append((resource, since))
             async with aclosing(watch(self, resource, first.version if asked.count(asked[-1]) == 1 else since)) as told:
                 async for events in told:
@@ -196,7 +206,7 @@ async def test_what_a_server_no_longer_knows_is_listed_again(tmp_path: Path, mon
 async def test_a_resource_that_is_not_served_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = ApiServer.page
 
-    async def without_jobs(self: ApiServer, resource: Resource, more: str = "") -> Page:
+    async def without_jobs(self: ApiServer, resource: ServedResource, more: str = "") -> ServedPage:
         if resource.plural == "jobs":
             raise NotServed(self.url, "jobs.batch is forbidden")
         return await page(self, resource, more)
@@ -217,7 +227,7 @@ async def test_a_server_refuses_what_it_does_not_have(tmp_path: Path) -> None:
     async with origin() as real:
         async with await _connected(tmp_path, real) as server:
             with pytest.raises(NotServed):
-                await server.page(Resource("Moon", "v1", "moons"))
+                await server.page(ServedResource("Moon", "v1", "moons"))
 
 
 @pytest.mark.parametrize(

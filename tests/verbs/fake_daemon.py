@@ -483,6 +483,7 @@ class FakeDaemon:
             "epoch": "e1",
             "journal": None,
             "read_only": None,
+            "mirror": None,
             "recording": None,
             "plugins": [],
             "faults": [],

@@ -148,3 +148,13 @@ def test_status_says_how_a_recording_is_doing(daemon) -> None:
     assert "Recording:  ENDED: No space left on device (/tmp/r.rec has 678 notes)\n" in status_text(
         {**info, "recording": ended}, {}, TerminalStyle()
     )
+
+
+def test_status_says_of_which_cluster_it_is_a_mirror(daemon) -> None:
+    mirror = {"server": "https://there", "context": "prod", "unheard_s": 3.0, "unreachable": None}
+    told = status_text({**daemon.daemon_info(), "mirror": mirror}, {}, TerminalStyle())
+    assert "Mirror:     of https://there (prod), last heard of 3s ago\n" in told
+    assert "Journal" not in told
+    lost = {**mirror, "unreachable": "no answer"}
+    told = status_text({**daemon.daemon_info(), "mirror": lost}, {}, TerminalStyle())
+    assert "last heard of 3s ago; it cannot be asked now: no answer\n" in told
