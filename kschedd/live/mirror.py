@@ -10,7 +10,7 @@ The store takes writes from here only. What is asked meanwhile is answered from 
 """
 
 import random
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -43,7 +43,7 @@ MIRRORED: Final = (
 )
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
-_AT_ONCE: Final = 4  # resources that are listed at the same time
+_AT_ONCE: Final = 4  # pages that are asked for at the same time
 _PART: Final = 1000  # objects looked at between two pauses: less than a millisecond
 _MOST_TOLD: Final = 1000  # different things that are logged once
 
@@ -60,19 +60,21 @@ class MirrorActor:
         factory=dict, init=False
     )  # why, for those that are asked again
     _told: set[str] = attrs.field(factory=set, init=False)
+    _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
+    _back: trio.Event = attrs.field(
+        factory=trio.Event, init=False
+    )  # the server has answered one who could not reach it
 
     async def fill(self) -> None:
         """Take all that is there. Raises LiveError."""
         failures: list[LiveError] = []
-        limit = trio.CapacityLimiter(_AT_ONCE)
 
         async def fill_one(kind: str) -> None:
-            async with limit:
-                try:
-                    await self._begin(kind)
-                except LiveError as failure:
-                    failures.append(failure)
-                    nursery.cancel_scope.cancel()
+            try:
+                await self._begin(kind)
+            except LiveError as failure:
+                failures.append(failure)
+                nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
             for kind in MIRRORED:
@@ -112,7 +114,8 @@ class MirrorActor:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
                 self._since[resource] = None  # it may be another by then, or an older state of it
-                await trio.sleep(pause * random.uniform(0.5, 1.5))
+                with trio.move_on_after(pause * random.uniform(0.5, 1.5)):
+                    await self._back.wait()
                 pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _watch(self, resource: ServedResource) -> None:
@@ -128,7 +131,11 @@ class MirrorActor:
 
     def _hear(self, resource: ServedResource) -> None:
         self.heard_at = trio.current_time()
-        if self._unreachable.pop(resource, None) is not None and not self._unreachable:
+        if self._unreachable.pop(resource, None) is None:
+            return
+        self._back.set()
+        self._back = trio.Event()
+        if not self._unreachable:
             log.info("reached_again", server=self.server.url)
 
     @property
@@ -147,12 +154,12 @@ class MirrorActor:
 
     async def _list(self, resource: ServedResource) -> str:
         """Hold what the resource has now, and nothing else of it; its version."""
-        items: list[Raw] = []
-        page = ServedPage((), "", "")
+        objects: list[Object] = []
+        page, standing = ServedPage((), "", ""), _standing()
         while not page.version or page.more:
-            page = await self.server.page(resource, page.more)
-            items += page.items
-        objects = await trio.to_thread.run_sync(self._as_they_stand, items)
+            async with self._listing:
+                page = await self.server.page(resource, page.more)
+                objects += await trio.to_thread.run_sync(self._as_they_stand, page.items, standing)
         await self._store.do_in_steps(partial(_replace, resource.kind, objects))
         return page.version
 
@@ -163,12 +170,13 @@ class MirrorActor:
             if event.get("type") != "BOOKMARK":
                 last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event
         gone = [key for key, event in last.items() if event["type"] == "DELETED"]
-        objects = self._as_they_stand(event["object"] for event in last.values() if event["type"] != "DELETED")
+        there = [event["object"] for event in last.values() if event["type"] != "DELETED"]
+        objects = self._as_they_stand(there, _standing())
         if objects or gone:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
         self._since[resource] = str(events[-1]["object"]["metadata"]["resourceVersion"])
 
-    def _as_they_stand(self, raws: Iterable[Raw]) -> list[Object]:
+    def _as_they_stand(self, raws: Sequence[Raw], standing: Standing) -> list[Object]:
         """The objects as they are held here; those that cannot be held are left out."""
 
         def leave_out(raw: Raw, refusal: ApiError) -> None:
@@ -178,7 +186,7 @@ class MirrorActor:
             self._tell(f"{raw['kind']}: {warning}, dropped")
 
         usable = [(_as_taken(raw), None) for raw in raws if _is_named(raw["metadata"])]
-        return Standing(lambda: 0.0).take(usable, leave_out, drop)
+        return standing.take(usable, leave_out, drop)
 
     def _tell(self, what: str) -> None:
         if what not in self._told and len(self._told) < _MOST_TOLD:
@@ -214,6 +222,10 @@ def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Gene
 
 def _hand_out_nothing(queue: QueueActor) -> None:
     queue.idle = True
+
+
+def _standing() -> Standing:
+    return Standing(lambda: 0.0)  # each object says itself when it was made
 
 
 def _as_taken(raw: Raw) -> Raw:
