@@ -32,7 +32,7 @@ from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import LOOK_S, FullCollections, collection_paused, tune_gc
 from kschedd.live.api_server import ApiServer
-from kschedd.live.mirror import mirroring
+from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -100,10 +100,12 @@ class _Orders:
     stop: trio.Event = attrs.field(factory=trio.Event)
     reload: trio.Event = attrs.field(factory=trio.Event)
     clients: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    connecting: trio.CancelScope = attrs.field(factory=trio.CancelScope)  # while credentials for a server are got
 
     def told(self, number: signal.Signals, count: int) -> None:
         log.info("signal", name=number.name)
         self.stop.set()
+        self.connecting.cancel()
         if count > 1:
             self.clients.cancel()
 
@@ -126,6 +128,12 @@ async def _serve(
         http = None if options.http is None else options.http.load()
         remote = None if options.listen is None else await remote_door(options.listen.load(), limits, opened)
         raise_file_limit()
+        mirrored = None
+        if options.mirror is not None:
+            with orders.connecting:
+                mirrored = await ApiServer.connect(options.mirror.kubeconfig, options.mirror.context)
+            if mirrored is None:
+                return
         listener = await opened.enter_async_context(unix_listener(path))
         telemetry = None
         if options.otlp_endpoint:
@@ -144,13 +152,9 @@ async def _serve(
             limits=limits,
             telemetry=telemetry,
         )
-        mirror, mirrored = None, None
-        if options.mirror is not None:
-            mirrored = await ApiServer.connect(options.mirror.kubeconfig, options.mirror.context)
         with collection_paused():  # the journal is read back
             cluster = await opened.enter_async_context(actors)
-            if mirrored is not None:
-                mirror = await opened.enter_async_context(mirroring(mirrored, cluster))
+        mirror = None if mirrored is None else await opened.enter_async_context(mirroring(mirrored, cluster))
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         face = None
         if http is not None:
@@ -183,7 +187,7 @@ async def _serve(
             [door for door in (http, None if remote is None else remote.credentials) if door is not None],
             log,
         )
-        running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry)
+        running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry, mirror)
         await running.run(listener, partial(task_status.started, path))
 
 
@@ -254,6 +258,7 @@ class _Running:
     _face: HttpFace | None
     _reloading: Reloading
     _telemetry: TelemetryExporter | None
+    _mirror: MirrorActor | None
     _manager: ServiceManager = attrs.field(factory=lambda: ServiceManager.of(os.environ, os.getpid()))
 
     async def run(self, listener: EagerListener, started: Callable[[], None]) -> None:
@@ -261,8 +266,7 @@ class _Running:
             async with trio.open_nursery() as nursery:
                 await self._open(nursery, listener)
                 nursery.start_soon(self._manager.watchdog, partial(_alive, self._cluster))
-                self._manager.tell(READY, f"STATUS=at {self._daemon.socket}")
-                started()
+                nursery.start_soon(self._begin, nursery, started)
                 nursery.start_soon(self._reloads)
                 nursery.start_soon(_looks, collections)
                 if self._telemetry is not None:
@@ -285,6 +289,13 @@ class _Running:
             seed=self._cluster.seed,
             journal=None if journal is None else str(journal),
         )
+
+    async def _begin(self, nursery: trio.Nursery, started: Callable[[], None]) -> None:
+        """A mirror is asked, and stopped, while it is still being filled. Raises LiveError if it cannot be."""
+        if self._mirror is not None:
+            await nursery.start(self._mirror.run, name="mirror")
+        self._manager.tell(READY, f"STATUS=at {self._daemon.socket}")
+        started()
 
     async def _reloads(self) -> None:
         while True:

@@ -32,6 +32,10 @@ def with_condition(pod: Raw, dumped: float | None) -> Raw:
     spec, status = pod.get("spec"), pod.get("status")
     if not isinstance(spec, dict) or spec.get("nodeName") or not isinstance(status, dict):
         return pod
+    meta = pod["metadata"]
+    annotations = meta.get("annotations") or {}
+    if not isinstance(annotations, dict):
+        return pod
     conditions = status.get("conditions")
     for one in conditions if isinstance(conditions, list) else ():
         if isinstance(one, dict) and one.get("type") == "PodScheduled" and one.get("status") == "False":
@@ -41,9 +45,7 @@ def with_condition(pod: Raw, dumped: float | None) -> Raw:
                 "since": _seconds(one.get("lastTransitionTime")),
                 "dumped": dumped,
             }
-            meta = pod["metadata"]
-            notes = {**(meta.get("annotations") or {}), ANNOTATION: json.dumps(kept)}
-            return {**pod, "metadata": {**meta, "annotations": notes}}
+            return {**pod, "metadata": {**meta, "annotations": {**annotations, ANNOTATION: json.dumps(kept)}}}
     return pod
 
 

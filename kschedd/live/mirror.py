@@ -10,7 +10,7 @@ The store takes writes from here only. What is asked meanwhile is answered from 
 """
 
 import random
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any, Final
@@ -25,11 +25,12 @@ from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object
 from kschedd.dumps.conversion import current
 from kschedd.dumps.dumped_condition import with_condition
-from kschedd.live.api_server import ApiServer, HistoryLost, LiveError, NotServed, ServedPage, ServedResource
+from kschedd.live.api_server import PAGE, ApiServer, ServedResource
+from kschedd.live.errors import HistoryLost, LiveError, NotServed
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
 from kschedd.store.errors import ApiError, Mirrored
 from kschedd.store.standing import Standing
-from kschedd.store.trial import Key
+from kschedd.store.trial import Key, key_of
 from kschedd.values import in_parts
 
 log = structlog.get_logger("kschedd.mirror")
@@ -43,9 +44,13 @@ MIRRORED: Final = (
 )
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
-_AT_ONCE: Final = 4  # pages that are asked for at the same time
+_STEADY_S: Final = 10.0  # a watch that lasted longer was in order until then
+_MOST_PAGES: Final = 1 << 13  # of one list: four million objects
+_AT_ONCE: Final = 4  # resources that are listed at the same time
 _PART: Final = 1000  # objects looked at between two pauses: less than a millisecond
 _MOST_TOLD: Final = 1000  # different things that are logged once
+_LONGEST_TOLD: Final = 500  # characters of each
+_IDENTITY: Final = ("name", "uid", "resourceVersion")  # of metadata
 
 Raw = dict[str, Any]
 
@@ -60,33 +65,32 @@ class MirrorActor:
         factory=dict, init=False
     )  # why, for those that are asked again
     _told: set[str] = attrs.field(factory=set, init=False)
-    _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
-    _back: trio.Event = attrs.field(
-        factory=trio.Event, init=False
-    )  # the server has answered one who could not reach it
 
-    async def fill(self) -> None:
-        """Take all that is there. Raises LiveError."""
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take all that is there, then follow what happens. Raises LiveError before it has started."""
+        await self._fill()
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            for resource in self._since:
+                nursery.start_soon(self._follow, resource)
+
+    async def _fill(self) -> None:
         failures: list[LiveError] = []
+        limit = trio.CapacityLimiter(_AT_ONCE)
 
         async def fill_one(kind: str) -> None:
-            try:
-                await self._begin(kind)
-            except LiveError as failure:
-                failures.append(failure)
-                nursery.cancel_scope.cancel()
+            async with limit:
+                try:
+                    await self._begin(kind)
+                except LiveError as failure:
+                    failures.append(failure)
+                    nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
             for kind in MIRRORED:
                 nursery.start_soon(fill_one, kind)
         if failures:
             raise failures[0]
-
-    async def run(self) -> None:
-        """Follow what happens from then on."""
-        async with trio.open_nursery() as nursery:
-            for resource in self._since:
-                nursery.start_soon(self._follow, resource)
 
     async def _begin(self, kind: str) -> None:
         """List the resource in the first version that the server has of it."""
@@ -104,9 +108,9 @@ class MirrorActor:
     async def _follow(self, resource: ServedResource) -> None:
         pause = _FIRST_PAUSE_S
         while True:
+            begun = trio.current_time()
             try:
                 await self._watch(resource)
-                pause = _FIRST_PAUSE_S
             except HistoryLost:
                 self._since[resource] = None
             except LiveError as failure:
@@ -114,9 +118,14 @@ class MirrorActor:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
                 self._since[resource] = None  # it may be another by then, or an older state of it
-                with trio.move_on_after(pause * random.uniform(0.5, 1.5)):
-                    await self._back.wait()
-                pause = min(2 * pause, _LONGEST_PAUSE_S)
+            else:
+                pause = _FIRST_PAUSE_S
+                await trio.sleep_until(begun + pause)  # some end each watch at once
+                continue
+            if trio.current_time() - begun > _STEADY_S:
+                pause = _FIRST_PAUSE_S
+            await trio.sleep(pause * random.uniform(0.5, 1.5))
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _watch(self, resource: ServedResource) -> None:
         """Follow the resource until the server ends that."""
@@ -131,11 +140,7 @@ class MirrorActor:
 
     def _hear(self, resource: ServedResource) -> None:
         self.heard_at = trio.current_time()
-        if self._unreachable.pop(resource, None) is None:
-            return
-        self._back.set()
-        self._back = trio.Event()
-        if not self._unreachable:
+        if self._unreachable.pop(resource, None) is not None and not self._unreachable:
             log.info("reached_again", server=self.server.url)
 
     @property
@@ -155,29 +160,35 @@ class MirrorActor:
     async def _list(self, resource: ServedResource) -> str:
         """Hold what the resource has now, and nothing else of it; its version."""
         objects: list[Object] = []
-        page, standing = ServedPage((), "", ""), _standing()
-        while not page.version or page.more:
-            async with self._listing:
-                page = await self.server.page(resource, page.more)
-                objects += await trio.to_thread.run_sync(self._as_they_stand, page.items, standing)
-        await self._store.do_in_steps(partial(_replace, resource.kind, objects))
-        return page.version
+        standing, more = _standing(), ""
+        for _ in range(_MOST_PAGES):
+            page = await self.server.page(resource, more)
+            for part in in_parts(page.items, PAGE):  # some servers do not know pages
+                objects += await trio.to_thread.run_sync(self._as_they_stand, standing, part)
+            if not (more := page.more):
+                await self._store.do_in_steps(partial(_replace, resource.kind, objects))
+                return page.version
+        raise LiveError(self.server.url, f"its list of {resource.plural} does not end")
 
     async def _take(self, resource: ServedResource, events: Sequence[Mapping[str, Any]]) -> None:
         last: dict[Key, Mapping[str, Any]] = {}  # by object: what happened last
+        version = self._since[resource]
         for event in events:
             meta = event["object"]["metadata"]
-            if event.get("type") != "BOOKMARK":
+            if event["type"] != "BOOKMARK":
                 last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event
-        gone = [key for key, event in last.items() if event["type"] == "DELETED"]
-        there = [event["object"] for event in last.values() if event["type"] != "DELETED"]
-        objects = self._as_they_stand(there, _standing())
-        if objects or gone:
+            if _is_text(meta.get("resourceVersion")):
+                version = meta["resourceVersion"]
+        present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
+        objects = await trio.to_thread.run_sync(self._as_they_stand, _standing(), present) if present else []
+        held = set(map(key_of, objects))
+        gone = [key for key in last if key not in held]  # also what can no longer be held
+        if last:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
-        self._since[resource] = str(events[-1]["object"]["metadata"]["resourceVersion"])
+        self._since[resource] = version
 
-    def _as_they_stand(self, raws: Sequence[Raw], standing: Standing) -> list[Object]:
-        """The objects as they are held here; those that cannot be held are left out."""
+    def _as_they_stand(self, standing: Standing, raws: Iterable[Raw]) -> list[Object]:
+        """The objects as they are held here; those that cannot be held are left out. Done in a thread."""
 
         def leave_out(raw: Raw, refusal: ApiError) -> None:
             self._tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: {refusal}")
@@ -185,10 +196,16 @@ class MirrorActor:
         def drop(raw: Raw, warning: str) -> None:
             self._tell(f"{raw['kind']}: {warning}, dropped")
 
-        usable = [(_as_taken(raw), None) for raw in raws if _is_named(raw["metadata"])]
+        usable = []
+        for raw in raws:
+            if missing := [field for field in _IDENTITY if not _is_text(raw["metadata"].get(field))]:
+                self._tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: it has no {missing[0]}")
+            else:
+                usable.append((_as_taken(raw), None))
         return standing.take(usable, leave_out, drop)
 
     def _tell(self, what: str) -> None:
+        what = what[:_LONGEST_TOLD]
         if what not in self._told and len(self._told) < _MOST_TOLD:
             self._told.add(what)
             log.warning("mirror", what=what)
@@ -196,26 +213,23 @@ class MirrorActor:
 
 @asynccontextmanager
 async def mirroring(server: ApiServer, cluster: LiveCluster) -> AsyncIterator[MirrorActor]:
-    """Have a cluster hold what the server's has, from here on and while the context is open; then the server is closed.
-    Raises LiveError."""
-    mirror = MirrorActor(server, cluster.store)
+    """Keep a cluster from changing but by the mirror that is to be run; then the server is closed."""
     async with server:
         await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
         await cluster.queue.query(_hand_out_nothing)
-        await mirror.fill()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(mirror.run, name="mirror")
-            yield mirror
-            nursery.cancel_scope.cancel()
+        yield MirrorActor(server, cluster.store)
 
 
 def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:
     """Hold these objects of the kind, and no others."""
-    there = {(obj.kind, obj.namespace, obj.name) for obj in objects}
+    there: set[Key] = set()
+    for part in in_parts(objects, _PART):
+        there.update(map(key_of, part))
+        yield
     gone: list[Key] = []
     for space in store.present(kind):
-        for part in in_parts(space, _PART):
-            gone += [key for obj in part if (key := (kind, obj.namespace, obj.name)) not in there]
+        for present in in_parts(space, _PART):
+            gone += [key for obj in present if (key := key_of(obj)) not in there]
             yield
     yield from store.reflect(objects, gone)
 
@@ -224,14 +238,14 @@ def _hand_out_nothing(queue: QueueActor) -> None:
     queue.idle = True
 
 
-def _standing() -> Standing:
-    return Standing(lambda: 0.0)  # each object says itself when it was made
-
-
 def _as_taken(raw: Raw) -> Raw:
     """The object in the present version; a pod that is pending with what its scheduler said of it, for `explain`."""
     return with_condition(current(raw), None) if raw["kind"] == "Pod" else current(raw)
 
 
-def _is_named(meta: Mapping[str, Any]) -> bool:
-    return all(isinstance(meta.get(field), str) and meta[field] for field in ("name", "uid", "resourceVersion"))
+def _standing() -> Standing:
+    return Standing(lambda: 0.0)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""

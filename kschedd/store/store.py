@@ -620,10 +620,9 @@ class Store(StoreReader):
                 if old is not None and old.uid != obj.uid:
                     self._objects.commit(DELETED, old, old.at_version(self.log.version + 1))
                     old = None
-                if old is not None and old.raw == obj.at_version(old.resource_version).raw:
-                    continue
-                event: EventType = ADDED if old is None else MODIFIED
-                self._objects.commit(event, old, obj.at_version(self.log.version + 1))
+                if old is None or old.raw != obj.at_version(old.resource_version).raw:
+                    event: EventType = ADDED if old is None else MODIFIED
+                    self._objects.commit(event, old, obj.at_version(self.log.version + 1))
                 yield
         finally:
             self._objects.refusal = refusal

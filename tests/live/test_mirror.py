@@ -1,6 +1,6 @@
 """A mirror of a real cluster: here of one of ours, served over HTTP, whose answers recorded conversations vouch for."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,9 @@ from kschedd.controllers.parts import without_parts
 from kschedd.daemon import cluster_actors
 from kschedd.dumps.dumped_condition import dumped_condition
 from kschedd.limits import DaemonLimits, read_limits
-from kschedd.live.api_server import ApiServer, HistoryLost, LiveError, NotServed, ServedPage, ServedResource
+from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
+from kschedd.live.connection import Connection
+from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
 from kschedd.store.errors import Mirrored
 from tests.apiserver.asking import node, pod
@@ -79,8 +81,10 @@ async def mirror_of(folder: Path, origin: Origin) -> AsyncIterator[tuple[LiveClu
     file = folder / "kubeconfig"
     file.write_text(KUBECONFIG.format(url=origin.url))
     server = await ApiServer.connect(str(file))
-    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror:
+    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror, trio.open_nursery() as nursery:
+        await nursery.start(mirror.run)
         yield cluster, mirror
+        nursery.cancel_scope.cancel()
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
@@ -236,8 +240,6 @@ async def test_a_server_refuses_what_it_does_not_have(tmp_path: Path) -> None:
         pytest.param("", "is no kubeconfig that can be used", id="empty"),
         pytest.param("{", "while parsing a flow node expected the node content", id="no-yaml"),
         pytest.param("kind: Config", "is no kubeconfig that can be used", id="nothing-in-it"),
-        pytest.param(KUBECONFIG.format(url="http://127.0.0.1:1"), "attempts to connect to 127.0.0.1:1", id="nobody"),
-        pytest.param(KUBECONFIG.format(url="no address"), "is missing an 'http://'", id="no-address"),
     ],
 )
 async def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path, text: str, why: str) -> None:
@@ -246,6 +248,21 @@ async def test_a_kubeconfig_that_leads_nowhere_is_told(tmp_path: Path, text: str
     with pytest.raises(LiveError, match=why) as raised:
         await ApiServer.connect(str(file))
     assert str(raised.value).startswith(f"{file}: ")
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        pytest.param("http://127.0.0.1:1", "http://127.0.0.1:1: all attempts to connect to 127.0.0.1:1", id="nobody"),
+        pytest.param("no address", "is missing an 'http://'", id="no-address"),
+    ],
+)
+async def test_a_server_that_is_not_there_is_told(tmp_path: Path, url: str, why: str) -> None:
+    file = tmp_path / "kubeconfig"
+    file.write_text(KUBECONFIG.format(url=url))
+    async with await ApiServer.connect(str(file)) as server:
+        with pytest.raises(LiveError, match=why):
+            await server.page(PODS)
 
 
 async def test_a_kubeconfig_or_context_that_is_not_there_is_told(tmp_path: Path) -> None:
@@ -271,7 +288,7 @@ async def test_a_kubeconfig_or_context_that_is_not_there_is_told(tmp_path: Path)
 )
 async def test_nonsense_for_a_list_is_an_error_of_the_server(body: bytes) -> None:
     with pytest.raises(LiveError, match=r"^http://there: "):
-        await ApiServer("http://there", "", _Saying(body)).page(PODS)
+        await ApiServer(_Saying(body)).page(PODS)
 
 
 @pytest.mark.parametrize(
@@ -287,34 +304,33 @@ async def test_nonsense_for_a_list_is_an_error_of_the_server(body: bytes) -> Non
 )
 async def test_nonsense_for_an_event_is_an_error_of_the_server(body: bytes) -> None:
     with pytest.raises(LiveError, match=r"^http://there: "):
-        async for _ in ApiServer("http://there", "", _Saying(body)).watch(PODS, "1"):
+        async for _ in ApiServer(_Saying(body)).watch(PODS, "1"):
             pass
 
 
 async def test_an_event_may_come_in_pieces() -> None:
     event = b'{"type": "ADDED", "object": {"metadata": {"name": "a"}}}\n'
-    told = [events async for events in ApiServer("", "", _Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
+    told = [events async for events in ApiServer(_Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
     one = {"type": "ADDED", "object": {"metadata": {"name": "a"}, "kind": "Pod", "apiVersion": "v1"}}
     assert told == [[], [one, one]]
 
 
-@attrs.frozen(eq=False)
-class _Saying:
-    """An API that answers with these bytes, whatever it is asked."""
-
-    pieces: tuple[bytes, ...]
+class _Saying(Connection):
+    """Answers with these bytes, whatever it is asked."""
 
     def __init__(self, *pieces: bytes) -> None:
-        self.__attrs_init__(pieces)
-
-    @asynccontextmanager
-    async def call_api(self, method: str, **asked: Any) -> AsyncIterator[Any]:
-        yield self
+        self._pieces = pieces
 
     @property
-    def content(self) -> bytes:
-        return b"".join(self.pieces)
+    def url(self) -> str:
+        return "http://there"
 
-    async def aiter_raw(self) -> AsyncIterator[bytes]:
-        for piece in self.pieces:
+    @asynccontextmanager
+    async def get(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        with faults_of(self.url):
+            async with aclosing(self._body()) as body:
+                yield body
+
+    async def _body(self) -> AsyncGenerator[bytes, None]:
+        for piece in self._pieces:
             yield piece

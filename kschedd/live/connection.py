@@ -1,0 +1,197 @@
+"""Connection: HTTP requests to the API server of a kubeconfig, with its credentials.
+
+kr8s reads the kubeconfig as kubectl does (contexts, exec plugins, the service account within a cluster). When the
+server refuses the credentials (401) the kubeconfig is read again, once for all who wait for that; what is being read
+with the old ones goes on.
+Raises: LiveError, and of it NotServed and HistoryLost; nothing else.
+"""
+
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import msgspec
+import trio
+
+from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of, said
+
+SILENCE_S: Final = 30  # beyond which a server, or a plugin for credentials, that should have answered is not waited for
+_LONGEST_REFUSAL: Final = 1 << 16  # bytes that are read of it
+_FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # of kr8s' KubeAuth
+_FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key")  # of a kubeconfig
+
+
+@attrs.define(eq=False)
+class _Session:
+    """An HTTP client with the credentials of one time; closed after its last request, once there are others."""
+
+    server: str
+    context: str
+    client: Any  # httpx.AsyncClient
+    extensions: dict[str, str]
+    requests: int = 0
+    is_replaced: bool = False
+
+    async def close_if_unused(self) -> None:
+        if self.is_replaced and not self.requests:
+            await self.client.aclose()
+
+
+@attrs.define(eq=False)
+class Connection:
+    """See the module. `kubeconfig` and `context` are those that were asked for, "" for the usual ones."""
+
+    kubeconfig: str
+    context: str
+    _session: _Session
+    _renewing: trio.Lock = attrs.field(factory=trio.Lock, init=False)
+
+    @classmethod
+    async def of(cls, kubeconfig: str = "", context: str = "") -> "Connection":
+        """Credentials are got, while nothing is asked of the server yet."""
+        if kubeconfig and not await (await trio.Path(kubeconfig).expanduser()).is_file():
+            raise LiveError(kubeconfig, "cannot be read: there is no such file")
+        return cls(kubeconfig, context, await _session(kubeconfig, context))
+
+    @property
+    def url(self) -> str:
+        return self._session.server
+
+    @property
+    def used_context(self) -> str:
+        return self._session.context
+
+    async def aclose(self) -> None:
+        self._session.is_replaced = True
+        await self._session.close_if_unused()
+
+    @asynccontextmanager
+    async def get(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The body of the answer, as it comes."""
+        async with AsyncExitStack() as opened:
+            with faults_of(self.url):
+                session = self._session
+                response = await opened.enter_async_context(_answer(session, path, params))
+                if response.status_code == 401:
+                    await self._renew(session)
+                    response = await opened.enter_async_context(_answer(self._session, path, params))
+                if response.is_error:
+                    raise await _refusal(self.url, response)
+                pieces = await opened.enter_async_context(_reading(response))
+            with faults_of(self.url):
+                yield pieces
+
+    async def _renew(self, refused: _Session) -> None:
+        async with self._renewing:
+            if self._session is not refused:
+                return  # somebody else has done it
+            self._session = await _session(self.kubeconfig, self.context)
+            refused.is_replaced = True
+            await refused.close_if_unused()
+
+
+async def _session(kubeconfig: str, context: str) -> _Session:
+    """With the credentials that the kubeconfig, its plugin or the service account has now. Raises LiveError."""
+    try:
+        import httpx
+        from kr8s._auth import KubeAuth  # without the Api around it, which has one session for all requests
+    except ImportError:
+        raise LiveError("--mirror", "kr8s is not installed: pip install 'kschedd[live]'") from None
+    where = kubeconfig or "the kubeconfig"
+    auth: Any = KubeAuth(kubeconfig=kubeconfig or None, context=context or None)
+    try:
+        with trio.fail_after(SILENCE_S):
+            await auth.reauthenticate()
+        try:
+            verify = await auth.ssl_context()
+        finally:
+            await trio.to_thread.run_sync(_remove_copies, auth)
+        client = await trio.to_thread.run_sync(  # the system's certificates are read, which takes long
+            partial(
+                httpx.AsyncClient,
+                base_url=auth.server,
+                headers={"User-Agent": "kschedd", "Accept": "application/json"}
+                | ({"Authorization": f"Bearer {auth.token}"} if auth.token else {}),
+                verify=verify,
+                timeout=None,
+                follow_redirects=True,
+                proxy=auth.proxy,
+            )
+        )
+    except trio.TooSlowError:
+        raise LiveError(where, f"its plugin for credentials has not ended within {SILENCE_S} s") from None
+    except (AttributeError, IndexError, KeyError, TypeError) as fault:
+        raise LiveError(where, f"is no kubeconfig that can be used ({type(fault).__name__}: {fault})") from None
+    except Exception as fault:  # of the file, or a plugin for credentials
+        raise LiveError(where, said(fault)) from None
+    extensions = {} if auth.tls_server_name is None else {"sni_hostname": auth.tls_server_name}
+    return _Session(str(auth.server), str(auth.active_context), client, extensions)
+
+
+def _remove_copies(auth: Any) -> None:
+    """kr8s leaves certificates and keys that a kubeconfig holds in files, new ones each time."""
+    config = getattr(auth, "kubeconfig", None)
+    entries = [] if config is None else [*config.clusters, *config.users]
+    bodies = [entry.get("cluster") or entry.get("user") or {} for entry in entries]
+    named = {Path(str(body[field])).name for body in bodies for field in _FILE_FIELDS if field in body}
+    for attribute in _FILES:
+        file = Path(str(getattr(auth, attribute) or "."))
+        if file.parent == Path(tempfile.gettempdir()) and file.name not in named:
+            file.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def _answer(session: _Session, path: str, params: Mapping[str, str]) -> AsyncGenerator[Any, None]:
+    session.requests += 1
+    try:
+        request = session.client.build_request("GET", path, params=params, extensions=session.extensions)
+        with trio.fail_after(SILENCE_S):
+            response = await session.client.send(request, stream=True)
+        try:
+            yield response
+        finally:
+            await response.aclose()
+    finally:
+        session.requests -= 1
+        await session.close_if_unused()
+
+
+@asynccontextmanager
+async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
+    """The body as it comes. What is not read to its end is cancelled from within: only so the generators that httpx
+    has within one another end as well."""
+    pieces = response.aiter_bytes()
+    try:
+        yield pieces
+    finally:
+        with trio.CancelScope() as cut:
+            cut.cancel()
+            await anext(pieces, None)
+
+
+async def _refusal(server: str, response: Any) -> LiveError:
+    """What the server says of it, if that is a Status."""
+    body = b""
+    with trio.fail_after(SILENCE_S):
+        async with _reading(response) as pieces:
+            while len(body) < _LONGEST_REFUSAL and (piece := await anext(pieces, None)) is not None:
+                body += piece
+    code = response.status_code
+    why = f"HTTP {code} {response.reason_phrase}"
+    try:
+        status = msgspec.json.decode(body, type=_Status)
+    except msgspec.MsgspecError:
+        status = _Status()  # of a proxy, or another kind of server
+    if status.message:
+        why = f"{why}: {' '.join(status.message.split())[:1000]}"
+    if code == 401:
+        why = f"the kubeconfig's credentials are refused: {why}"
+    return {410: HistoryLost, 403: NotServed, 404: NotServed, 405: NotServed}.get(code, LiveError)(server, why)
+
+
+class _Status(msgspec.Struct):
+    message: str | None = None

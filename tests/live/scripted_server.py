@@ -1,0 +1,76 @@
+"""An HTTP server that answers as a test says: a cluster with nothing in it, but for what is scripted."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import attrs
+import trio
+
+Raw = dict[str, Any]
+EMPTY: Raw = {"metadata": {"resourceVersion": "1"}, "items": []}
+
+
+@attrs.frozen(eq=False)
+class Asked:
+    """A request: `plural` is the last word of the path; whatever else is to be answered is written to `stream`."""
+
+    plural: str
+    query: dict[str, str]
+    token: str
+    stream: trio.abc.Stream
+
+    @property
+    def watches(self) -> bool:
+        return "watch" in self.query
+
+    async def answer(self, body: object, status: int = 200) -> None:
+        text = json.dumps(body).encode()
+        head = f"HTTP/1.1 {status} Said\r\nContent-Length: {len(text)}\r\nConnection: close\r\n\r\n"
+        await self.stream.send_all(head.encode() + text)
+
+    async def refuse(self, status: int, why: str = "no") -> None:
+        await self.answer({"kind": "Status", "message": why, "code": status}, status)
+
+    async def tell(self, *events: object) -> None:
+        """The beginning of a watch, whose body ends with the connection."""
+        text = "".join(json.dumps(event) + "\n" for event in events)
+        await self.stream.send_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + text.encode())
+
+
+async def nothing_happens(asked: Asked) -> None:
+    """An empty cluster in which nothing happens."""
+    if asked.watches:
+        await asked.tell()
+        await trio.sleep_forever()
+    await asked.answer(EMPTY)
+
+
+@asynccontextmanager
+async def scripted(script: Callable[[Asked], Awaitable[None]]) -> AsyncIterator[str]:
+    """The server's URL, while it is there."""
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, partial(_serve, script), 0, host="127.0.0.1"))
+        yield f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
+        nursery.cancel_scope.cancel()
+
+
+async def _serve(script: Callable[[Asked], Awaitable[None]], stream: trio.SocketStream) -> None:
+    async with stream:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            piece = await stream.receive_some()
+            if not piece:
+                return
+            head += piece
+        first, *fields = head.decode().split("\r\n")
+        target = urlsplit(first.split()[1])
+        headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
+        token = headers.get("authorization", "").removeprefix("Bearer ")
+        try:
+            await script(Asked(target.path.rpartition("/")[2], dict(parse_qsl(target.query)), token, stream))
+        except trio.BrokenResourceError:
+            return  # the client has gone

@@ -1,0 +1,270 @@
+"""A mirror of a server that does what none should: what it says is never taken for more than it is."""
+
+import base64
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trustme
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.daemon import cluster_actors
+from kschedd.live.api_server import ApiServer
+from kschedd.live.errors import LiveError, NotServed
+from kschedd.live.mirror import MirrorActor, mirroring
+from tests.live.scripted_server import EMPTY, Asked, nothing_happens, scripted
+from tests.live.test_mirror import KUBECONFIG, PODS, until
+
+Raw = dict[str, Any]
+
+
+def pod(name: str, **meta: Any) -> Raw:
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    return {"metadata": {"name": name, "namespace": "default", "uid": f"u-{name}", "resourceVersion": "5"} | meta} | {
+        "spec": spec,
+        "status": {},
+    }
+
+
+@asynccontextmanager
+async def mirror_of(folder: Path, url: str) -> AsyncIterator[tuple[LiveCluster, MirrorActor]]:
+    server = await ApiServer.connect(str(kubeconfig(folder, url)))
+    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror, trio.open_nursery() as nursery:
+        await nursery.start(mirror.run)
+        yield cluster, mirror
+        nursery.cancel_scope.cancel()
+
+
+def kubeconfig(folder: Path, url: str, user: str = "{}") -> Path:
+    file = folder / "kubeconfig"
+    file.write_text(KUBECONFIG.format(url=url).replace("user: {}", f"user: {user}"))
+    return file
+
+
+UNSCHEDULED = {"conditions": [{"type": "PodScheduled", "status": "False"}, 3]}
+ODD: list[Raw] = [
+    {"metadata": {}},
+    {"metadata": {"name": "a", "uid": "u", "resourceVersion": 7}},
+    {"metadata": {"name": ["a"], "namespace": {}, "uid": 3}},
+    pod("a", uid=None),
+    pod("a", uid=[]),
+    pod("a", namespace=[]),
+    pod("a", namespace=3),
+    pod("a", annotations=[1]),
+    pod("a", labels={"a": 3}),
+    pod("a", ownerReferences=3),
+    pod("a", deletionTimestamp=3),
+    pod("a", finalizers="x"),
+    pod("a", creationTimestamp="yesterday"),
+    pod("../../a"),
+    pod("a" * 10_000),
+    pod("a") | {"spec": []},
+    pod("a") | {"spec": None},
+    pod("a") | {"status": "x"},
+    pod("a") | {"status": UNSCHEDULED},
+    pod("a", annotations=3) | {"status": UNSCHEDULED},
+    pod("a") | {"spec": {"containers": [3]}},
+    pod("a") | {"spec": {"containers": 1, "volumes": [{"name": "kube-api-access-x"}]}},
+    pod("a") | {"spec": {"volumes": [{"name": "kube-api-access-x"}, 3]}},
+    pod("a") | {"kind": "Node", "apiVersion": 3},
+    pod("a") | {"kind": [], "apiVersion": {}},
+    pod("before2", uid="u-before"),
+]
+
+
+async def test_odd_objects_harm_no_others(tmp_path: Path) -> None:
+    async def script(asked: Asked) -> None:
+        if asked.plural != "pods":
+            await nothing_happens(asked)
+        elif asked.watches:
+            await asked.tell(
+                *({"type": kind, "object": odd} for kind in ("ADDED", "MODIFIED", "DELETED") for odd in ODD),
+                {"type": "ADDED", "object": pod("after")},
+                {"type": "BOOKMARK", "object": {"metadata": {}}},
+            )
+            await trio.sleep_forever()
+        else:
+            await asked.answer({"metadata": {"resourceVersion": "1"}, "items": [*ODD, pod("before")]})
+
+    async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
+        await until(partial(_are_there, cluster, "before", "after"))
+        assert not await cluster.faults()
+
+
+async def _are_there(cluster: LiveCluster, *names: str) -> bool:
+    return set(names) <= {pod.name for pod in await cluster.store.list("Pod")}
+
+
+async def test_what_can_no_longer_be_held_is_let_go(tmp_path: Path) -> None:
+    async def script(asked: Asked) -> None:
+        if asked.plural != "pods":
+            await nothing_happens(asked)
+        elif asked.watches:
+            await asked.tell(
+                {"type": "MODIFIED", "object": pod("a", labels={"a": 3})}, {"type": "ADDED", "object": pod("b")}
+            )
+            await trio.sleep_forever()
+        else:
+            await asked.answer({"metadata": {"resourceVersion": "1"}, "items": [pod("a")]})
+
+    async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
+        await until(partial(_are_there, cluster, "b"))
+        assert [pod.name for pod in await cluster.store.list("Pod")] == ["b"]
+
+
+async def test_what_it_may_not_see_ends_no_other_request(tmp_path: Path) -> None:
+    """Each refusal came while the others were being answered."""
+    listing, refused = trio.Event(), trio.Event()
+
+    async def script(asked: Asked) -> None:
+        if asked.watches:
+            await nothing_happens(asked)
+        elif asked.plural == "namespaces":
+            listing.set()
+            await refused.wait()
+            await asked.answer(EMPTY)
+        elif asked.plural == "nodes":
+            await listing.wait()
+            counts[asked.plural] += 1
+            await asked.refuse(403, "nodes is forbidden")
+        else:
+            refused.set()
+            await asked.answer(EMPTY)
+
+    counts: Counter[str] = Counter()
+    async with scripted(script) as url, mirror_of(tmp_path, url) as (_, mirror):
+        assert "Node" not in {resource.kind for resource in mirror.followed}
+        assert counts["nodes"] == 1
+
+
+@pytest.mark.parametrize("gone", [False, True])
+async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
+    tmp_path: Path, gone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: Counter[str] = Counter()
+
+    async def script(asked: Asked) -> None:
+        if not asked.watches:
+            await asked.answer(EMPTY)
+            return
+        begun[asked.plural] += 1
+        await asked.tell(*[{"type": "ERROR", "object": {"code": 410, "message": "too old"}}] * gone)
+
+    monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 3600)
+    async with scripted(script) as url, mirror_of(tmp_path, url) as (_, mirror):
+
+        async def all_have_begun() -> bool:
+            return len(begun) == len(mirror.followed)
+
+        await until(all_have_begun)
+        for _ in range(20):
+            await mirror.server.page(PODS)  # time for others to ask as well
+        assert set(begun.values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("lists", "why"),
+    [
+        pytest.param({"metadata": {"resourceVersion": ""}, "items": []}, "no resourceVersion", id="no-version"),
+        pytest.param({"metadata": {"resourceVersion": "1", "continue": "x"}}, "does not end", id="without-end"),
+    ],
+)
+async def test_a_list_that_cannot_be_one_is_told(
+    tmp_path: Path, lists: Raw, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(asked: Asked) -> None:
+        await asked.answer(lists)
+
+    monkeypatch.setattr("kschedd.live.mirror._MOST_PAGES", 9)
+    async with scripted(script) as url:
+        with pytest.RaisesGroup(pytest.RaisesExc(LiveError, match=why), flatten_subgroups=True, allow_unwrapped=True):
+            async with mirror_of(tmp_path, url):
+                pass
+
+
+async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(asked: Asked) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr("kschedd.live.connection.SILENCE_S", 0.05)
+    async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
+        with pytest.raises(LiveError, match="no answer in time"):
+            await server.page(PODS)
+        with pytest.raises(LiveError, match="no answer in time"):
+            async for _ in server.watch(PODS, "1"):
+                pass
+
+
+PLUGIN = """\
+#!/bin/sh
+echo >> {folder}/times
+echo '{{"status": {{"token": "token-'$(wc -l < {folder}/times)'"}}}}'
+"""
+
+
+async def test_credentials_are_renewed_once_for_all_who_are_refused(tmp_path: Path) -> None:
+    asking = 0
+    both = trio.Event()
+
+    async def script(asked: Asked) -> None:
+        nonlocal asking
+        if asked.token != "token-1":
+            await asked.answer({"metadata": {"resourceVersion": asked.token}, "items": []})
+            return
+        asking += 1
+        if asking == 2:
+            both.set()
+        await both.wait()
+        await asked.refuse(401, "Unauthorized")
+
+    plugin = tmp_path / "plugin"
+    plugin.write_text(PLUGIN.format(folder=tmp_path))
+    plugin.chmod(0o755)
+    user = f'{{exec: {{apiVersion: client.authentication.k8s.io/v1, command: "{plugin}"}}}}'
+    async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url, user))) as server:
+        versions = []
+
+        async def ask() -> None:
+            versions.append((await server.page(PODS)).version)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            nursery.start_soon(ask)
+        assert versions == ["token-2", "token-2"]
+        assert (tmp_path / "times").read_text() == "\n\n"
+
+
+async def test_credentials_that_are_refused_are_told(tmp_path: Path) -> None:
+    async def script(asked: Asked) -> None:
+        await asked.refuse(401, "Unauthorized")
+
+    async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
+        with pytest.raises(LiveError, match=r"the kubeconfig's credentials are refused: HTTP 401 .*: Unauthorized"):
+            await server.page(PODS)
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 503])
+async def test_what_a_server_says_of_a_failure_is_told(tmp_path: Path, status: int) -> None:
+    async def script(asked: Asked) -> None:
+        await asked.refuse(status, "too much")
+
+    async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
+        with pytest.raises(LiveError, match=f"{url}: HTTP {status} .*: too much") as raised:
+            await server.page(PODS)
+        assert not isinstance(raised.value, NotServed)
+
+
+async def test_no_copy_of_a_key_stays_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(copies))
+    ca = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
+    file = kubeconfig(tmp_path, "https://127.0.0.1:1")
+    file.write_text(file.read_text().replace("server:", f"certificate-authority-data: {ca}, server:"))
+    async with await ApiServer.connect(str(file)):
+        assert [*copies.iterdir()] == []
