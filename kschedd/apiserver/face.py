@@ -8,6 +8,7 @@ Owns: the catalogue, and the documents made from it.  Talks to: the cluster, by 
 
 import ipaddress
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -59,6 +60,7 @@ from kschedd.http.protocol import HttpFault, HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 from kschedd.store import custom
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.errors import Mirrored, NotFound
 from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.threads import in_thread
 
@@ -153,7 +155,8 @@ class ApiFace:
         def registered(store: ClusterWriter) -> None:
             if store.find("Service", "default", "kubernetes") is None:
                 address = {"clusterIP": self._own_address, "clusterIPs": [self._own_address]}
-                store.create({**_OWN_SERVICE, "spec": {**_OWN_SERVICE["spec"], **address}})
+                with suppress(Mirrored, NotFound):  # a mirror has what its cluster has, namespaces as well
+                    store.create({**_OWN_SERVICE, "spec": {**_OWN_SERVICE["spec"], **address}})
 
         await self.services.cluster.store.do(registered)
 

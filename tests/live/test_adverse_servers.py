@@ -12,7 +12,10 @@ import pytest
 import trio
 import trustme
 
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import ListenSettings
 from kschedd.actors.cluster import LiveCluster
+from kschedd.apiserver.serving import http_face
 from kschedd.daemon import cluster_actors
 from kschedd.live.api_server import ApiServer
 from kschedd.live.errors import LiveError, NotServed
@@ -268,3 +271,12 @@ async def test_no_copy_of_a_key_stays_in_a_file(tmp_path: Path, monkeypatch: pyt
     file.write_text(file.read_text().replace("server:", f"certificate-authority-data: {ca}, server:"))
     async with await ApiServer.connect(str(file)):
         assert [*copies.iterdir()] == []
+
+
+async def test_a_mirror_can_be_served_over_http(tmp_path: Path) -> None:
+    settings = ListenSettings(Address("127.0.0.1", 0))
+    async with scripted(nothing_happens) as url, mirror_of(tmp_path, url) as (cluster, _):
+        async with http_face(settings.load(), cluster, "test", 3 << 20) as face, trio.open_nursery() as nursery:
+            await nursery.start(face.run)
+            assert await cluster.store.list("Service") == []
+            face.shut_down(0)
