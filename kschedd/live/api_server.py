@@ -11,7 +11,7 @@ import attrs
 import msgspec
 import trio
 
-from kschedd.live.connection import SILENCE_S, Connection
+from kschedd.live.connection import SILENCE_S, ServerConnection
 from kschedd.live.errors import HistoryLost, LiveError, faults_of
 
 Raw = dict[str, Any]
@@ -49,13 +49,13 @@ class ServedPage:
 class ApiServer:
     """See the module."""
 
-    _connection: Connection
+    _connection: ServerConnection
 
     @classmethod
     async def connect(cls, kubeconfig: str = "", context: str = "") -> "ApiServer":
         """The server of this context ("": the current one) of a kubeconfig ("": as kubectl finds it). Raises
         LiveError where no server, or no credentials, can be found; nothing is asked of the server yet."""
-        return cls(await Connection.of(kubeconfig, context))
+        return cls(await ServerConnection.of(kubeconfig, context))
 
     @property
     def url(self) -> str:

@@ -1,4 +1,4 @@
-"""Connection: HTTP requests to the API server of a kubeconfig, with its credentials.
+"""ServerConnection: HTTP requests to the API server of a kubeconfig, with its credentials.
 
 kr8s reads the kubeconfig as kubectl does (contexts, exec plugins, the service account within a cluster). When the
 server refuses the credentials (401) the kubeconfig is read again, once for all who wait for that; what is being read
@@ -42,7 +42,7 @@ class _Session:
 
 
 @attrs.define(eq=False)
-class Connection:
+class ServerConnection:
     """See the module. `kubeconfig` and `context` are those that were asked for, "" for the usual ones."""
 
     kubeconfig: str
@@ -51,7 +51,7 @@ class Connection:
     _renewing: trio.Lock = attrs.field(factory=trio.Lock, init=False)
 
     @classmethod
-    async def of(cls, kubeconfig: str = "", context: str = "") -> "Connection":
+    async def of(cls, kubeconfig: str = "", context: str = "") -> "ServerConnection":
         """Credentials are got, while nothing is asked of the server yet."""
         if kubeconfig and not await (await trio.Path(kubeconfig).expanduser()).is_file():
             raise LiveError(kubeconfig, "cannot be read: there is no such file")

@@ -46,7 +46,8 @@ _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
 _STEADY_S: Final = 10.0  # a watch that lasted longer was in order until then
 _MOST_PAGES: Final = 1 << 13  # of one list: four million objects
-_AT_ONCE: Final = 4  # resources that are listed at the same time
+_AT_ONCE: Final = 4  # pages that are asked for at the same time
+_FIRST_TRIES: Final = 3  # of a list, before anything is held, while the server answers others
 _PART: Final = 1000  # objects looked at between two pauses: less than a millisecond
 _MOST_TOLD: Final = 1000  # different things that are logged once
 _LONGEST_TOLD: Final = 500  # characters of each
@@ -61,14 +62,15 @@ class MirrorActor:
     _store: ClusterApi
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # when anything came last, on Trio's clock
-    _unreachable: dict[ServedResource, str] = attrs.field(
-        factory=dict, init=False
-    )  # why, for those that are asked again
+    _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)  # why, for those asked again
     _told: set[str] = attrs.field(factory=set, init=False)
+    _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
+    _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # the server has answered one that had lost it
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take all that is there, then follow what happens. Raises LiveError before it has started."""
         await self._fill()
+        log.info("mirrored", server=self.server.url, resources=len(self._since))
         task_status.started()
         async with trio.open_nursery() as nursery:
             for resource in self._since:
@@ -76,15 +78,13 @@ class MirrorActor:
 
     async def _fill(self) -> None:
         failures: list[LiveError] = []
-        limit = trio.CapacityLimiter(_AT_ONCE)
 
         async def fill_one(kind: str) -> None:
-            async with limit:
-                try:
-                    await self._begin(kind)
-                except LiveError as failure:
-                    failures.append(failure)
-                    nursery.cancel_scope.cancel()
+            try:
+                await self._begin(kind)
+            except LiveError as failure:
+                failures.append(failure)
+                nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
             for kind in MIRRORED:
@@ -99,11 +99,24 @@ class MirrorActor:
         for api_version in known.api_versions:
             resource = ServedResource(kind, api_version, known.plural)
             try:
-                self._since[resource] = await self._list(resource)
+                self._since[resource] = await self._list_at_first(resource)
                 return
             except NotServed as failure:
                 absent = absent or failure
         log.warning("not_mirrored", resource=known.plural, why=absent and absent.why)
+
+    async def _list_at_first(self, resource: ServedResource) -> str:
+        """As `_list`; a server that is there and has refused once is asked again."""
+        for tries in range(1, _FIRST_TRIES):
+            try:
+                return await self._list(resource)
+            except NotServed:
+                raise
+            except LiveError:
+                if not self._since:
+                    raise
+                await trio.sleep(tries * _FIRST_PAUSE_S)
+        return await self._list(resource)
 
     async def _follow(self, resource: ServedResource) -> None:
         pause = _FIRST_PAUSE_S
@@ -124,7 +137,8 @@ class MirrorActor:
                 continue
             if trio.current_time() - begun > _STEADY_S:
                 pause = _FIRST_PAUSE_S
-            await trio.sleep(pause * random.uniform(0.5, 1.5))
+            with trio.move_on_after(pause * random.uniform(0.5, 1.5)):
+                await self._back.wait()
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def _watch(self, resource: ServedResource) -> None:
@@ -140,7 +154,11 @@ class MirrorActor:
 
     def _hear(self, resource: ServedResource) -> None:
         self.heard_at = trio.current_time()
-        if self._unreachable.pop(resource, None) is not None and not self._unreachable:
+        if self._unreachable.pop(resource, None) is None:
+            return
+        self._back.set()
+        self._back = trio.Event()
+        if not self._unreachable:
             log.info("reached_again", server=self.server.url)
 
     @property
@@ -162,9 +180,10 @@ class MirrorActor:
         objects: list[Object] = []
         standing, more = _standing(), ""
         for _ in range(_MOST_PAGES):
-            page = await self.server.page(resource, more)
-            for part in in_parts(page.items, PAGE):  # some servers do not know pages
-                objects += await trio.to_thread.run_sync(self._as_they_stand, standing, part)
+            async with self._listing:
+                page = await self.server.page(resource, more)
+                for part in in_parts(page.items, PAGE):  # some servers do not know pages
+                    objects += await trio.to_thread.run_sync(self._as_they_stand, standing, part)
             if not (more := page.more):
                 await self._store.do_in_steps(partial(_replace, resource.kind, objects))
                 return page.version

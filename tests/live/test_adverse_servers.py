@@ -280,3 +280,34 @@ async def test_a_mirror_can_be_served_over_http(tmp_path: Path) -> None:
             await nursery.start(face.run)
             assert await cluster.store.list("Service") == []
             face.shut_down(0)
+
+
+async def test_a_list_that_is_refused_once_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
+    refused: list[str] = []
+
+    async def script(asked: Asked) -> None:
+        if asked.plural == "pods" and not asked.watches and len(refused) < 2:
+            refused.append(asked.plural)
+            await asked.refuse(429, "later")
+        elif asked.plural == "pods" and not asked.watches:
+            await asked.answer({**EMPTY, "items": [pod("a")]})
+        else:
+            await nothing_happens(asked)
+
+    async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
+        assert [found.name for found in await cluster.store.list("Pod")] == ["a"]
+        assert len(refused) == 2
+
+
+async def test_a_list_that_is_always_refused_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
+
+    async def script(asked: Asked) -> None:
+        await (asked.refuse(500, "broken") if asked.plural == "pods" else nothing_happens(asked))
+
+    async with scripted(script) as url:
+        server = await ApiServer.connect(str(kubeconfig(tmp_path, url)))
+        async with cluster_actors() as cluster, mirroring(server, cluster) as mirror:
+            with pytest.raises(LiveError, match="HTTP 500 Said: broken"):
+                await mirror.run()

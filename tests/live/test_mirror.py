@@ -21,7 +21,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.dumps.dumped_condition import dumped_condition
 from kschedd.limits import DaemonLimits, read_limits
 from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
-from kschedd.live.connection import Connection
+from kschedd.live.connection import ServerConnection
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
 from kschedd.store.errors import Mirrored
@@ -315,7 +315,7 @@ async def test_an_event_may_come_in_pieces() -> None:
     assert told == [[], [one, one]]
 
 
-class _Saying(Connection):
+class _Saying(ServerConnection):
     """Answers with these bytes, whatever it is asked."""
 
     def __init__(self, *pieces: bytes) -> None:
