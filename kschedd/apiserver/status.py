@@ -152,6 +152,8 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(422, "Invalid", f'{store.resource_of(kind)} "{name}" is invalid: {fault}', details)
         case store.Invalid(kind=kind, name=name, faults=faults):
             return StatusError(422, "Invalid", without_hints(str(error)), _invalid(kind, name, faults))
+        case store.Mirrored():
+            return StatusError(403, "Forbidden", str(error))
         case store.Forbidden(kind=kind, name=name):
             return StatusError(403, "Forbidden", str(error), _forbidden(kind, name, str(error)))
         case store.TooManyRequests():

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import trio
 import trustme
@@ -279,6 +280,10 @@ async def test_a_mirror_can_be_served_over_http(tmp_path: Path) -> None:
         async with http_face(settings.load(), cluster, "test", 3 << 20) as face, trio.open_nursery() as nursery:
             await nursery.start(face.run)
             assert await cluster.store.list("Service") == []
+            async with httpx.AsyncClient() as client:
+                space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}}
+                answered = await client.post(f"{face.url}/api/v1/namespaces", json=space)
+            assert (answered.status_code, answered.json()["reason"]) == (403, "Forbidden")
             face.shut_down(0)
 
 
