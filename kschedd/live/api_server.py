@@ -1,7 +1,7 @@
 """ApiServer: what is asked of a real Kubernetes API server: pages of a list, and watches.
 
 What it answers is decoded an object at a time, in a thread where it is much: whoever decodes holds all threads up.
-Raises: LiveError, and of it NotServed and HistoryLost; nothing else.
+Raises: LiveError, and of it NotServed, HistoryLost and RequestFailed; nothing else.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence

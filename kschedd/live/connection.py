@@ -3,7 +3,7 @@
 kr8s reads the kubeconfig as kubectl does (contexts, exec plugins, the service account within a cluster). When the
 server refuses the credentials (401) the kubeconfig is read again, once for all who wait for that; what is being read
 with the old ones goes on.
-Raises: LiveError, and of it NotServed and HistoryLost; nothing else.
+Raises: LiveError, and of it NotServed, HistoryLost and RequestFailed; nothing else.
 """
 
 import tempfile
@@ -17,9 +17,10 @@ import attrs
 import msgspec
 import trio
 
-from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of, said
+from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, faults_of, said
 
 SILENCE_S: Final = 30  # beyond which a server, or a plugin for credentials, that should have answered is not waited for
+_REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by status
 _LONGEST_REFUSAL: Final = 1 << 16  # bytes that are read of it
 _FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # of kr8s' KubeAuth
 _FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key")  # of a kubeconfig
@@ -190,7 +191,7 @@ async def _refusal(server: str, response: Any) -> LiveError:
         why = f"{why}: {' '.join(status.message.split())[:1000]}"
     if code == 401:
         why = f"the kubeconfig's credentials are refused: {why}"
-    return {410: HistoryLost, 403: NotServed, 404: NotServed, 405: NotServed}.get(code, LiveError)(server, why)
+    return _REFUSALS.get(code, RequestFailed)(server, why)
 
 
 class _Status(msgspec.Struct):

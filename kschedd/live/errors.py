@@ -19,6 +19,10 @@ class LiveError(KscheddError):
         return f"{self.server}: {self.why}"
 
 
+class RequestFailed(LiveError):
+    """The server is there and has failed, or is too busy: what it says now it may not say the next time."""
+
+
 class NotServed(LiveError):
     """The server does not have this resource, or does not let us see it."""
 

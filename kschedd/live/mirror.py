@@ -26,7 +26,7 @@ from kschedd.api.objects import Object
 from kschedd.dumps.conversion import current
 from kschedd.dumps.dumped_condition import with_condition
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
-from kschedd.live.errors import HistoryLost, LiveError, NotServed
+from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
 from kschedd.store.errors import ApiError, Mirrored
 from kschedd.store.standing import Standing
@@ -47,7 +47,7 @@ _LONGEST_PAUSE_S: Final = 60.0
 _STEADY_S: Final = 10.0  # a watch that lasted longer was in order until then
 _MOST_PAGES: Final = 1 << 13  # of one list: four million objects
 _AT_ONCE: Final = 4  # pages that are asked for at the same time
-_FIRST_TRIES: Final = 3  # of a list, before anything is held, while the server answers others
+_FIRST_TRIES: Final = 3  # of a list, before anything is held
 _PART: Final = 1000  # objects looked at between two pauses: less than a millisecond
 _MOST_TOLD: Final = 1000  # different things that are logged once
 _LONGEST_TOLD: Final = 500  # characters of each
@@ -106,15 +106,11 @@ class MirrorActor:
         log.warning("not_mirrored", resource=known.plural, why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:
-        """As `_list`; a server that is there and has refused once is asked again."""
+        """As `_list`; a server that is there and has failed is asked again."""
         for tries in range(1, _FIRST_TRIES):
             try:
                 return await self._list(resource)
-            except NotServed:
-                raise
-            except LiveError:
-                if not self._since:
-                    raise
+            except RequestFailed:
                 await trio.sleep(tries * _FIRST_PAUSE_S)
         return await self._list(resource)
 
