@@ -133,9 +133,16 @@ class MirrorActor:
                 continue
             if trio.current_time() - begun > _STEADY_S:
                 pause = _FIRST_PAUSE_S
-            with trio.move_on_after(pause * random.uniform(0.5, 1.5)):
-                await self._back.wait()
+            await self._rest(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+    async def _rest(self, pause: float) -> None:
+        """Wait so long, or less where the server is back: but never less than the first pause, since it may answer and
+        fail again and again."""
+        back = self._back
+        await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))
+        with trio.move_on_after((pause - _FIRST_PAUSE_S) * random.uniform(0.5, 1.5)):
+            await back.wait()
 
     async def _watch(self, resource: ServedResource) -> None:
         """Follow the resource until the server ends that."""

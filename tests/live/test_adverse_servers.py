@@ -8,17 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import attrs
 import httpx
 import pytest
 import trio
 import trustme
+from trio.testing import MockClock
 
 from kschedd.access.addresses import Address
 from kschedd.access.credentials import ListenSettings
 from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.serving import http_face
 from kschedd.daemon import cluster_actors
-from kschedd.live.api_server import ApiServer
+from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
 from kschedd.live.errors import LiveError, NotServed
 from kschedd.live.mirror import MirrorActor, mirroring
 from tests.live.scripted_server import EMPTY, Asked, nothing_happens, scripted
@@ -146,9 +148,9 @@ async def test_what_it_may_not_see_ends_no_other_request(tmp_path: Path) -> None
         assert counts["nodes"] == 1
 
 
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("code", [None, 410, 500])
 async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
-    tmp_path: Path, gone: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, code: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: Counter[str] = Counter()
 
@@ -157,7 +159,7 @@ async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
             await asked.answer(EMPTY)
             return
         begun[asked.plural] += 1
-        await asked.tell(*[{"type": "ERROR", "object": {"code": 410, "message": "too old"}}] * gone)
+        await asked.tell(*[{"type": "ERROR", "object": {"code": code, "message": "no"}}] * (code is not None))
 
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 3600)
     async with scripted(script) as url, mirror_of(tmp_path, url) as (_, mirror):
@@ -169,6 +171,41 @@ async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
         for _ in range(20):
             await mirror.server.page(PODS)  # time for others to ask as well
         assert set(begun.values()) == {1}
+
+
+async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at_once(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    server = await ApiServer.connect(str(kubeconfig(tmp_path, "http://there")))
+    watched: list[float] = []
+
+    async def answered_and_fails(resource: ServedResource, since: str) -> AsyncIterator[list[Raw]]:
+        watched.append(trio.current_time())
+        assert len(watched) < 10_000, "it spins"
+        yield []
+        raise LiveError("http://there", "broken")
+
+    async def empty(resource: ServedResource, more: str = "") -> ServedPage:
+        return ServedPage((), "1", "")
+
+    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror, trio.open_nursery() as nursery:
+        mirror.server = Scripted(server, empty, answered_and_fails)
+        await nursery.start(mirror.run)
+        await trio.sleep(30)
+        nursery.cancel_scope.cancel()
+    assert len(watched) <= 61 * len(mirror.followed), "none more often than every half a second"
+
+
+@attrs.frozen(eq=False)
+class Scripted:
+    """A server whose lists and watches are functions."""
+
+    server: ApiServer
+    page: Any
+    watch: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.server, name)
 
 
 @pytest.mark.parametrize(
