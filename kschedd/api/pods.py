@@ -12,7 +12,7 @@ Units: CPU in millicores, other resources in whole units; priorities and seconds
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any, Final, Self, TypeVar, overload
+from typing import Any, Final, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import attrs
@@ -70,25 +70,20 @@ class _Shared(cached[T]):
     attributes lead to, where they are not None. Whoever of them is asked first computes it for all."""
 
     def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:
-        super().__init__(compute)
+        super().__init__(self._in_common)
+        self._compute_once = compute
         self.unaffected_by = unaffected_by
+        self.__doc__ = compute.__doc__
 
-    @overload
-    def __get__(self, instance: None, owner: type[Any]) -> "cached[T]": ...
-    @overload
-    def __get__(self, instance: object, owner: type[Any]) -> T: ...
-    def __get__(self, instance: object | None, owner: type[Any]) -> "T | cached[T]":
-        if instance is None:
-            return self
+    def _in_common(self, instance: Any) -> T:
         name, common = self._name, instance
         for without in self.unaffected_by:
             while (other := getattr(common, without)) is not None:
                 common = other
         known = common.__dict__
         if name not in known:
-            known[name] = self._compute(instance)
+            known[name] = self._compute_once(instance)
         value: T = known[name]
-        instance.__dict__[name] = value
         return value
 
 

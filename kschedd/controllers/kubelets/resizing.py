@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
@@ -131,6 +132,6 @@ def order(pod: Pod, allocated: Mapping[str, Raw]) -> tuple[bool, int, bool, str]
     by QoS class, and the one first that has waited longest."""
     has, asks = allocated_requests(pod, allocated), pod.pod_spec.requests
     grows = any(asks.get(resource, 0) > has.get(resource, 0) for resource in ("cpu", "memory"))
-    conditions = pod.status.get("conditions") or ()
-    since = next((entry.get("lastTransitionTime") or "" for entry in conditions if entry.get("type") == PENDING), "~")
+    waiting = condition(pod.status, PENDING)
+    since = "~" if waiting is None else waiting.get("lastTransitionTime") or ""
     return grows, -pod.priority, qos_of_spec(pod.pod_spec.raw) != "Guaranteed", since
