@@ -3,15 +3,18 @@
 Source: Kubernetes v1.34, plugins/helper/normalize_score.go (DefaultNormalizeScore).
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from kschedd.framework.interface import MAX_NODE_SCORE
 
 
-def lowest(values: npt.NDArray[np.int64]) -> int:
-    """The least of a few hundred, in a third of the time that `min` takes. There must be some."""
-    return values.item(values.argmin())
+def lowest(values: npt.NDArray[Any]) -> int:
+    """The least of whole numbers, in a third of the time that `min` takes. There must be some."""
+    least: int = values.item(values.argmin())
+    return least
 
 
 def highest(values: npt.NDArray[np.int64]) -> int:

@@ -24,9 +24,10 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import LooksAtAmounts
 from kschedd.framework.interface import Plugin
+from kschedd.framework.normalize import lowest
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore
-from kschedd.scheduling.verdicts import Places, least
+from kschedd.scheduling.verdicts import Places
 
 _MOST_ROWS: Final = 64
 _MOST_KINDS: Final = 1 << 11  # of nodes
@@ -73,7 +74,7 @@ class AlikeNodes:
             return self._plugins.judge(state, pod, table, rows, already_filtered_by)
         answers = self._known_of(("filter", pod.pod_spec.resource_requests, *names, already_filtered_by))
         failed = answers.failed[kinds]
-        if least(failed) != _UNKNOWN:
+        if lowest(failed) != _UNKNOWN:
             return failed, answers.values[kinds]
         resources = len(table.resources)
         failed, codes = self._plugins.judge(state, pod, table, rows, already_filtered_by)
@@ -90,7 +91,7 @@ class AlikeNodes:
             return self._plugins.score(state, pod, table, rows)
         answers = self._known_of(("score", pod.pod_spec.resource_requests, *names))
         scores = answers.values[kinds]
-        if least(scores) != _UNKNOWN:
+        if lowest(scores) != _UNKNOWN:
             return scores, {}
         resources = len(table.resources)
         scores, raw = self._plugins.score(state, pod, table, rows)
@@ -124,7 +125,7 @@ class AlikeNodes:
         if self._stamp != table.versions.now or self._columns != columns:
             self._forget_changed(table, columns)
         kinds: Ints = self._kind_of[rows]
-        if least(kinds) == _UNKNOWN:
+        if lowest(kinds) == _UNKNOWN:
             changed, numbers = rows[kinds == _UNKNOWN], self._kinds
             self._kind_of[changed] = [numbers.setdefault(each, len(numbers)) for each in _amounts(table, changed)]
             kinds = self._kind_of[rows]

@@ -38,12 +38,13 @@ from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import CacheKey
+from kschedd.framework.normalize import lowest
 from kschedd.scheduling.alike_nodes import AlikeNodes
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EvaluationStyle, Framework
 from kschedd.scheduling.recently_used import RecentlyUsed
-from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places, least
+from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places
 
 _BYTES_A_ROW = 64
 _BYTES_AN_ENTRY = 8 << 10  # whatever its rows are: a small cluster has many kinds of pods, and little columns
@@ -252,7 +253,7 @@ class EvaluationCache:
         """Judge these rows, of these kinds, and return which of them pass; None: all do."""
         table, already_filtered_by = self.cluster.table, state.already_filtered_by
         node_failed = found.node_failed[fresh]
-        least_of_nodes = least(node_failed)
+        least_of_nodes = lowest(node_failed)
         if least_of_nodes == UNKNOWN:
             unknown = node_failed == UNKNOWN
             stale = fresh[unknown]
@@ -264,10 +265,10 @@ class EvaluationCache:
         if least_of_nodes != PASSED and count_nonzero(earlier := node_failed < failed):
             failed[earlier] = node_failed[earlier]
             codes[earlier] = found.node_codes[fresh[earlier]]
-        passed = None if least(failed) == PASSED else failed == PASSED_ALL
+        passed = None if lowest(failed) == PASSED else failed == PASSED_ALL
         before = found.failed[fresh]
         # Most rows passed before and do now: there is nothing to write.
-        if passed is not None or least(before) != PASSED:
+        if passed is not None or lowest(before) != PASSED:
             found.verdicts += int(count_nonzero((failed != before) | (codes != found.codes[fresh])))
             found.codes[fresh] = codes
             found.failed[fresh] = failed

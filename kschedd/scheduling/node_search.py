@@ -21,6 +21,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import Versions
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.normalize import lowest
 from kschedd.framework.status import Status, unresolvable
 from kschedd.scheduling.evaluation_cache import UNKNOWN, CachedEvaluation, EvaluationCache
 from kschedd.scheduling.expected_rows import ExpectedRows
@@ -30,7 +31,7 @@ from kschedd.scheduling.node_verdicts import NodeVerdicts, NodeVerdictsEntry
 from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
 from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.profile import EnabledFilter
-from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places, Verdicts, least
+from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places, Verdicts
 from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
 
@@ -257,12 +258,12 @@ class NodeSearch:
             passing = passed.nonzero()[0]
             if len(passing) >= wanted:
                 end, passing = passing.item(wanted - 1) + 1, passing[:wanted]
-            elif size < len(order) and least(failed) != UNKNOWN:
+            elif size < len(order) and lowest(failed) != UNKNOWN:
                 size = min(2 * size, len(order))
                 continue
             else:
                 end = size
-            if least(failed[:end]) == UNKNOWN:
+            if lowest(failed[:end]) == UNKNOWN:
                 return None
             found, rows = rows[passing], rows[:end]
             # What the entry holds changes, what a search has found does not.
