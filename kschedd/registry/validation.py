@@ -50,7 +50,7 @@ from kschedd.registry.validation_meta import (
     validate_meta,
 )
 from kschedd.registry.validation_nodes import validate_node
-from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec
+from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec, validate_tokens
 from kschedd.registry.validation_pod_annotations import (
     validate_claims_by_name,
     validate_pod_annotations,
@@ -70,6 +70,7 @@ from kschedd.registry.validation_volumes import (
     validate_csi_node,
     validate_storage_capacity,
     validate_storage_class,
+    validate_updated_claim,
     validate_volume,
 )
 from kschedd.registry.validation_workloads import (
@@ -192,8 +193,8 @@ def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHIN
     own = _UPDATED.get(kind.name, _Times()).meta > 0  # by rules of the kind, which know what it may be called
     meta = validate_meta(raw.get("metadata") or {}, kind, any_name=kind.known and not own)
     faults: Faults = []
-    if kind.name == "Job":
-        validate_updated_job(raw, old, faults)
+    if kind.known and (check_with_old := _BESIDE_OLD.get(kind.name)):
+        check_with_old(raw, old, faults)
     elif kind.known and (check := _OF_UPDATES.get(kind.name)):
         check(raw, faults)
     return [*_identity_faults(raw, kind), *updated_faults(kind.name, meta, changes, faults)]
@@ -282,6 +283,7 @@ def _pod(pod: Raw, faults: Faults) -> None:
     validate_pod_annotations(annotations, spec, "metadata.annotations", faults)
     faults += validate_pod_spec(spec)
     validate_claims_by_name(meta.get("name") or "", spec, faults)
+    validate_tokens(spec, faults)
     validate_new_pod(spec, faults)
     validate_profiles_match(annotations, spec, "spec", faults)
     if status := pod.get("status"):
@@ -415,6 +417,10 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "ResourceClaimTemplate": validate_claim_template,
     "DeviceClass": validate_device_class,
     "CustomResourceDefinition": validate_definition,
+}
+_BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]]] = {
+    "Job": validate_updated_job,
+    "PersistentVolumeClaim": validate_updated_claim,
 }
 _OF_UPDATES: Final = {
     **_BY_KIND,

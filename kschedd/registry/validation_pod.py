@@ -97,14 +97,19 @@ def validate_pod_spec(spec: Raw, path: str = "spec", *, template: bool = False) 
     return faults
 
 
+def validate_tokens(spec: Raw, faults: Faults) -> None:
+    """Of pods only: there is no token without a service account."""
+    if spec.get("serviceAccountName"):
+        return
+    for index, volume in enumerate(spec.get("volumes") or ()):
+        for place, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
+            if source.get("serviceAccountToken") is not None:
+                here = f"spec.volumes[{index}].projected.sources[{place}].serviceAccountToken"
+                faults.append(forbidden(here, "must not be specified when serviceAccountName is not set"))
+
+
 def validate_new_pod(spec: Raw, faults: Faults) -> None:
-    """What only a new pod may not have: a node while it is gated, ephemeral containers, tokens without an account."""
-    if not spec.get("serviceAccountName"):
-        for index, volume in enumerate(spec.get("volumes") or ()):
-            for place, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
-                if source.get("serviceAccountToken") is not None:
-                    here = f"spec.volumes[{index}].projected.sources[{place}].serviceAccountToken"
-                    faults.append(forbidden(here, "must not be specified when serviceAccountName is not set"))
+    """What only a new pod may not have: a node while it is gated, and ephemeral containers."""
     if spec.get("ephemeralContainers"):
         faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):

@@ -50,9 +50,10 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
     else:
         validate_tolerations(tolerations, "spec.tolerations", faults)  # once more: what was added may be wrong
     gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
-    for index, gate in enumerate(gates):
-        if gate not in gated:
-            why = f"only deletion is allowed, but found new scheduling gate '{gate.get('name', '')}'"
+    last = {gate.get("name", ""): index for index, gate in enumerate(gates)}
+    for name, index in last.items():
+        if name not in {gate.get("name", "") for gate in gated}:
+            why = f"only deletion is allowed, but found new scheduling gate '{name}'"
             faults.append(forbidden(f"spec.schedulingGates[{index}].name", why))
     for field in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         _keep(rest, old, field)

@@ -6,7 +6,7 @@ Takes values that match the schema and have their defaults.
 """
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
@@ -34,8 +34,8 @@ def _validate_access_modes(modes: Sequence[str], path: str, faults: Faults) -> N
         faults.append(forbidden(path, "may not use ReadWriteOncePod with other access modes"))
 
 
-def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
-    """The spec of a PersistentVolumeClaim."""
+def validate_claim_spec(spec: Raw, path: str, faults: Faults, *, any_group: bool = False) -> None:
+    """The spec of a PersistentVolumeClaim; with `any_group` the API groups of what it is filled from may be any."""
     modes = spec.get("accessModes") or ()
     if not modes:
         faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
@@ -51,7 +51,7 @@ def validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
     _validate_mode(spec, path, faults)
     for field in ("dataSource", "dataSourceRef"):
         if field in spec:
-            _validate_data_source(spec[field], f"{path}.{field}", faults)
+            _validate_data_source(spec[field], f"{path}.{field}", faults, any_group)
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and reference is not None:
         if reference.get("namespace"):
@@ -72,13 +72,13 @@ def _same_source(source: Raw, reference: Raw) -> bool:
     return named and source.get("apiGroup") == reference.get("apiGroup")
 
 
-def _validate_data_source(source: Raw, path: str, faults: Faults) -> None:
+def _validate_data_source(source: Raw, path: str, faults: Faults, any_group: bool) -> None:
     group, kind = source.get("apiGroup") or "", source.get("kind") or ""
     faults += [required(f"{path}.{field}") for field in ("name", "kind") if not source.get(field)]
     if not group and kind != "PersistentVolumeClaim":
         why = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
         faults.append(invalid(path, kind, why))
-    if group:
+    if group and not any_group:
         faults += [invalid(f"{path}.apiGroup", group, why) for why in dns_subdomain(group)]
     if space := source.get("namespace"):
         faults += [invalid(f"{path}.namespace", space, why) for why in dns_label(space)]
@@ -86,6 +86,13 @@ def _validate_data_source(source: Raw, path: str, faults: Faults) -> None:
 
 def validate_claim(claim: Raw, faults: Faults) -> None:
     validate_claim_spec(claim.get("spec") or {}, "spec", faults)
+
+
+def validate_updated_claim(claim: Raw, old: Mapping[str, Any], faults: Faults) -> None:
+    """As `validate_claim`; the group of a source is not looked at where the claim `old` stated one."""
+    before = old.get("spec") or {}
+    stated = any("apiGroup" in (before.get(field) or {}) for field in ("dataSource", "dataSourceRef"))
+    validate_claim_spec(claim.get("spec") or {}, "spec", faults, any_group=stated)
 
 
 _SOURCES: Final = (

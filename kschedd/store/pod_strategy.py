@@ -52,7 +52,8 @@ from kschedd.registry.validation import (
     validate_status,
     validate_typed,
 )
-from kschedd.registry.validation_pod import validate_new_pod
+from kschedd.registry.validation_meta import validate_custom_kind
+from kschedd.registry.validation_pod import validate_new_pod, validate_tokens
 from kschedd.registry.validation_pod_annotations import (
     is_about_spec,
     validate_claims_by_name,
@@ -283,6 +284,7 @@ class PodStrategy:
         validate_pod_annotations(noted, admitted, "metadata.annotations", faults)
         faults += validate_pod_spec(admitted)
         validate_claims_by_name(name, admitted, faults)
+        validate_tokens(admitted, faults)
         validate_new_pod(admitted, faults)
         validate_profiles_match(noted, admitted, "spec", faults)
         if faults:
@@ -337,7 +339,10 @@ class PodStrategy:
         pod = self._admission.admit(asked, {**raw, "metadata": meta, "spec": spec}, self._classes)
         spec = with_positive_grace(drop_disabled(dict(pod["spec"]), old.raw["spec"], self._features()))
         admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
-        if faults := [*updated_faults("Pod", faults, changes, validate_pod_spec(spec)), *check(admitted)]:
+        of_spec = validate_pod_spec(spec)
+        validate_claims_by_name(name, spec, of_spec)
+        validate_tokens(spec, of_spec)
+        if faults := [*updated_faults("Pod", faults, changes, of_spec), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
         for warning in self._admission.validate(asked, admitted, old.raw, self._classes):
             warn(warning)
@@ -438,6 +443,8 @@ def accepted(
     """
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))
+    if kind in BY_NAME and schema_for(dict(raw)) is None:  # a kind of ours in no version that there is
+        raise Invalid(kind, name, tuple(validate_custom_kind(raw.get("kind"), raw.get("apiVersion"))))
     done = prepare(default_typed(decoded_object(dict(raw))))
     if faults := (*validate(done), *check(done)):
         raise Invalid(kind, name, faults)

@@ -11,7 +11,7 @@ Raises: ApiError.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kschedd.api.codec import decoded_object, encoded_object
 from kschedd.api.fields import FieldError
@@ -41,6 +41,7 @@ from kschedd.store.request_admission import RequestAdmission
 from kschedd.store.times import stamp
 
 _NOTHING: Mapping[str, Any] = {}
+_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # all but the uid of it is not looked at
 
 
 class Replacement:
@@ -121,7 +122,10 @@ class Replacement:
         """As `checked`, but for the status; the generation is counted up if something new is asked for."""
         cluster = self._cluster
         wanted = updates.merged_update(old, raw, subresource)
-        wrong = updates.meta_faults(old, raw.get("metadata") or _NOTHING)
+        given = raw.get("metadata") or _NOTHING
+        if subresource in _KEEP_METADATA:
+            given = {field: given[field] for field in ("uid",) if field in given}
+        wrong = updates.meta_faults(old, given)
 
         # A pod's update is compared as it is stored, any other as it is decoded.
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
@@ -162,5 +166,5 @@ def _kept_fields(old: Raw, new: Any) -> Any:
     """What admission filled in at birth and an update need not repeat."""
     if not isinstance(new, Mapping):
         return new
-    kept = ("priority", "preemptionPolicy", "priorityClassName", "overhead")
+    kept = ("priority", "preemptionPolicy")
     return {**new, **{name: old[name] for name in kept if name in old and new.get(name) is None}}

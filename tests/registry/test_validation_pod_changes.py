@@ -111,3 +111,62 @@ def test_a_config_map_that_is_too_large_is_at_fault_as_a_whole(store: Store) -> 
     assert refused(lambda: store.create({**whole, "data": {"text": most}, "binaryData": {"two-bytes": "QUE="}})) == [
         "[]: Too long: may not be more than 1048576 bytes"
     ]
+
+
+def test_a_class_of_priority_and_the_overhead_are_stated_in_each_update(store: Store) -> None:
+    handler = {"handler": "h", "overhead": {"podFixed": {"cpu": "1m"}}}
+    store.create({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "r"}, **handler})
+    made = store.create(pod(priorityClassName="system-node-critical", runtimeClassName="r"))
+    for field in ("priorityClassName", "overhead"):
+        without = {name: value for name, value in made.raw["spec"].items() if name != field}
+        assert paths(lambda: store.update({**made.raw, "spec": without})) == ["spec"]  # noqa: B023
+    filled_in = ("priority", "preemptionPolicy")
+    without = {name: value for name, value in made.raw["spec"].items() if name not in filled_in}
+    assert store.update({**made.raw, "spec": without}) == made
+
+
+def test_a_token_needs_its_service_account_in_each_update(store: Store) -> None:
+    sources = [{"serviceAccountToken": {"path": "token"}}]
+    made = store.create(pod(serviceAccountName="s", volumes=[{"name": "v", "projected": {"sources": sources}}]))
+    here = "spec.volumes[0].projected.sources[0].serviceAccountToken"
+    assert paths(lambda: update(store, made, serviceAccountName="", serviceAccount="")) == [here, "spec"]
+
+
+def test_the_claims_of_ephemeral_volumes_are_looked_at_in_each_update(store: Store) -> None:
+    made = store.create(pod(volumes=[{"name": "v", "emptyDir": {}}]))
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}}
+    volumes = [
+        {"name": "v", "ephemeral": {"volumeClaimTemplate": claim}},
+        {"name": "w", "persistentVolumeClaim": {"claimName": f"{made.name}-v"}},
+    ]
+    where = "spec.volumes[1].persistentVolumeClaim.claimName"
+    assert paths(lambda: update(store, made, volumes=volumes)) == [where, "spec"]
+
+
+def test_of_gates_of_one_name_the_last_is_refused(store: Store) -> None:
+    made = store.create(pod(schedulingGates=GATES))
+    gates = [{"name": "b"}, {"name": "b"}]
+    assert paths(lambda: update(store, made, schedulingGates=gates)) == [
+        "spec.schedulingGates[1]",
+        "spec.schedulingGates[1].name",
+    ]
+
+
+@pytest.mark.parametrize("field", ["podIPs", "hostIPs"])
+def test_an_address_twice(store: Store, field: str) -> None:
+    made = store.create(pod())
+    addresses = {field: [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}], "hostIP": "10.0.0.1"}
+    whole = {**made.raw, "status": {**made.raw["status"], **addresses}}
+    family = f"status.{field}: Invalid value: "
+    assert refused(lambda: store.update(whole, subresource="status")) == [
+        f'{family}[{{"IP":"10.0.0.1"}},{{"IP":"10.0.0.1"}}]: may specify no more than one IP for each IP family',
+        f'status.{field}[1]: Duplicate value: {{"IP":"10.0.0.1"}}',
+    ]
+
+
+def test_metadata_is_not_looked_at_where_it_is_kept(store: Store) -> None:
+    made = store.create(pod(nodeName="n1"))
+    gone = {**made.raw, "metadata": {**made.raw["metadata"], "deletionTimestamp": "2001-01-01T00:00:00Z"}}
+    assert paths(lambda: store.update(gone)) == ["metadata.deletionTimestamp"] * 2
+    assert store.update(gone, subresource="resize") == made
+    assert store.update(gone, subresource="ephemeralcontainers") == made

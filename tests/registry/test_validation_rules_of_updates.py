@@ -82,14 +82,6 @@ def volume(**spec: Any) -> Raw:
             id="avoided-pods-that-are-no-object",
         ),
         pytest.param(
-            named("Node", spec={"podCIDRs": ["10.0.0.0/24", "10.0.0.0/24"]}),
-            [
-                'spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.0.0.0/24"]: may specify no more than one CIDR for '
-                "each IP family",
-            ],
-            id="ranges-of-pods-twice",
-        ),
-        pytest.param(
             named("Node", spec={"taints": [{"key": "a", "value": "-" + "x" * 64, "effect": "NoSchedule"}]}),
             [
                 f'metadata.taints[0].value: Invalid value: "-{"x" * 64}": must be no more than 63 characters;a valid '
@@ -98,6 +90,15 @@ def volume(**spec: Any) -> Raw:
                 f"{VALUES} '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
             ],
             id="one-fault-for-each-value-of-a-taint",
+        ),
+        pytest.param(
+            named("Node", spec={"podCIDRs": ["10.0.0.0/24", "10.0.0.0/24"]}),
+            [
+                'spec.podCIDRs: Invalid value: ["10.0.0.0/24","10.0.0.0/24"]: may specify no more than one CIDR for '
+                "each IP family",
+                'spec.podCIDRs[1]: Duplicate value: "10.0.0.0/24"',
+            ],
+            id="ranges-of-pods-twice",
         ),
         pytest.param(
             volume(hostPath={"path": "/.."}, persistentVolumeReclaimPolicy="Recycle"),
@@ -303,3 +304,19 @@ def test_each_finalizer_of_a_namespace_that_is_finalized_has_its_path() -> None:
     spec = {"finalizers": ["kubernetes", "mine"]}
     found = refused(lambda: store.update({**made.raw, "spec": spec}, subresource="finalize"))
     assert [fault.partition(": ")[0] for fault in found] == ["spec.finalizers[1]"]
+
+
+def test_the_group_of_a_claim_s_source_is_looked_at_where_none_was_stated() -> None:
+    source = {"kind": "Foo", "name": "f", "apiGroup": "example.com"}
+    storage = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1"}}}
+    store = Store()
+
+    def with_group(made: Any) -> list[str]:
+        spec = {**made.raw["spec"], "dataSourceRef": {**source, "apiGroup": "A_B"}}
+        return [line.partition(":")[0] for line in refused(lambda: store.update({**made.raw, "spec": spec}))]
+
+    stated = store.create(named("PersistentVolumeClaim", spec={**storage, "dataSourceRef": source}))
+    bare = named("PersistentVolumeClaim", spec=storage)
+    bare["metadata"]["name"] = "y"
+    assert "spec.dataSourceRef.apiGroup" not in with_group(stated)
+    assert "spec.dataSourceRef.apiGroup" in with_group(store.create(bare))

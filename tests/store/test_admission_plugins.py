@@ -212,3 +212,36 @@ def test_a_name_that_cannot_be_switched_is_answered_with_the_list(enable: Any, d
     assert words in str(refusal.value)
     assert str(refusal.value).endswith(", ".join(PLUGINS))
     assert not NOT_DONE & PLUGINS.keys()
+
+
+def test_a_resize_gets_what_a_limit_range_adds_and_keeps_its_metadata() -> None:
+    store = store_with()
+    limits = [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}}]
+    made = store.create({**pod("a"), "spec": {"containers": limits}})
+    store.create(limit_range({"type": "Container", "default": {"cpu": "2"}}))
+    resized = store.update(made.raw, subresource="resize")
+    assert resized.spec["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "1Gi"}
+    assert resized.metadata.get("annotations") is None
+
+
+@pytest.mark.parametrize(
+    "plugin", ["DefaultTolerationSeconds", "ExtendedResourceToleration", "PodTolerationRestriction"]
+)
+def test_tolerations_are_not_added_by_a_resize(plugin: str) -> None:
+    requests = {"cpu": "1", "example.com/gpu": "1"}
+    born = store_with(DefaultTolerationSeconds=False).create(
+        asked("a", requests, **{"containers": containers(requests, {"example.com/gpu": "1"}), "nodeName": "n"})
+    )
+    store = Store(now=Clock(), admission=Admission({"DefaultTolerationSeconds": False, plugin: True}), objects=[born])
+    assert "tolerations" not in store.update(born.raw, subresource="resize").spec
+    assert store.update(born.raw).spec["tolerations"]
+
+
+def test_anti_affinity_is_looked_at_in_whole_pods_only() -> None:
+    term = {"topologyKey": "zone", "labelSelector": {}}
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    born = store_with().create(asked("a", affinity=affinity))
+    store = Store(now=Clock(), admission=Admission({"LimitPodHardAntiAffinityTopology": True}), objects=[born])
+    assert store.update(born.raw, subresource="resize") == born
+    with pytest.raises(Forbidden, match=r"only key kubernetes\.io/hostname is allowed"):
+        store.update(born.raw)

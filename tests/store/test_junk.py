@@ -92,3 +92,11 @@ def test_junk_in_an_unknown_kind() -> None:
                 worded(refusal)
             else:
                 store.delete(made.kind, made.namespace, made.name)
+
+
+def test_a_kind_of_ours_in_no_version_that_there_is() -> None:
+    store = Store(now=Clock())
+    for kind in ("Deployment", "ResourceClaimTemplate", "CronJob"):
+        raw = {"apiVersion": "v7", "kind": kind, "metadata": {"name": "a"}, "spec": {"spec": 5, "template": 5}}
+        with pytest.raises(KscheddError, match="no matches for kind"):
+            store.create(raw)

@@ -13,6 +13,8 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+    if asked.subresource:
+        return
     anti = (raw["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
     for term in anti.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
         key = term.get("topologyKey")

@@ -15,6 +15,8 @@ DEFAULT_TOLERATION_SECONDS: Final = 300
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Tolerate both NoExecute taints, unless the pod has tolerations of its own for them."""
+    if asked.subresource:
+        return raw
     spec = raw["spec"]
     tolerations = spec.get("tolerations") or ()
     added = [

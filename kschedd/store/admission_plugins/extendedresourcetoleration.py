@@ -8,6 +8,8 @@ from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if asked.subresource:
+        return raw
     spec = raw["spec"]
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     names = {name for c in containers for name in (c.get("resources") or {}).get("requests") or ()}

@@ -30,8 +30,8 @@ def _limits(namespace: str, classes: Classes) -> Iterator[list[Raw]]:
 
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Give a new pod's containers the default requests and limits they do not state."""
-    if not asked.creates:
+    """Give the containers of a pod that is new, or resized, the default requests and limits they do not state."""
+    if not asked.creates and asked.subresource != "resize":
         return raw
     for limits in _limits(asked.namespace, classes):
         containers = [limit for limit in limits if limit.get("type") == "Container"]

@@ -47,14 +47,15 @@ def _listed(namespace: str, key: str, classes: Classes) -> list[Any]:
 
 
 def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if asked.subresource:
+        return raw
     spec = raw["spec"]
-    tolerations = list(spec.get("tolerations") or ())
-    if asked.creates and (defaults := _listed(asked.namespace, DEFAULTS, classes)):
-        tolerations = merge_tolerations(tolerations, defaults)
+    before = list(spec.get("tolerations") or ())
+    added = _listed(asked.namespace, DEFAULTS, classes) if asked.creates else []
     if qos_of_spec(spec) != "BestEffort":
-        added = {"key": MEMORY_PRESSURE, "operator": "Exists", "effect": NO_SCHEDULE}
-        tolerations = merge_tolerations(tolerations, [added])
-    if tolerations != list(spec.get("tolerations") or ()):
+        added = [*added, {"key": MEMORY_PRESSURE, "operator": "Exists", "effect": NO_SCHEDULE}]
+    tolerations = merge_tolerations(before, added) if added else before
+    if tolerations != before:
         raw = {**raw, "spec": {**spec, "tolerations": tolerations}}
     validate(asked, raw, None, classes)
     return raw
@@ -62,7 +63,7 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
     tolerations = raw["spec"].get("tolerations")
-    if not tolerations:
+    if not tolerations or asked.subresource:
         return
     allowed = _listed(asked.namespace, WHITELIST, classes)
     if allowed and not all(any(is_superset(each, toleration) for each in allowed) for toleration in tolerations):
