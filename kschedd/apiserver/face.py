@@ -82,6 +82,7 @@ _OWN_SERVICE: Final[dict[str, Any]] = {
     },
 }
 _EVENTS: Final = 1_000  # looked at at once
+_ENDPOINTS_DEPRECATED: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 
@@ -201,6 +202,8 @@ class ApiFace:
             raise method_not_allowed()
         target = find_target(request.method, path, query, self._catalogue)
         asked = Asked(request, peer, target, query, user)
+        if (target.resource.group, target.resource.name) == ("", "endpoints"):
+            asked.warnings.append(_ENDPOINTS_DEPRECATED)
         try:
             answer = await self._serve(asked)
         except KscheddError as error:

@@ -396,6 +396,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "CSIDriver": _csi_driver,
     "LimitRange": _limit_range,
     "Secret": _secret,
+    "PodTemplate": _template,
     "ResourceClaim": _resource_claim,
     "ResourceClaimTemplate": _claim_template,
     "CustomResourceDefinition": _definition,

@@ -333,6 +333,13 @@ def _drop_from_job_template(new: Raw, old: Old | None, features: frozenset[str])
         new["spec"] = {**new["spec"], "jobTemplate": inner}
 
 
+def _drop_from_pod_template(new: Raw, old: Old | None, features: frozenset[str]) -> None:
+    inner = {"spec": {"template": new.get("template")}}
+    _drop_from_template(inner, {"spec": {"template": (old or {}).get("template")}}, features)
+    if new.get("template") is not inner["spec"]["template"]:
+        new["template"] = inner["spec"]["template"]
+
+
 _PLAIN: Final = KindStrategy()
 _CUSTOM: Final = KindStrategy(born=True)  # what is not built in, of which any part but the metadata counts
 _WITH_STATUS: Final = KindStrategy(status=True)
@@ -360,6 +367,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "DaemonSet": attrs.evolve(_WORKLOAD, on_create=_create_daemon_set, on_update=_update_daemon_set),
     "Job": _WORKLOAD,
     "CronJob": KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_job_template),
+    "PodTemplate": KindStrategy(counts=("template",), born=True, drop=_drop_from_pod_template),
     "PodDisruptionBudget": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
     "PriorityClass": KindStrategy(born=True),
     "RuntimeClass": _CONDITIONAL,

@@ -29,7 +29,12 @@ from kschedd.registry.defaults import (
     default_pod_status,
     default_typed,
 )
-from kschedd.registry.validation_batch import validate_cron_job, validate_job, validate_updated_job
+from kschedd.registry.validation_batch import (
+    validate_cron_job,
+    validate_job,
+    validate_updated_cron_job,
+    validate_updated_job,
+)
 from kschedd.registry.validation_containers import config_key_faults
 from kschedd.registry.validation_crd import validate_definition
 from kschedd.registry.validation_devices import (
@@ -59,6 +64,7 @@ from kschedd.registry.validation_pod_annotations import (
 from kschedd.registry.validation_pod_status import validate_pod_status
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
 from kschedd.registry.validation_resources import validate_requirements
+from kschedd.registry.validation_secrets import validate_secret
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
 from kschedd.registry.validation_services import validate_service
 from kschedd.registry.validation_status import validate_status_alone
@@ -77,6 +83,7 @@ from kschedd.registry.validation_workloads import (
     validate_daemon_set,
     validate_deployment,
     validate_disruption_budget,
+    validate_pod_template,
     validate_replica_set,
     validate_replication_controller,
     validate_revision,
@@ -227,7 +234,9 @@ class _Times:
 
 
 _UPDATED: Final[Mapping[str, _Times]] = {
-    **dict.fromkeys(("Pod", "Namespace", "ConfigMap", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)),
+    **dict.fromkeys(
+        ("Pod", "Namespace", "ConfigMap", "Secret", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)
+    ),
     **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
     **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
     "PriorityClass": _Times(spec=0),
@@ -394,9 +403,11 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "StatefulSet": validate_stateful_set,
     "DaemonSet": validate_daemon_set,
     "ControllerRevision": validate_revision,
+    "PodTemplate": validate_pod_template,
     "Job": validate_job,
     "CronJob": validate_cron_job,
     "ConfigMap": _config_map,
+    "Secret": validate_secret,
     "Namespace": _namespace,
     "LimitRange": validate_limit_range,
     "Event": validate_event,
@@ -419,6 +430,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "CustomResourceDefinition": validate_definition,
 }
 _BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]]] = {
+    "CronJob": validate_updated_cron_job,
     "Job": validate_updated_job,
     "PersistentVolumeClaim": validate_updated_claim,
 }

@@ -202,15 +202,28 @@ _LONGEST_NAME: Final = 52  # a Job's name has eleven more characters
 
 
 def validate_cron_job(item: Raw, faults: Faults) -> None:
+    _validate_cron_job(item, {}, faults)
+    name = (item.get("metadata") or {}).get("name") or ""
+    if len(name) > _LONGEST_NAME:
+        faults.append(invalid("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters"))
+
+
+def validate_updated_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
+    """As `validate_cron_job`, but its name, a zone that stays, and a schedule whose zone was there are let be."""
+    _validate_cron_job(item, old.get("spec") or {}, faults)
+
+
+def _validate_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
+    """`old`: the spec before, if any."""
     spec = item.get("spec") or {}
     schedule, zone = spec.get("schedule") or "", spec.get("timeZone")
     if not schedule:
         faults.append(required("spec.schedule"))
     else:
-        _validate_schedule(schedule, faults)
+        _validate_schedule(schedule, zone, faults, zone_before="TZ" in (old.get("schedule") or ""))
     if (deadline := spec.get("startingDeadlineSeconds")) is not None and deadline < 0:
         faults.append(invalid("spec.startingDeadlineSeconds", deadline, NOT_NEGATIVE))
-    if zone is not None:
+    if zone is not None and zone != old.get("timeZone"):
         _validate_zone(zone, faults)
     policy = spec.get("concurrencyPolicy") or ""
     if not policy:
@@ -227,22 +240,22 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         if (limit := spec.get(field)) is not None and limit < 0:
             faults.append(invalid(f"spec.{field}", limit, NOT_NEGATIVE))
-    name = (item.get("metadata") or {}).get("name") or ""
-    if len(name) > _LONGEST_NAME:
-        faults.append(invalid("metadata.name", name, f"must be no more than {_LONGEST_NAME} characters"))
 
 
-def _validate_schedule(schedule: str, faults: Faults) -> None:
-    """A schedule, which may not name a zone itself; upstream reads one that does, though."""
+def _validate_schedule(schedule: str, zone: str | None, faults: Faults, *, zone_before: bool) -> None:
+    """A schedule, which may not name a zone itself unless the one before did; upstream reads one that does, though."""
     from kschedd.api.cron_schedule import ScheduleError, parse_schedule  # most clusters have no CronJobs
 
     try:
         parse_schedule(schedule)
     except ScheduleError as wrong:
         faults.append(invalid("spec.schedule", schedule, str(wrong)))
-    if "TZ" in schedule:
-        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        faults.append(invalid("spec.schedule", schedule, why))
+    if "TZ" not in schedule or (zone_before and zone is None):
+        return
+    why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+    if zone_before:
+        why = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
+    faults.append(invalid("spec.schedule", schedule, why))
 
 
 _ZONE_PART: Final = re.compile(r"(?!-)[A-Za-z._0-9+-]{1,14}", re.ASCII)

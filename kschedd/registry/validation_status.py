@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
 from kschedd.api.quantity import nanos, value
-from kschedd.api.validation_names import between, dns_subdomain, qualified_name
+from kschedd.api.validation_names import between, qualified_name
 from kschedd.registry.validation_quota import validate_quota_amounts
 from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, validate_resource_list
 
@@ -137,8 +137,6 @@ def _claim_resource(name: str, path: str) -> Faults:
 
 
 def _budget(status: Raw, faults: Faults) -> None:
-    for name in status.get("disruptedPods") or ():
-        faults += [invalid("status.disruptedPods", name, why) for why in dns_subdomain(name)]
     validate_conditions(status.get("conditions") or (), "status.conditions", faults)
 
 

@@ -63,6 +63,11 @@ def validate_template(template: Raw, path: str, faults: Faults) -> None:
         faults.append(forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"))
 
 
+def validate_pod_template(item: Raw, faults: Faults) -> None:
+    """A PodTemplate."""
+    validate_template(item.get("template") or {}, "template", faults)
+
+
 def validate_template_meta(template: Raw, path: str, faults: Faults) -> None:
     meta = template.get("metadata") or {}
     validate_labels(meta.get("labels") or {}, f"{path}.labels", faults)

@@ -209,6 +209,17 @@ async def test_unknown_fields_are_dropped_with_a_warning_unless_refused(api: Ask
     assert warned.headers["warning"] == '299 - "unknown field \\"spec.nonsense\\""'
 
 
+async def test_whoever_asks_for_endpoints_is_told_of_slices(api: Asker) -> None:
+    told = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+    target = "/api/v1/namespaces/default/endpoints"
+    made = await api.ask("POST", target, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "e"}})
+    answers = [made, await api.ask("GET", target), await api.ask("GET", f"{target}/none")]
+    assert [answer.status for answer in answers] == [201, 200, 404]
+    assert {answer.headers.get("warning") for answer in answers} == {told}
+    watch = await api.respond("GET", f"{target}?watch=true&timeoutSeconds=1")
+    assert dict(watch.headers)["Warning"] == told
+
+
 async def test_a_dry_run_changes_nothing(api: Asker) -> None:
     answered = await api.ask("POST", f"{PODS}?dryRun=All", pod("a"))
     assert answered.status == 201

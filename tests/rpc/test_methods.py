@@ -434,7 +434,7 @@ async def test_an_object_larger_than_etcd_takes_is_refused_in_its_words(talk: Ta
         "apiVersion": "v1",
         "kind": "PodTemplate",
         "metadata": {"name": "a"},
-        "template": {"metadata": {"name": "x" * (1536 << 10)}},
+        "template": {"metadata": {"name": "x" * (1536 << 10)}, "spec": {"containers": [{"name": "c", "image": "c"}]}},
     }
     with pytest.raises(RpcError, match=r"^etcdserver: request is too large$") as refused:
         await talk("objects.create", manifest=large)
