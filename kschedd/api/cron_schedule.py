@@ -34,7 +34,6 @@ _DESCRIPTORS: Final = {
     "@hourly": "0 * * * *",
 }
 _YEARS: Final = 5  # a schedule that does not come within them never comes
-_DAY_S: Final = 86_400
 _NOON: Final = 12
 _MOST: Final = 2**63 - 1
 

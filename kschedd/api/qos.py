@@ -13,13 +13,8 @@ Qos = Literal["Guaranteed", "Burstable", "BestEffort"]
 _COUNTED: Final = ("cpu", "memory")
 
 
-def qos_class(pod: Mapping[str, Any]) -> Qos:
-    """The class of a pod whose spec has its defaults."""
-    return qos_of_spec(pod.get("spec") or {})
-
-
 def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
-    """The QoS class from the spec alone.  Pod-level resources, where set, count instead of the containers' ones."""
+    """The class of a pod whose spec has its defaults. Resources of the pod as a whole, where stated, count alone."""
     if spec.get("resources") is not None:
         stated = [spec["resources"]]
     else:

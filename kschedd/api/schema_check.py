@@ -216,16 +216,6 @@ def _mistyped(value: Any, schema: str, where: Where) -> FieldError:
     return invalid(path, value, f"must be {schema}")
 
 
-def known_without_nulls(raw: dict[str, Any]) -> dict[str, Any]:
-    """An object without nulls; of an unknown kind, only the metadata is cleaned."""
-    if kind_of(raw).known:
-        slim: dict[str, Any] = without_nulls(raw)
-        return slim
-    meta = raw.get("metadata")
-    slim_meta = without_nulls(meta)
-    return raw if slim_meta is meta else {**raw, "metadata": slim_meta}
-
-
 def without_nulls(value: Any) -> Any:
     """`value` without null fields and items; values without nulls are not copied."""
     try:

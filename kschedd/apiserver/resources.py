@@ -84,10 +84,6 @@ class Resource:
         """As error messages name it: `pods`, `deployments.apps`."""
         return f"{self.name}.{self.group}" if self.group else self.name
 
-    @property
-    def qualified_kind(self) -> str:
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
 
 @attrs.frozen(eq=False)
 class GroupVersion:

@@ -36,7 +36,6 @@ from kschedd.devices.cel_values import (
     traversed,
 )
 
-Spend = Callable[[int], None]
 _NANO: Final = 10**9
 _SEMVER_PARTS: Final = re.compile(r"([^-+]*)([-+]?)(.*)", re.DOTALL)
 
@@ -434,7 +433,9 @@ def _semver(text: str, normalize: bool = False) -> Semver:
     """The version; normalized, `v1.02` is 1.2.0."""
     if not normalize:
         return Semver.parse(text)
-    core, mark, rest = _SEMVER_PARTS.fullmatch(text.removeprefix("v")).groups()  # type: ignore[union-attr]
+    parts = _SEMVER_PARTS.fullmatch(text.removeprefix("v"))
+    assert parts is not None, "every text has these parts, be they empty"
+    core, mark, rest = parts.groups()
     numbers = [number.lstrip("0") or number[:1] for number in core.split(".")]
     return Semver.parse(".".join(numbers + ["0"] * (3 - len(numbers))) + mark + rest)
 

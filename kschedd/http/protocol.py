@@ -10,7 +10,7 @@ Raises: HttpFault, after which no more bytes are understood; its status is what 
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -24,8 +24,6 @@ MOST_FIELDS: Final = 100
 MOST_BODY: Final = 3 << 20
 MOST_WAITING: Final = 128
 """Requests that may lie unanswered in a reader: one who sends more before he was answered is cut off."""
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 @attrs.define(eq=False)

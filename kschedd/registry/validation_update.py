@@ -171,12 +171,6 @@ def validate_version(kind: str, meta: Raw) -> Faults:
     return []
 
 
-def same_amounts(one: Raw | None, other: Raw | None) -> bool:
-    """Whether two ResourceLists have the same amounts, whatever their notation."""
-    one, other = one or {}, other or {}
-    return one.keys() == other.keys() and all(_amount(one[name]) == _amount(other[name]) for name in one)
-
-
 def _amount(quantity: Any) -> Any:
     try:
         return nanos(quantity)

@@ -27,7 +27,6 @@ from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, Conflict
 from kschedd.store.identity import check_path
 
 MANAGED: Final = "managedFields"
-CLIENT_SIDE_APPLY: Final = "kubectl-client-side-apply"
 
 
 class Component(str):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.qos import qos_class
+from kschedd.api.qos import qos_of_spec
 
 
 def both(**amounts: str) -> dict[str, Any]:
@@ -39,4 +39,4 @@ def both(**amounts: str) -> dict[str, Any]:
     ],
 )
 def test_classes(spec: dict[str, Any], expected: str) -> None:
-    assert qos_class({"spec": spec}) == expected
+    assert qos_of_spec(spec) == expected

@@ -9,7 +9,6 @@ from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
 from kschedd.explain.explain import NoProfile, explain
-from kschedd.explain.words import in_words
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Plan
@@ -415,7 +414,7 @@ def _run(seed: int, *, explaining: bool) -> list[dict[str, object]]:
         if explaining:
             for name in names[-3:]:
                 if engine.store.find("Pod", "default", name) is not None:
-                    in_words(explained(engine, name))
+                    explained(engine, name)
         engine.advance(engine.now + 2)
     return [decision.line() for decision in decisions]
 

@@ -62,12 +62,6 @@ class ThresholdMetricSelector:
 
 
 @attrs.frozen(kw_only=True)
-class LabelValues:
-    label: str = ""
-    values: tuple[str, ...] = ()
-
-
-@attrs.frozen(kw_only=True)
 class MetricsCollectorConfig:
     """Histograms to collect, by name: all of it (None), or a figure for each combination of these labels' values."""
 

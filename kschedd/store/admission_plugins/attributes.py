@@ -67,7 +67,3 @@ def annotation_of(namespace: str, key: str, classes: Classes) -> str | None:
     annotations = {} if found is None else found.metadata.get("annotations") or {}
     text = annotations.get(key)
     return text if isinstance(text, str) else None
-
-
-def with_spec(raw: Raw, spec: Raw) -> Raw:
-    return raw if spec is raw.get("spec") else {**raw, "spec": spec}
