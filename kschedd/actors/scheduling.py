@@ -297,7 +297,8 @@ class SchedulingActor:
             else:
                 answers = await self._outside(asked)
             asked, result = await step(send_on, work, answers)
-        return result  # type: ignore[return-value]  # it is at its end: see `send_on`
+        ended: T = result
+        return ended
 
     async def _stopped(self) -> None:
         """Serve everybody else until the debugger lets the attempt go on, or the daemon ends."""
@@ -510,9 +511,12 @@ async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
         await channel.send(message)
 
 
-def send_on(work: Work[T], answers: list[Any] | None) -> tuple[Any, T | None]:
-    """Advance an attempt until it wants something done, or is stopped: (what, None); at its end: (None, result)."""
+def send_on(work: Work[T], answers: list[Any] | None) -> tuple[Any, Any]:
+    """Advance an attempt until it wants something done, or is stopped: (what, None); at its end: (None, result: T).
+
+    `answers`: to what it wanted last; None: it begins.
+    """
     try:
-        return work.send(answers), None  # type: ignore[arg-type]
+        return next(work) if answers is None else work.send(answers), None
     except StopIteration as end:
         return None, end.value

@@ -33,7 +33,7 @@ from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
-from kschedd.store.cluster_api import ClusterWriter, listed, listing, perform, perform_each
+from kschedd.store.cluster_api import Bell, ClusterWriter, listed, listing, perform, perform_each
 from kschedd.store.errors import ApiError
 from kschedd.store.journal_format import JournalError
 from kschedd.store.log import Cursor, WatchEvent
@@ -58,7 +58,7 @@ class Watch:
 
     kinds: frozenset[str] | None
     cursor: Cursor
-    bell: Doorbell
+    bell: Bell
     first: list[WatchEvent]  # what was there when the watch began, as if it had just been added
     concerns: Callable[[WatchEvent], bool] | None = None  # events of its kinds that it is not rung for are False here
     closed: bool = False  # by the watcher
@@ -112,7 +112,7 @@ class Open:
     kinds: frozenset[str] | None
     since_version: int | None
     with_present: bool
-    bell: Doorbell
+    bell: Bell
     reply: Reply[Watch]
     concerns: Callable[[WatchEvent], bool] | None = None
 
@@ -503,7 +503,7 @@ class StoreClient:
         since_version: int | None = None,
         *,
         with_present: bool = False,
-        bell: Doorbell | None = None,
+        bell: Bell | None = None,
         concerns: Callable[[WatchEvent], bool] | None = None,
     ) -> Watch:
         """A place in the log. Raises Gone where the events since then are no longer kept."""

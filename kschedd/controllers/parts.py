@@ -22,7 +22,7 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
     return {"TaintNodesByCondition": True} if not _TELLS_OF_NODES.isdisjoint(without) else {}
 
 
-def without_parts(controllers: Iterable[Controller], without: Collection[Part]) -> list[Controller]:
+def without_parts(controllers: Iterable[Controller], without: Collection[str]) -> list[Controller]:
     """Those of the controllers that are left when these parts are left out."""
     return [
         each for each in controllers if ("kubelets" if isinstance(each, _OF_KUBELETS) else "controllers") not in without

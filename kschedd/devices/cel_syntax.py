@@ -125,7 +125,7 @@ class _Token:
 
 def _tokens(text: str) -> list[_Token]:
     found = []
-    at = _SPACE.match(text).end()  # type: ignore[union-attr]
+    at = _after_space(text, 0)
     while at < len(text):
         if (quote := _QUOTE.match(text, at)) is not None:
             value, end = _quoted(text, at, quote)
@@ -141,9 +141,15 @@ def _tokens(text: str) -> list[_Token]:
             found.append(_Token("mark", mark[0], at))
         else:
             raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{text[at]}'")
-        at = _SPACE.match(text, end).end()  # type: ignore[union-attr]
+        at = _after_space(text, end)
     found.append(_Token("end", "<EOF>", len(text)))
     return found
+
+
+def _after_space(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    assert space is not None, "no space at all matches, too"
+    return space.end()
 
 
 def _word(word: str, at: int) -> _Token:
@@ -316,9 +322,9 @@ class _Parser:
 
     def negative(self) -> Expr | None:
         token = self.now
-        if token.kind == "literal" and type(token.value) in (int, float):
+        if token.kind == "literal" and (type(token.value) is int or type(token.value) is float):
             self.place += 1
-            return self.made(Literal(token.at, -token.value))  # type: ignore[operator]
+            return self.made(Literal(token.at, -token.value))
         return None
 
     def postfix(self, node: Expr) -> Expr:

@@ -18,7 +18,7 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.explain.judging import judge
 from kschedd.framework.changes import Change
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.interface import PRE_ENQUEUE
+from kschedd.framework.interface import PRE_ENQUEUE, PreEnqueuePlugin
 from kschedd.framework.status import Code
 from kschedd.scheduling.nominations import Nominated, NominatedPods
 from kschedd.scheduling.outcome import FitError
@@ -71,9 +71,9 @@ def try_node(scheduler: Scheduler, pod: Pod, name: str, change: Change) -> Trial
     return TrialResult(name) if passes(scheduler, pod, {}, [change], name) else None
 
 
-def _holds_back(plugin: object, pod: Pod) -> bool:
+def _holds_back(plugin: PreEnqueuePlugin, pod: Pod) -> bool:
     try:
-        status = plugin.pre_enqueue(pod)  # type: ignore[attr-defined]  # found at this extension point
+        status = plugin.pre_enqueue(pod)
     except Exception:  # a plugin's fault ends here: it does not let the pod in
         return True
     return status is not None and status.code != Code.SUCCESS

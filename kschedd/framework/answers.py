@@ -267,10 +267,9 @@ def writes(what: str, value: object) -> tuple[Write, ...]:
 
 
 def _write(what: str, value: object) -> Write:
-    cls = type(value)
+    cls: Any = type(value)
     if cls not in (Bind, Create, Delete, MergePatch, Update):
         raise BadAnswer(f"{what} has {shown(value)}; a Bind, Create, Delete, MergePatch or Update is expected")
-    assert attrs.has(cls), "all writes are"
     of = f"{what}: {cls.__name__}"
     fields: dict[str, Any] = {field.name: getattr(value, field.name) for field in attrs.fields(cls)}
     for name in _TEXTS.get(cls, ()):
@@ -288,8 +287,8 @@ def _write(what: str, value: object) -> Write:
         grace = fields["grace_period_s"]
         if type(grace) is not int or not 0 <= grace <= 10**9:
             raise BadAnswer(f"{of}.grace_period_s is {shown(grace)}; a whole number of seconds from 0 up is expected")
-    made: Any = cls(**fields)
-    return made  # type: ignore[no-any-return]
+    made: Write = cls(**fields)
+    return made
 
 
 def plan(method: str, value: object, plugin: str, wrap: Callable[[Callable[..., Any]], Any]) -> Plan | Status | None:
@@ -338,7 +337,7 @@ def registrations(
 ) -> tuple[ClusterEventWithHint, ...]:
     """A plugin's event registrations. `wrap` makes a hint a guarded call."""
     try:
-        entries = list(islice(iter(value), _MOST + 1))  # type: ignore[call-overload]
+        entries = list(islice(iter(value), _MOST + 1))  # type: ignore[call-overload]  # that is what is tried
     except TypeError:
         _wrong(method, value, "a sequence of ClusterEventWithHint")
     if len(entries) > _MOST:

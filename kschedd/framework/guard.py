@@ -182,7 +182,8 @@ class PluginGuard:
             self._note(name, started, call.fault is not None)
         if call.fault is not None:
             raise call.fault
-        return call.value  # type: ignore[no-any-return]
+        result: T = call.value
+        return result
 
     def _refuse_hung(self, name: str, args: tuple[Any, ...]) -> None:
         self.hanging = [hung for hung in self.hanging if not hung.returned.is_set()]

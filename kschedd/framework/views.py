@@ -542,4 +542,5 @@ def _candidate(candidate: Candidate) -> Candidate:
 
 
 def node_info(info: NodeInfo) -> NodeInfo:
+    # A TableView has the attributes of a NodeTable that can be read.
     return NodeInfo(TableView(info.table), info.row)  # type: ignore[arg-type]

@@ -62,5 +62,5 @@ def _family(family: MetricFamily) -> PrometheusFamily:
 
 def _bound(number: float) -> str:
     """As the text format has it."""
-    written: str = floatToGoString(number)  # type: ignore[no-untyped-call]
+    written: str = floatToGoString(number)  # type: ignore[no-untyped-call]  # prometheus_client has no type for it
     return written

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from kschedd.cache.table import Ints
 
 T = TypeVar("T")
+N = TypeVar("N", np.float64, np.int64)
 Floats = npt.NDArray[np.float64]
 
 MOST_COLUMNS: Final = 300
@@ -47,7 +48,7 @@ class TimeAxis:
         return int(time_s // self.width_s)
 
 
-def _merged(columns: npt.NDArray[np.float64] | Ints, number: int) -> npt.NDArray[np.float64] | Ints:
+def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
     """Sums of so many neighbouring columns each, in an array as wide as before."""
     things, count = columns.shape
     full = -(-count // number)
@@ -115,7 +116,7 @@ class Levels:
                 self._sums = np.pad(self._sums, ((0, max(count, 2 * have) - have), (0, 0)))
 
     def _merge(self, number: int) -> None:
-        self._sums = _merged(self._sums, number)  # type: ignore[assignment]
+        self._sums = _merged(self._sums, number)
 
 
 class Counts:
@@ -136,7 +137,7 @@ class Counts:
         return found
 
     def _merge(self, number: int) -> None:
-        self.counts = _merged(self.counts, number)  # type: ignore[assignment]
+        self.counts = _merged(self.counts, number)
 
 
 class Examples(Generic[T]):

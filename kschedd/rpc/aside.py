@@ -5,7 +5,7 @@ A write is large if its message or the object it changes is large. It then runs 
 the fork is raised to the caller: it is correct for the store's state at the time of the fork.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeVar
 
 from kschedd.api.objects import Object
@@ -14,6 +14,7 @@ from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call
 from kschedd.rpc.workers import GivenUp
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.trial import Changes, Key
 
 T = TypeVar("T")
 
@@ -32,14 +33,14 @@ async def change(
     """Run `request` on the store, or on a fork if the message, or the object it is `about`, is large."""
     if not call.size:
 
-        def at_once(store: ClusterWriter) -> tuple[bool, T | None]:
+        def at_once(store: ClusterWriter) -> tuple[T] | None:
             if about is not None and (found := about(store)) is not None and is_large(found.raw):
-                return False, None
-            return True, request(store)
+                return None
+            return (request(store),)
 
-        done, result = await cluster.store.do(at_once)
-        if done:
-            return result  # type: ignore[return-value]
+        done = await cluster.store.do(at_once)
+        if done is not None:
+            return done[0]
     return await aside(cluster, call, lambda store, _: request(store))
 
 
@@ -56,7 +57,13 @@ async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterW
         result, changes = await call.services.workers.run(call.client, try_it)
         if not changes.objects:
             return result
-        adopted = await cluster.store.do_in_steps(lambda store, changes=changes: store.adopt(changes))  # type: ignore[misc]
+
+        def adopt(
+            store: ClusterWriter, changes: Changes = changes
+        ) -> Generator[None, None, Mapping[Key, Object] | None]:
+            return store.adopt(changes)
+
+        adopted = await cluster.store.do_in_steps(adopt)
         if adopted is not None:
             if isinstance(result, dict) and "object" in result:
                 here = {id(new.raw): adopted[key].raw for key, (_, new) in changes.objects.items() if new is not None}

@@ -26,7 +26,7 @@ def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = la
     answers: list[Answers] | None = None
     try:
         while True:
-            shards = work.send(answers)  # type: ignore[arg-type]
+            shards = next(work) if answers is None else work.send(answers)
             assert not isinstance(shards, StopPoint), f"nobody can be stopped here, at {shards.point} {shards.plugin}"
             answers = answered(work, shards, answer)
     except StopIteration as end:

@@ -341,12 +341,12 @@ class ClusterApi(Protocol):
         since_version: int | None = None,
         *,
         with_present: bool = False,
-        bell: Any = None,
+        bell: Bell | None = None,
         concerns: Callable[[WatchEvent], bool] | None = None,
     ) -> ClusterWatch:
         """Of these kinds (None: all), after this version (None: from now on), with what is there at first or without.
 
-        `bell` (a Bell) is rung in place of one of the watch's own. Where all events of a batch are False to `concerns`
+        `bell` is rung in place of one of the watch's own. Where all events of a batch are False to `concerns`
         it need not be rung for them; they are taken all the same, with the next ones. Raises Gone.
         """
 

@@ -247,7 +247,8 @@ def _hashable(value: Any) -> Hashable:
         return ("map", frozenset((name, _hashable(item)) for name, item in value.items()))
     if isinstance(value, list | tuple):
         return ("list", tuple(map(_hashable, value)))
-    return value  # type: ignore[no-any-return]
+    plain: Hashable = value
+    return plain
 
 
 def _key(item: Any, merge_key: str) -> Any:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 import attrs
@@ -100,10 +101,10 @@ class TelemetryExporter:
     def _send(self, collector: Collector) -> None:
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
-            self._count(len(batch), lambda batch=batch: collector.send_traces(batch))  # type: ignore[misc]
+            self._count(len(batch), partial(collector.send_traces, batch))
         families, self._families = self._families, None
         if families is not None:
-            self._count(1, lambda: collector.send_metrics(families))
+            self._count(1, partial(collector.send_metrics, families))
 
     def _count(self, amount: int, send: Callable[[], bool]) -> None:
         why = "the collector did not take it"

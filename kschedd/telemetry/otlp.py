@@ -80,7 +80,7 @@ class _OtlpCollector:
         return bool(self._metrics.export(data) is MetricExportResult.SUCCESS)
 
     def close(self) -> None:
-        self._spans.shutdown()  # type: ignore[no-untyped-call]
+        self._spans.shutdown()  # type: ignore[no-untyped-call]  # opentelemetry has no type for it
         self._metrics.shutdown()
 
     def _of(self, trace: AttemptTrace) -> list[Any]:

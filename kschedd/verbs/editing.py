@@ -140,8 +140,9 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Raw:
         old = before.get(name)
         if name in before and old == value:
             continue
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        patch[name] = merge_patch(old, value) if both else value  # type: ignore[arg-type]  # both are mappings
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            value = merge_patch(old, value)
+        patch[name] = value
     return patch
 
 

@@ -69,7 +69,7 @@ class OtherRun:
             self.config,
             seed=header.seed,
             registry=self.registry,
-            controllers=without_parts(embedded_controllers(options=options), parts),  # type: ignore[arg-type]
+            controllers=without_parts(embedded_controllers(options=options), parts),
             start_s=header.start_s,
             on_result=note,
         )
