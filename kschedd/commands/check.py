@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, checked_of
-from kschedd.commands.run import add_scheduler_flags, wants_gates
+from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
 from kschedd.verbs.parsing import path_text, path_value
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2

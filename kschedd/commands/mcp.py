@@ -10,7 +10,7 @@ import time
 from typing import Any, Final
 
 from kschedd.commands.dump_flags import add_dump_flags, load_options
-from kschedd.commands.run import add_scheduler_flags, wants_gates
+from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
 from kschedd.verbs.parsing import path_value
 
 BAD_INPUT: Final = 2

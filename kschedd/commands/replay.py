@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from kschedd.commands.run import kube_version_value
+from kschedd.commands.scheduler_flags import kube_version_value
 from kschedd.errors import KscheddError
 from kschedd.verbs.parsing import path_value
 

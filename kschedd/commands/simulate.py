@@ -18,7 +18,7 @@ from kschedd.api.durations import parse_duration
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
-from kschedd.commands.run import add_scheduler_flags, gates_of, wants_gates
+from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, wants_gates
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config

@@ -8,7 +8,7 @@ import os
 import sys
 from typing import Any
 
-from kschedd.commands.run import add_feature_gates_flag, add_kube_version_flag, gates_of, wants_gates
+from kschedd.commands.scheduler_flags import add_feature_gates_flag, add_kube_version_flag, gates_of, wants_gates
 from kschedd.errors import KscheddError
 from kschedd.printing.safe import safe
 from kschedd.scenarios.junit import junit_xml

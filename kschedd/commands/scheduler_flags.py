@@ -1,0 +1,82 @@
+"""The flags of kube-scheduler that say by which rules to schedule, for `kschedd run` and for what schedules offline."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from kschedd.verbs.parsing import path_value
+
+
+def add_scheduler_flags(parser: Any) -> None:
+    """The flags of kube-scheduler that say by which configuration to schedule."""
+    parser.add_argument(
+        "--config",
+        type=path_value,
+        metavar="FILE",
+        help="a KubeSchedulerConfiguration of any release, or a Policy; `kschedd config check -f FILE` checks it",
+    )
+    add_kube_version_flag(parser)
+    add_feature_gates_flag(parser)
+    parser.add_argument(
+        "--pod-max-in-unschedulable-pods-duration",
+        type=_duration_s,
+        metavar="DURATION",
+        help="a pod left unschedulable for so long is tried again whatever happens, such as 90s (5m)",
+    )
+
+
+def add_kube_version_flag(parser: Any) -> None:
+    parser.add_argument(
+        "--kube-version",
+        type=kube_version_value,
+        default="1.34",
+        metavar="VERSION",
+        help="whose decisions to make: 1.34.1, 1.34 (its latest patch) or 1.36 (1.34)",
+    )
+
+
+def add_feature_gates_flag(parser: Any) -> None:
+    parser.add_argument(
+        "--feature-gates",
+        action="append",
+        default=[],
+        metavar="GATE=BOOL,...",
+        help="turn features of the scheduler on or off; `help` lists them and what they change",
+    )
+
+
+def kube_version_value(text: str) -> Any:
+    """Raises ArgumentTypeError."""
+    from kschedd.config.kube_versions import UnknownVersionError, kube_version
+
+    try:
+        return kube_version(text)
+    except UnknownVersionError as unknown:
+        raise argparse.ArgumentTypeError(str(unknown)) from unknown
+
+
+def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
+    """What --feature-gates says, for that version. Raises ConfigErrors."""
+    from kschedd.config.feature_gates import parse_flag
+
+    return parse_flag(options.feature_gates, options.kube_version.gates)
+
+
+def wants_gates(options: argparse.Namespace) -> bool:
+    """Whether the list of gates is asked for; then it has been printed."""
+    if "help" not in options.feature_gates:
+        return False
+    from kschedd.config.feature_gates import listing
+
+    print(listing(options.kube_version.gates), end="")
+    return True
+
+
+def _duration_s(text: str) -> int:
+    """Whole seconds of a duration as Go writes it. Raises ArgumentTypeError."""
+    from kschedd.config.reading import seconds_of
+
+    seconds = seconds_of(text)
+    if seconds is None or seconds < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: a duration of a second or more is allowed, such as 90s or 5m")
+    return int(seconds)
