@@ -85,7 +85,7 @@ def collection_postponed() -> Iterator[None]:
     `FullCollections` they are excluded at once. Else what `freeze_gc` has excluded is included again: the next full
     collection, should there be one, takes that much longer.
     """
-    global _postponing, _was_on, _passed_over
+    global _postponing, _was_on
     due = False
     with _lock:
         if not _postponing:
@@ -98,20 +98,28 @@ def collection_postponed() -> Iterator[None]:
         with _lock:
             _postponing -= 1
             if not _postponing:
-                young, _, old = gc.get_count()
-                made = young + _YOUNG * old
-                gc.freeze()  # these two join lists of objects, which takes no time
-                if _full is not None:
-                    _full.made += made
-                else:
-                    gc.unfreeze()
-                    _passed_over += made
-                    if due := _passed_over >= _DUE:
-                        _passed_over = 0
+                due = _all_made_old()
                 if _was_on:
                     gc.enable()
         if due and gc.isenabled():
             gc.collect()
+
+
+def _all_made_old() -> bool:
+    """Have all that is there be old objects; whether a full collection is due for all that was passed over so."""
+    global _passed_over
+    young, _, old = gc.get_count()
+    made = young + _YOUNG * old
+    gc.freeze()  # this and `unfreeze` join lists of objects, which takes no time
+    if _full is not None:
+        _full.made += made
+        return False
+    gc.unfreeze()
+    _passed_over += made
+    if _passed_over < _DUE:
+        return False
+    _passed_over = 0
+    return True
 
 
 @attrs.define(eq=False)

@@ -10,7 +10,7 @@ import random
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import AsyncExitStack, closing, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +19,7 @@ import structlog
 import trio
 
 from kschedd.access.audit_log import AuditLog
+from kschedd.access.credentials import Credentials
 from kschedd.access.listening import raise_file_limit
 from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.serving import HttpFace, http_face
@@ -158,20 +159,7 @@ async def _serve(
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         face = None
         if http is not None:
-            face = await opened.enter_async_context(
-                http_face(
-                    http,
-                    cluster,
-                    version(),
-                    options.max_request_body_bytes,
-                    options.service_range,
-                    options.without,
-                    ServedVersion.of(config),
-                    audit,
-                    limits["http-connections"],
-                    limits["encoded-objects"],
-                )
-            )
+            face = await opened.enter_async_context(_face(http, options, config, cluster, audit))
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
         daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
         daemon.mirror = None if mirror is None else mirror.describe
@@ -206,6 +194,23 @@ def _state_options(
         admission=admission,
         max_object_bytes=options.max_object_bytes,
         service_range=options.service_range,
+    )
+
+
+def _face(
+    http: Credentials, options: DaemonOptions, config: Config, cluster: LiveCluster, audit: AuditLog | None
+) -> AbstractAsyncContextManager[HttpFace]:
+    return http_face(
+        http,
+        cluster,
+        version(),
+        options.max_request_body_bytes,
+        options.service_range,
+        options.without,
+        ServedVersion.of(config),
+        audit,
+        options.limits["http-connections"],
+        options.limits["encoded-objects"],
     )
 
 

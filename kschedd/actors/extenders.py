@@ -70,18 +70,14 @@ class ExtenderClients:
         try:
             client = self._clients.get(call.extender)
             if client is None:
-                made = await trio.to_thread.run_sync(http.async_client, call.extender)
-                client = self._clients.setdefault(call.extender, made)  # another call may have made one meanwhile
+                client = await self._new_client(http, call.extender)
             more = http.request(call, await trio.to_thread.run_sync(call.write))
             body = http.AnswerBody()
             with trio.move_on_after(call.extender.http_timeout_s) as limit:
                 async with client.stream("POST", call.url, **more) as response:
                     reading = True
                     if response.status_code == 200:
-                        async for part in response.aiter_raw():
-                            body.add(part)
-                            if body.too_long:
-                                limit.cancel()  # what reads from the connection ends itself then
+                        await _read_body(response, body, limit)
             if body.too_long:
                 return http.too_long(call)
             if not limit.cancelled_caught:
@@ -93,9 +89,21 @@ class ExtenderClients:
             return http.failure(call, fault, reading=reading)
         return ExtenderFailure(http.LATE_BODY) if reading else call.failed(http.LATE)
 
+    async def _new_client(self, http: ModuleType, extender: Extender) -> Any:
+        made = await trio.to_thread.run_sync(http.async_client, extender)
+        return self._clients.setdefault(extender, made)  # another call may have made one meanwhile
+
     async def close(self) -> None:
         for client in self._clients.values():
             await client.aclose()
+
+
+async def _read_body(response: Any, body: Any, limit: trio.CancelScope) -> None:
+    """Read an httpx.Response into an AnswerBody, and give up within this scope if it is too long."""
+    async for part in response.aiter_raw():
+        body.add(part)
+        if body.too_long:
+            limit.cancel()  # what reads from the connection ends itself then
 
 
 def _load_http() -> ModuleType:

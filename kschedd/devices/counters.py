@@ -33,17 +33,18 @@ class Available:
     def of(self, pool: Pool) -> _Counts:
         left = self._left.get(pool.name)
         if left is None:
-            left = self._left[pool.name] = {
-                (of_set, name): value
-                for of_set, counters in pool.counter_sets.items()
-                for name, value in counters.items()
-            }
-            for one in (*pool.slices, *pool.others):
-                for device in one.devices:
-                    if device.counters and self.is_allocated(device.id):
-                        for of_set, name, amount in device.counters:
-                            if (of_set, name) in left:
-                                left[of_set, name] -= amount
+            left = self._left[pool.name] = self._computed(pool)
+        return left
+
+    def _computed(self, pool: Pool) -> _Counts:
+        left = {(of_set, name): value for of_set, held in pool.counter_sets.items() for name, value in held.items()}
+        devices = (device for one in (*pool.slices, *pool.others) for device in one.devices)
+        for device in devices:
+            if not device.counters or not self.is_allocated(device.id):
+                continue
+            for of_set, name, amount in device.counters:
+                if (of_set, name) in left:
+                    left[of_set, name] -= amount
         return left
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kschedd.api.kinds import Kind, kind_of, lookup
@@ -95,6 +95,9 @@ def _delete_words(words: VerbParser) -> None:
     output_flag(words, ("table", "name"))
 
 
+_Deletion = tuple[Kind, str, dict[str, Any]]  # the name, "" for several objects, and the parameters of the call
+
+
 def delete(session: VerbSession, options: argparse.Namespace) -> int:
     output = output_of(options.output, ("table", "name"))
     grace = 0 if options.force else 1 if options.now else options.grace_period
@@ -102,27 +105,10 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
     if grace is not None and grace >= 0:
         flags["grace_period_s"] = grace
     namespace = namespace_of(session, options)
-    failed = 0
-    calls: list[tuple[Kind, str, dict[str, Any]]] = []
     if options.filename:
-        if options.what or options.selector or options.all:
-            raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
-        objects, failed = read_objects(session, options.filename, namespace or "default")
-        # Delete in reverse order: namespaces and other dependencies usually come first in a file.
-        for _, raw in reversed(objects):
-            kind, name = kind_of(raw), str((raw.get("metadata") or {}).get("name", ""))
-            calls.append((kind, name, {"name": name, **where(kind, raw["metadata"].get("namespace"))}))
+        calls, failed = _deletions_of_files(session, options, namespace)
     else:
-        for target in targets_of(session, options.what):
-            if target.name:
-                if options.selector or options.all:
-                    raise UsageError("names and -l or --all exclude each other: give one of them")
-                calls.append((target.kind, target.name, {"name": target.name, **where(target.kind, namespace)}))
-            elif options.selector or options.all:
-                which: dict[str, Any] = {"label_selector": options.selector} if options.selector else {"all": True}
-                calls.append((target.kind, "", {**which, **where(target.kind, namespace)}))
-            else:
-                raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+        calls, failed = list(_deletions_of_targets(session, options, namespace)), 0
     question = _question(calls, namespace)
     if question and not may_go_on(session, options, question):
         return 1
@@ -149,6 +135,36 @@ def delete(session: VerbSession, options: argparse.Namespace) -> int:
     if not count and not failed and not options.ignore_not_found:
         session.write_error("No resources found.\n")
     return 1 if failed else 0
+
+
+def _deletions_of_files(
+    session: VerbSession, options: argparse.Namespace, namespace: str | None
+) -> tuple[list[_Deletion], int]:
+    """What the manifests name, and how many of these cannot be read."""
+    if options.what or options.selector or options.all:
+        raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
+    objects, failed = read_objects(session, options.filename, namespace or "default")
+    calls: list[_Deletion] = []
+    # Delete in reverse order: namespaces and other dependencies usually come first in a file.
+    for _, raw in reversed(objects):
+        kind, name = kind_of(raw), str((raw.get("metadata") or {}).get("name", ""))
+        calls.append((kind, name, {"name": name, **where(kind, raw["metadata"].get("namespace"))}))
+    return calls, failed
+
+
+def _deletions_of_targets(
+    session: VerbSession, options: argparse.Namespace, namespace: str | None
+) -> Iterator[_Deletion]:
+    for target in targets_of(session, options.what):
+        if target.name:
+            if options.selector or options.all:
+                raise UsageError("names and -l or --all exclude each other: give one of them")
+            yield target.kind, target.name, {"name": target.name, **where(target.kind, namespace)}
+        elif options.selector or options.all:
+            which: dict[str, Any] = {"label_selector": options.selector} if options.selector else {"all": True}
+            yield target.kind, "", {**which, **where(target.kind, namespace)}
+        else:
+            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
 
 
 def _waited_for(session: VerbSession, kind: Kind, gone: Mapping[str, Any], patience: Patience) -> bool:

@@ -252,16 +252,7 @@ def _positional(
 ) -> Iterable[CompletionCandidate]:
     match verb.completes:
         case "kinds":
-            if not plain:
-                return [*_kinds(last, names), *_slashed(last, names, namespace)] if "/" in last else _kinds(last, names)
-            if "/" in plain[0]:
-                return _slashed(last, names, namespace)
-            kind = lookup(plain[0].split(",")[-1]).name
-            live = _fitting(names.of(kind, namespace), last, plain)
-            if verb.name in ("label", "annotate") and len(plain) > 1:
-                keys = names.label_keys.get(kind, ()) if verb.name == "label" else ()
-                return [*live, *(CompletionCandidate(key + "=") for key in keys)]
-            return live
+            return _of_kinds(verb, plain, last, names, namespace)
         case "rollout":
             return _of_rollout(plain, last, names, namespace)
         case "pod":
@@ -269,11 +260,9 @@ def _positional(
         case "queue":
             if plain[:1] == ["pod"]:
                 return [CompletionCandidate(name) for name in names.of("Pod", namespace)]
-            return (
-                [CompletionCandidate("pod", "the way of one pod"), *(CompletionCandidate(place) for place in PLACES)]
-                if not plain
-                else ()
-            )
+            if plain:
+                return ()
+            return [CompletionCandidate("pod", "the way of one pod"), *(CompletionCandidate(place) for place in PLACES)]
         case "node":
             return _fitting(_live(verb, "Node", last, names, ""), last, plain)
         case "taint":
@@ -287,19 +276,7 @@ def _positional(
             found = names.live(LiveState.FORKS, "")
             return [CompletionCandidate(name) for name in found if name not in plain]
         case "kubelet":
-            if not plain:
-                return [CompletionCandidate(word) for word in NODE_WORDS]
-            if plain[0] == NODE_ADD:
-                return [CompletionCandidate(name) for name in names.of("Node", "") if len(plain) == 1]
-            if plain[0] == NODE_PRESSURE and plain[-1] in PRESSURES:
-                return [CompletionCandidate(word) for word in SWITCH]
-            found = (
-                [name for name in names.of("Node", "") if name not in plain]
-                if plain[0] in (*NODE_CHANGES, NODE_PRESSURE)
-                else []
-            )
-            found += PRESSURES if plain[0] == NODE_PRESSURE and len(plain) > 1 else ()
-            return [CompletionCandidate(name) for name in found]
+            return [CompletionCandidate(word) for word in _of_kubelet(plain, names)]
         case "object":
             return _slashed(last, names, namespace) if not plain else ()
         case "profile":
@@ -308,14 +285,50 @@ def _positional(
             if not plain:
                 return [CompletionCandidate(what, text) for what, text in {**SETS, **OBJECT_SETS}.items()]
             if plain[0] in OBJECT_SETS:
-                if len(plain) == 1 and "/" not in last:
-                    return [*_kinds(last, names), *_slashed(last, names, namespace)]
-                if "/" in last or len(plain) == 1:
-                    return _slashed(last, names, namespace)
-                return [CompletionCandidate(name) for name in names.of(lookup(plain[1]).name, namespace)]
+                return _of_object_set(plain, last, names, namespace)
             return _of_setting(plain, names)
         case _:
             return [CompletionCandidate(choice) for choice in _choices(verb)] if not plain else ()
+
+
+def _of_kinds(
+    verb: Verb, plain: Sequence[str], last: str, names: CompletionNames, namespace: str
+) -> Iterable[CompletionCandidate]:
+    """A kind and names of it, or KIND/NAME; of some verbs, labels after these."""
+    if not plain:
+        return [*_kinds(last, names), *_slashed(last, names, namespace)] if "/" in last else _kinds(last, names)
+    if "/" in plain[0]:
+        return _slashed(last, names, namespace)
+    kind = lookup(plain[0].split(",")[-1]).name
+    live = _fitting(names.of(kind, namespace), last, plain)
+    if verb.name in ("label", "annotate") and len(plain) > 1:
+        keys = names.label_keys.get(kind, ()) if verb.name == "label" else ()
+        return [*live, *(CompletionCandidate(key + "=") for key in keys)]
+    return live
+
+
+def _of_kubelet(plain: Sequence[str], names: CompletionNames) -> Sequence[str]:
+    """What `node` is to do, the nodes, and of `node pressure` what they are short of, and whether they are."""
+    if not plain:
+        return tuple(NODE_WORDS)
+    nodes, what = names.of("Node", ""), plain[0]
+    if what == NODE_ADD:
+        return nodes if len(plain) == 1 else ()
+    if what == NODE_PRESSURE and plain[-1] in PRESSURES:
+        return tuple(SWITCH)
+    found = [name for name in nodes if name not in plain] if what in (*NODE_CHANGES, NODE_PRESSURE) else []
+    return [*found, *PRESSURES] if what == NODE_PRESSURE and len(plain) > 1 else found
+
+
+def _of_object_set(
+    plain: Sequence[str], last: str, names: CompletionNames, namespace: str
+) -> Iterable[CompletionCandidate]:
+    """The objects that `set image` and the like change: a kind and names of it, or KIND/NAME."""
+    if len(plain) == 1 and "/" not in last:
+        return [*_kinds(last, names), *_slashed(last, names, namespace)]
+    if "/" in last or len(plain) == 1:
+        return _slashed(last, names, namespace)
+    return [CompletionCandidate(name) for name in names.of(lookup(plain[1]).name, namespace)]
 
 
 def _choices(verb: Verb) -> Sequence[str]:

@@ -9,7 +9,7 @@ Source: Kubernetes v1.34, kubectl pkg/cmd/create and pkg/cmd/run.
 import argparse
 import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -191,16 +191,8 @@ def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
             add(key, value.encode())
     try:
         for word in options.from_file:
-            key, equals, path = word.rpartition("=")
-            file = folder / path
-            if file.is_dir():
-                if equals:
-                    raise UsageError(f"{path}: a key is given, but this is a folder")
-                for one in sorted(file.iterdir()):
-                    if one.is_file():
-                        add(one.name, one.read_bytes())
-            else:
-                add(key if equals else file.name, file.read_bytes())
+            for key, file in _files(word, folder):
+                add(key, file.read_bytes())
         for path in options.from_env_file:
             for line in (folder / path).read_text("utf-8").splitlines():
                 if line.strip() and not line.lstrip().startswith("#"):
@@ -209,6 +201,20 @@ def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
     except (OSError, UnicodeDecodeError) as wrong:
         raise UsageError(f"cannot be read: {wrong}") from wrong
     return found
+
+
+def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    """The keys and files that a `[KEY=]PATH` of --from-file names; of a folder, each file in it."""
+    key, equals, path = word.rpartition("=")
+    file = folder / path
+    if not file.is_dir():
+        yield key if equals else file.name, file
+        return
+    if equals:
+        raise UsageError(f"{path}: a key is given, but this is a folder")
+    for one in sorted(file.iterdir()):
+        if one.is_file():
+            yield one.name, one
 
 
 def service(sort: str, name: str, options: argparse.Namespace) -> Raw:
