@@ -31,7 +31,7 @@ class NotVirtual(KscheddError):
     rpc_code: ClassVar[str] = "conflict"
 
     def __str__(self) -> str:
-        return f"time passes by itself, at {self.speed:g}x: make it virtual first"
+        return f"time passes by itself, at {self.speed:g}x: make it virtual first, by `time virtual`"
 
 
 class Moved(Enum):

@@ -1,11 +1,8 @@
 """Status conditions: finding one, and setting one as the API's own helper functions do."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from kschedd.api.objects import Raw
-
-_NOTHING: Mapping[str, Any] = {}
 
 
 def condition(status: Raw, type_: str) -> Raw | None:

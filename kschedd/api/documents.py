@@ -282,7 +282,7 @@ class _Builder:
         frame = frames[-1]
         if key in frame[4] and len(self.faults) < MOST_FAULTS:
             why = f'the key "{key[:63]}" stands twice in this mapping'
-            self.faults.append((event.start_mark.line, (*_path(frames[:-1], whole=True), key), None, why))
+            self.faults.append((event.start_mark.line, (*_path(frames[:-1]), key), None, why))
         frame[4].add(key)
         return key
 
@@ -330,7 +330,7 @@ class _Builder:
 _MERGE: Final = "<<merge>>"
 
 
-def _path(frames: list[list[Any]], *, whole: bool = False) -> Path:
+def _path(frames: list[list[Any]]) -> Path:
     """The builder's current path: the open keys and indices."""
     steps: list[str | int] = []
     for frame in frames:

@@ -152,7 +152,7 @@ def _read_yaml(data: bytes, expected: str) -> Body:
     return Body(data, first.value)
 
 
-def checked_kind(body: Body, api_version: str, kind: str, group: str, resource_known: bool = True) -> dict[str, Any]:
+def checked_kind(body: Body, api_version: str, kind: str, group: str) -> dict[str, Any]:
     """The object with the kind and version that the path is for; one that names others is refused."""
     value = _with_kind(body, kind)
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version

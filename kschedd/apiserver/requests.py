@@ -18,7 +18,6 @@ from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
 _BY_METHOD: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_TRUE: Final = frozenset(("true", "1", "t", "T", "TRUE", "True"))
 _FALSE: Final = frozenset(("false", "0", "f", "F", "FALSE", "False"))
 _OF_NAMESPACES: Final = frozenset(("status", "finalize"))
 CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))

@@ -40,9 +40,7 @@ class RunsDifference:
         change = f"{abs(self.ratio - 1):.1%}".replace("%", " %")
         between = f"{self.low - 1:+.1%} to {self.high - 1:+.1%}".replace("%", " %")
         if self.kind == UNKNOWN:
-            return (
-                f"cannot be told: {self.runs[0]} and {self.runs[1]} runs, at least {_enough(self.runs)} each (--runs)"
-            )
+            return f"cannot be told: {self.runs[0]} and {self.runs[1]} runs, at least {_enough()} each (--runs)"
         if self.kind == NOISE:
             return f"within noise ({between}, p {self.p:.2g})"
         return f"{self.kind} by {change} ({between}, p {self.p:.2g})"
@@ -81,7 +79,8 @@ def least_p(n: int, m: int) -> float:
     return min(1.0, 2 / sum(_arrangements(n, m))) if n and m else 1.0
 
 
-def _enough(runs: tuple[int, int]) -> int:
+def _enough() -> int:
+    """The least number of runs of each by which anything can be told."""
     return next(size for size in range(2, 100) if least_p(size, size) <= ALPHA)
 
 

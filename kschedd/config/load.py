@@ -140,7 +140,7 @@ def _configuration(fields: ConfigFields, loading: Loading) -> Config:
         checked_queue_sort(profiles, fields)
         if loading.release.version == "v1alpha2":
             profiles = with_switches(profiles, fields, loading)
-    _note_addresses(fields, loading)
+    _warn_of_addresses(fields)
     initial = fields.integer("podInitialBackoffSeconds", 1, (1, INT64[1]))
     longest = fields.integer("podMaxBackoffSeconds", 10, INT64)
     if longest < initial:
@@ -170,7 +170,7 @@ def _configuration(fields: ConfigFields, loading: Loading) -> Config:
     )
 
 
-def _note_addresses(fields: ConfigFields, loading: Loading) -> None:
+def _warn_of_addresses(fields: ConfigFields) -> None:
     for name in ("healthzBindAddress", "metricsBindAddress"):
         given = fields.get(name)
         if given is not None:

@@ -140,8 +140,8 @@ class NodeLifecycle(InSteps):
         self._plan(now)
         writes = yield from self._pass(view, now)
         if not self._in_pass:
-            for name, zone in self._zones.items():
-                writes += self._taint_waiting(name, zone, view, now)
+            for zone in self._zones.values():
+                writes += self._taint_waiting(zone, view, now)
         for name in list(islice(self._freed, _MOST)):
             del self._freed[name]
             writes += self.faults.each("Node", (("", name),), partial(self._free, view), now)
@@ -349,7 +349,7 @@ class NodeLifecycle(InSteps):
                     at = now + config.node_monitor_grace_period_s
                     self._silent.set(name, pass_at_or_after(at, config.node_monitor_period_s))
 
-    def _taint_waiting(self, name: str, zone: Zone, view: View, now: float) -> list[Write]:
+    def _taint_waiting(self, zone: Zone, view: View, now: float) -> list[Write]:
         writes: list[Write] = []
         while zone.waiting and zone.rate.try_accept(now):
             node_name = next(iter(zone.waiting))

@@ -142,7 +142,7 @@ def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
         return len(left) == len(right) and all(equal(mine, its, spend) for mine, its in zip(left, right, strict=True))
     if of_left == "map":
         return len(left) == len(right) and all(
-            _same_key(left, key, right) and equal(value, right[key], spend) for key, value in left.items()
+            _same_key(key, right) and equal(value, right[key], spend) for key, value in left.items()
         )
     if of_left == OPTIONAL:
         return len(left.values) == len(right.values) and (not left.values or equal(left.value, right.value, spend))
@@ -150,7 +150,7 @@ def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
     return bool(left == right)
 
 
-def _same_key(left: dict[Any, Any], key: Any, right: dict[Any, Any]) -> bool:
+def _same_key(key: Any, right: dict[Any, Any]) -> bool:
     return key in right and (isinstance(key, bool) == any(isinstance(k, bool) and k == key for k in right))
 
 

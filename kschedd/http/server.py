@@ -209,7 +209,6 @@ class _Connection:
         self._everything = trio.CancelScope()
         self._streaming: trio.CancelScope | None = None
         self._ending = False
-        self._deadline = 0.0  # for the request that is being read
         self.idle_since: float | None = None
 
     @property

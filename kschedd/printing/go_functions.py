@@ -53,15 +53,6 @@ def _inside(value: Any) -> str:
 
 # Functions
 
-_TYPES: Final[Mapping[type, str]] = {
-    bool: "bool",
-    str: "string",
-    int: "int64",
-    float: "float64",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
-
 
 def _comparable(left: Any, right: Any) -> bool:
     def basic(value: Any) -> str:

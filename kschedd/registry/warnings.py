@@ -43,7 +43,7 @@ def creation_warnings(obj: Object) -> tuple[str, ...]:
     if isinstance(obj, Pod):
         return _of_pod(obj)
     look = _new_stateful_set if obj.kind == "StatefulSet" else _BY_KIND.get(obj.kind)
-    named = _name(obj.kind, obj.name) if obj.kind in _IN_POD_NAMES else ()
+    named = _name(obj.name) if obj.kind in _IN_POD_NAMES else ()
     return _once((*named, *(look(obj.raw) if look else ())))
 
 
@@ -80,7 +80,7 @@ def _of_spec(spec: PodSpec) -> tuple[str, ...]:
     return _once(pod_warnings(spec.raw, {}))
 
 
-def _name(kind: str, name: str) -> tuple[str, ...]:
+def _name(name: str) -> tuple[str, ...]:
     wrong = dns_label(name)
     begin = "metadata.name: this is used in Pod names and hostnames"
     return (f"{begin}, {_RECOMMENDED}: [{' '.join(wrong)}]",) if wrong else ()

@@ -97,7 +97,7 @@ class _Aggregation:
         groups, members, in_row = self._groups()
         decisions = self._decisions()
         pending = self._pending()
-        by_column = self._by_column(decisions)
+        by_column = self._by_column()
         zones = self._zones()
         return Report(
             title,
@@ -329,7 +329,7 @@ class _Aggregation:
         placed = placed or [each.number for each in decisions.values() if each.node]
         return [*failed, *placed[:2]]
 
-    def _by_column(self, decisions: dict[int, Decision]) -> list[ColumnFacts]:
+    def _by_column(self) -> list[ColumnFacts]:
         counts = self._got.counts
         return [
             ColumnFacts(

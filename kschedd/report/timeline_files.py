@@ -66,7 +66,6 @@ class ChromeJson:
         self._file = file
         self._groups = 0
         self._tracks: list[tuple[int, str]] = []  # (process, name)
-        self._open: list[list[str]] = []  # by track: the names of open slices
         file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
         self._first = True
 

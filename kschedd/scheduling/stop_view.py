@@ -10,7 +10,6 @@ from typing import Any
 from kschedd.api.pods import Pod
 from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.breakpoints import Breakpoint, StopPoint
-from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.pod_group_cycle import TriedMember
 from kschedd.scheduling.stepper import Stepper
@@ -108,7 +107,7 @@ def where(driver: SchedulingDriver, most: int) -> dict[str, Any]:
     stop, stepper = debugger.stop, driver.stepper
     if stop is None or stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
         return shown
-    shown["attempt"] = _attempt(driver, debugger, stepper, most)
+    shown["attempt"] = _attempt(driver, stepper, most)
     return shown
 
 
@@ -118,7 +117,7 @@ def _member(tried: TriedMember) -> dict[str, Any]:
     return {"pod": tried.entry.key, "node": node or None, "why": None if failed is None else failed.message}
 
 
-def _attempt(driver: SchedulingDriver, debugger: Debugger, stepper: Stepper, most: int) -> dict[str, Any]:
+def _attempt(driver: SchedulingDriver, stepper: Stepper, most: int) -> dict[str, Any]:
     verdicts, left = stepper.verdicts_so_far(), stepper.nodes_left()
     names = stepper.table.names
     rejected: list[dict[str, Any]] = []

@@ -49,7 +49,6 @@ class Salvaged:
     objects: dict[Key, Object] = attrs.field(factory=dict)
     version: int = 0  # the recovered snapshot's version, in the new epoch
     lost: list[str] = attrs.field(factory=list)
-    _unreadable: list[str] = attrs.field(factory=list)
 
 
 @attrs.frozen

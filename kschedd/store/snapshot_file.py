@@ -35,7 +35,6 @@ from kschedd.store.store import Store
 
 SNAPSHOT_FORMAT: Final = 1
 _MAGIC: Final = "kschedd-snapshot"
-_MOST_BYTES: Final = 64 << 20  # of one object
 
 
 @attrs.define(eq=False)

@@ -20,7 +20,6 @@ from kschedd.store.writes import Create, Delete, Write, status_of
 REVISION_HASH: Final = "controller-revision-hash"  # on pods; of DaemonSets on their ControllerRevisions as well
 HASH_LABEL: Final = "controller.kubernetes.io/hash"  # on the ControllerRevisions of StatefulSets
 _LONGEST_NAME: Final = 223
-_NOTHING: Mapping[str, Any] = {}
 
 
 def number_of(revision: Object) -> int:

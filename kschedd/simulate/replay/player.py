@@ -131,7 +131,11 @@ class Player:
         self.queue.recorder = move_recorder
         self.operations = run_by.new_operations(self.queue)
         self.driver.machine.handle.evicting = self.operations.evicting
-        self._do_by_kind: dict[int, Callable[..., object]] = {
+        self._do_by_kind = self._calls_by_kind()
+
+    def _calls_by_kind(self) -> dict[int, Callable[..., object]]:
+        """What each kind of note has done, with the note's fields as arguments."""
+        return {
             NoteKind.OBSERVE: self._observe,
             NoteKind.STARTED: self._started,
             NoteKind.POPPED: self._take_popped,
