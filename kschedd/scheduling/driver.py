@@ -80,10 +80,7 @@ from kschedd.queue.operations import (
 )
 from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.attempt_records import AttemptRecords
-from kschedd.scheduling.binding_cycle import (
-    AssumedPod,
-    BindingCycle,
-)
+from kschedd.scheduling.binding_cycle import AssumedPod, BindingCycle
 from kschedd.scheduling.binding_cycles import BindingCycles
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.config_changes import ConfigChange, ConfigChanges

@@ -58,9 +58,7 @@ from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
 from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.batch import Batches
-from kschedd.scheduling.binding_cycle import (
-    AssumedPod,
-)
+from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.binding_steps import BindingSteps
 from kschedd.scheduling.contained import contained
 from kschedd.scheduling.failure import FailedAttempt, failed_after_permit, failed_by_error, failed_on_one_node, stamped

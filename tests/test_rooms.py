@@ -1,0 +1,44 @@
+"""The pages that say where things live name all rooms, in the order in which they may import each other."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parent.parent
+ROW = re.compile(r"^\| (?P<row>\d+) \| (?P<rooms>[^|]*) \|", re.MULTILINE)
+NAME = re.compile(r"`([^`]+)`")
+
+
+def section(page: str, heading: str) -> str:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
+def layers() -> list[set[str]]:
+    """As `lint-imports` checks them, the lowest first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = {contract["id"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
+    return [set(re.findall(r"\w+", layer)) for layer in reversed(contracts["rooms"]["layers"])]
+
+
+def test_the_rows_of_the_architecture_are_the_layers_that_are_checked() -> None:
+    rows: dict[int, set[str]] = {}
+    for found in ROW.finditer(section("ARCHITECTURE.md", "Rooms")):
+        rows.setdefault(int(found["row"]), set()).update(NAME.findall(found["rooms"]))
+    values, *above = layers()
+    above[0] |= values  # which the page names in the same row
+    assert rows == dict(enumerate(above))
+
+
+def test_the_readme_names_every_package() -> None:
+    named = set(NAME.findall(section("README.md", "Layout")))
+    packages = {file.parent.name for file in (ROOT / "kschedd").glob("*/__init__.py")}
+    assert packages - named == set()
+
+
+def test_the_site_has_every_page_in_its_navigation() -> None:
+    navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    pages = {str(file.relative_to(ROOT)) for folder in (ROOT, ROOT / "docs") for file in folder.glob("*.md")}
+    assert pages - set(re.findall(r"[\w/]+\.md", str(navigation))) == set()
