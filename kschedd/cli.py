@@ -51,7 +51,7 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
 def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     _open_closed_streams()
-    _settle_encoding()
+    _set_encoding()
     try:
         status = _run(words)
         sys.stdout.flush()
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-def _settle_encoding() -> None:
+def _set_encoding() -> None:
     """Output text may be in any script: a terminal gets escapes for characters its encoding lacks; files and pipes get
     UTF-8, the encoding of manifests, whatever the locale."""
     for stream in (sys.stdout, sys.stderr):

@@ -35,7 +35,7 @@ from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
 
-_SETTLE_S: Final = 5.0  # for which a snapshot waits at most until what is under way in virtual time has ended
+_REST_S: Final = 5.0  # for which a snapshot waits at most until what is under way in virtual time has ended
 
 
 @attrs.frozen(eq=False)
@@ -105,7 +105,7 @@ class LiveCluster:
         end within a moment is not waited for.
         """
         if self.clock.is_virtual:
-            with trio.move_on_after(_SETTLE_S):
+            with trio.move_on_after(_REST_S):
                 await self.time.until_idle()
         with collection_postponed():
             driver = await self.scheduler.query(DriverSnapshot.of)

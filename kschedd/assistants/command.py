@@ -61,14 +61,14 @@ class ServedCluster:
     """The cluster that tools work on.
 
     `now` is its time in seconds since the epoch; `sleep` lets it pass, `patience_s` at most in one call of a tool.
-    `settle` has what a change causes happen, where time does not pass by itself.
+    `run_to_rest` has what a change causes happen, where time does not pass by itself.
     """
 
     daemon: DaemonClient
     now: Callable[[], float]
     sleep: Callable[[float], None]
     patience_s: float = 60.0
-    settle: Callable[[], None] = lambda: None
+    run_to_rest: Callable[[], None] = lambda: None
 
 
 def one_word(what: str, text: str) -> str:

@@ -153,14 +153,14 @@ class SchedulerCache:
         known = self._pods.get(pod.uid)
         if known is None:
             self._pods[pod.uid] = _Known(pod, assumed=False)
-            self._settle(pod)
+            self._put_on_node(pod)
             return
         old = known.pod
         self._pods[pod.uid] = _Known(pod, assumed=False)
         row = self.table.row_of.get(pod.node_name)
         if old.node_name != pod.node_name or row is None:
-            self._unsettle(old)
-            self._settle(pod)
+            self._take_off_node(old)
+            self._put_on_node(pod)
         elif old.signature is pod.signature and old.deletion_timestamp == pod.deletion_timestamp:
             self.table.replace_pod(row, old, pod)
         else:
@@ -172,14 +172,14 @@ class SchedulerCache:
         known = self._pods.pop(pod.uid, None)
         if known is not None:
             self._marked_deleted.discard(pod.uid)
-            self._unsettle(known.pod)
+            self._take_off_node(known.pod)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
         """Count the pod on the node from now on; returns the pod with its node set."""
         assert pod.uid not in self._pods, f"pod {pod.key} is expected not to be on a node yet"
         placed = pod.on_node(node_name)
         self._pods[pod.uid] = _Known(placed, assumed=True)
-        self._settle(placed)
+        self._put_on_node(placed)
         return placed
 
     def assume_each(self, pods: Sequence[Pod], node_names: Sequence[str]) -> list[Pod] | None:
@@ -206,7 +206,7 @@ class SchedulerCache:
             return False
         del self._pods[pod.uid]
         self._marked_deleted.discard(pod.uid)
-        self._unsettle(known.pod)
+        self._take_off_node(known.pod)
         return True
 
     def take_out(self, pod: Pod) -> Callable[[], None] | None:
@@ -214,11 +214,11 @@ class SchedulerCache:
         known = self._pods.pop(pod.uid, None)
         if known is None:
             return None
-        self._unsettle(known.pod)
+        self._take_off_node(known.pod)
 
         def put_back() -> None:
             self._pods[pod.uid] = known
-            self._settle(known.pod)
+            self._put_on_node(known.pod)
 
         return put_back
 
@@ -247,14 +247,14 @@ class SchedulerCache:
     def pod_count(self) -> int:
         return len(self._pods)
 
-    def _settle(self, pod: Pod) -> None:
+    def _put_on_node(self, pod: Pod) -> None:
         row = self.table.row_of.get(pod.node_name)
         if row is None:
             self._pods_of_unknown_nodes.setdefault(pod.node_name, {})[pod.uid] = pod
         else:
             self._arrive(row, pod)
 
-    def _unsettle(self, pod: Pod) -> None:
+    def _take_off_node(self, pod: Pod) -> None:
         waiting = self._pods_of_unknown_nodes.get(pod.node_name)
         if waiting is not None and pod.uid in waiting:
             del waiting[pod.uid]

@@ -21,7 +21,7 @@ import attrs
 from kschedd.errors import KscheddError
 from kschedd.verbs.session import VerbSession
 
-_START_S, _SETTLE_S, _END_S = 30.0, 30.0, 10.0
+_START_S, _REST_S, _END_S = 30.0, 30.0, 10.0
 _LOOK_S = 0.05
 
 
@@ -126,7 +126,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 def _show(session: VerbSession, examples: Path) -> None:
     _say(session, "A cluster of three zones, and a shop to run in it:")
     _do(session, "apply", "-f", str(examples), shown=f"apply -f {_short(examples)}")
-    pods = _settled(session)
+    pods = _pods_when_placed(session)
     _say(session, "Its nodes, and what is taken of them:")
     _do(session, "get", "nodes", "-o", "wide")
     _say(session, "Where every pod went:")
@@ -169,9 +169,9 @@ def _do(session: VerbSession, *words: str, shown: str = "") -> None:
         raise DemoError(f"`kschedd {' '.join(words)}` failed")
 
 
-def _settled(session: VerbSession) -> list[dict[str, Any]]:
+def _pods_when_placed(session: VerbSession) -> list[dict[str, Any]]:
     """Wait until every Deployment has all its pods and each pod is running or unschedulable; returns the pods."""
-    deadline = time.monotonic() + _SETTLE_S
+    deadline = time.monotonic() + _REST_S
     while True:
         pods: list[dict[str, Any]] = session.daemon.call("objects.list", kind="Pod", namespace="default")["items"]
         deployments = session.daemon.call("objects.list", kind="Deployment", namespace="default")["items"]
@@ -180,7 +180,7 @@ def _settled(session: VerbSession) -> list[dict[str, Any]]:
         if made >= wanted and all(map(_at_rest, pods)):
             return pods
         if time.monotonic() > deadline:
-            raise DemoError(f"after {_SETTLE_S:g} s the pods have not come to rest: {made} of {wanted} are made")
+            raise DemoError(f"after {_REST_S:g} s the pods have not come to rest: {made} of {wanted} are made")
         time.sleep(_LOOK_S)
 
 

@@ -15,7 +15,7 @@ from kschedd.verbs.parsing import path_value
 
 BAD_INPUT: Final = 2
 _CALL_S: Final = 300.0
-_SETTLE_S: Final = 600.0
+_REST_S: Final = 600.0
 _VIRTUAL_PATIENCE_S: Final = 86_400.0
 NOT_INSTALLED: Final = "error: the Model Context Protocol needs the package mcp: pip install 'kschedd[mcp]'"
 
@@ -102,10 +102,12 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     engine = cluster.engine
     engine.run_until_idle()
 
-    def settle() -> None:
-        engine.run_to_rest(_SETTLE_S)
+    def run_to_rest() -> None:
+        engine.run_to_rest(_REST_S)
 
     def sleep(seconds: float) -> None:
         engine.advance(engine.now + seconds)
 
-    return ServedCluster(VirtualDaemon(cluster, daemon_methods), lambda: engine.now, sleep, _VIRTUAL_PATIENCE_S, settle)
+    return ServedCluster(
+        VirtualDaemon(cluster, daemon_methods), lambda: engine.now, sleep, _VIRTUAL_PATIENCE_S, run_to_rest
+    )

@@ -70,7 +70,7 @@ class Quotas:
                     changed.setdefault((new.namespace, name), []).append(event)
         writes: list[Write] = []
         for key, released in changed.items():
-            writes += self.faults.each(QUOTA, [key], partial(self._settle, view, released), now)
+            writes += self.faults.each(QUOTA, [key], partial(self._sync, view, released), now)
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
@@ -78,7 +78,7 @@ class Quotas:
         if not isinstance(write, Patch) or view.find(QUOTA, write.namespace, write.name) is None:
             return []
         self._counted.get(write.namespace, {}).pop(write.name, None)
-        return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._settle, view, []), now)
+        return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
     def _forget(self, quota: Object) -> None:
         names = self._counted.get(quota.namespace, {})
@@ -86,7 +86,7 @@ class Quotas:
         if not names:
             self._counted.pop(quota.namespace, None)
 
-    def _settle(self, view: View, released: Sequence[WatchEvent], namespace: str, name: str, now: float) -> list[Write]:
+    def _sync(self, view: View, released: Sequence[WatchEvent], namespace: str, name: str, now: float) -> list[Write]:
         quota = view.find(QUOTA, namespace, name)
         if quota is None:
             return []

@@ -120,7 +120,7 @@ class Auditor:
         self._popped: dict[str, int] = {}  # uid -> how many events had been heard when its attempt began
         self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}  # name -> (the machine's, ours)
         self._seen_at: Hashable = None
-        self._settled: set[Hashable] = set()  # kinds that fit nowhere in the state `_seen_at`
+        self._fits_nowhere: set[Hashable] = set()  # kinds that fit nowhere in the state `_seen_at`
         self._reported: set[tuple[str, int]] = set()  # uid, attempts
         queue.event_listener = self._listen
         queue.recorder = both(queue.recorder, self._record)
@@ -145,7 +145,7 @@ class Auditor:
         state = self._state()
         if state != self._seen_at:
             self._seen_at = state
-            self._settled.clear()
+            self._fits_nowhere.clear()
         self.undecided = 0
         found = []
         for pods in self.queue.unschedulable_kinds():
@@ -158,7 +158,7 @@ class Auditor:
                         if not self._will_be_woken(entry) and self._is_new(entry)
                     ]
                 elif kind:
-                    self._settled.add(kind)
+                    self._fits_nowhere.add(kind)
         self.missed += found
         return found
 
@@ -181,7 +181,7 @@ class Auditor:
         alone = bool(spec.volumes or spec.resource_claims)  # claims may be named after the pod
         nominator = self.nominator
         kind = (one.pod.signature.id, one.unschedulable_plugins, one.pending_plugins)
-        if not alone and not nominator and kind in self._settled:
+        if not alone and not nominator and kind in self._fits_nowhere:
             return
         together = []
         for entry in pods:
@@ -192,7 +192,7 @@ class Auditor:
                 yield [entry], None
             else:
                 together.append(entry)
-        if together and kind not in self._settled:
+        if together and kind not in self._fits_nowhere:
             yield together, kind
 
     @staticmethod

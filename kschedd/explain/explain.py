@@ -415,8 +415,8 @@ class _Explaining:
             if said is None:
                 also = [_said(status) for status in rejections[1:]]
                 said = known[rejections] = {**(_said(rejections[0]) or {}), "also": also}
-            crowd = [other.key for other in verdict.crowd] if verdict.crowd else []
-            told.append({"node": names[verdict.row], **said, "nominated": crowd})
+            nominated = [other.key for other in verdict.nominated] if verdict.nominated else []
+            told.append({"node": names[verdict.row], **said, "nominated": nominated})
         return told
 
     def _by_plugin(self, scores: Scores | None) -> dict[str, dict[str, dict[str, int]]]:

@@ -31,7 +31,7 @@ class NodeVerdict:
 
     row: int
     rejections: tuple[Status, ...] = ()
-    crowd: tuple[Pod, ...] = ()  # nominated pods that were counted, if the node is rejected because of them
+    nominated: tuple[Pod, ...] = ()  # nominated pods that were counted, if the node is rejected because of them
 
 
 def judge(
@@ -54,8 +54,8 @@ def judge(
     if counted:
         for verdict in verdicts:
             if not verdict.rejections and verdict.row in counted:
-                verdict.rejections = _with_crowd(filters, state, pod, verdict.row, counted[verdict.row])
-                verdict.crowd = counted[verdict.row] if verdict.rejections else ()
+                verdict.rejections = _with_nominated(filters, state, pod, verdict.row, counted[verdict.row])
+                verdict.nominated = counted[verdict.row] if verdict.rejections else ()
     return verdicts
 
 
@@ -91,13 +91,15 @@ def _ask(
         return [error(fault_text(fault)).by(filter_.name)] * len(rows)
 
 
-def _with_crowd(filters: Filters, state: CycleState, pod: Pod, row: int, crowd: tuple[Pod, ...]) -> tuple[Status, ...]:
+def _with_nominated(
+    filters: Filters, state: CycleState, pod: Pod, row: int, nominated: tuple[Pod, ...]
+) -> tuple[Status, ...]:
     """What the filters say of a row with the pods nominated to it."""
     copy = filters.cluster.table.copy_rows([row])
     own = state.clone()
     notified = filters.pre_filter_extensions(own)
     try:
-        for other in crowd:
+        for other in nominated:
             copy.add_pod(0, other)
             filters.notify("add_pod", notified, own, pod, other, copy, 0)
     except Exception as fault:  # a plugin's fault ends here, not in the daemon

@@ -56,13 +56,13 @@ def proposals(
     found: dict[str, tuple[float, Proposal, list[str]]] = {}
     for verdict in sorted(verdicts, key=lambda verdict: len(verdict.rejections))[:_MOST_NODES]:
         changes = list(always)
-        if not verdict.crowd:
+        if not verdict.nominated:
             for rejection in verdict.rejections:
                 changes += _of(plugins, context, verdict.row, rejection)
         else:  # without them it would fit
-            waiting = ", ".join(other.key for other in verdict.crowd)
+            waiting = ", ".join(other.key for other in verdict.nominated)
             text = f"{waiting} did not wait for {context.name(verdict.row)}"
-            changes.append(Remedy(text, 1, delete_pods(verdict.crowd)))
+            changes.append(Remedy(text, 1, delete_pods(verdict.nominated)))
         cost = sum({change.text: change.cost for change in changes}.values())
         proposal = _proposal(changes)
         _, _, nodes = found.setdefault(proposal.sentence, (cost, proposal, []))

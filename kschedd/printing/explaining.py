@@ -232,8 +232,10 @@ def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int) -> str
 
 
 def _row(verdict: Raw, node: str) -> tuple[str, str, str, str]:
-    crowd = verdict.get("nominated") or ()
-    why = _reasons(verdict) + (f" (counting {_some(list(map(str, crowd)), 2)}, nominated there)" if crowd else "")
+    nominated = verdict.get("nominated") or ()
+    why = _reasons(verdict) + (
+        f" (counting {_some(list(map(str, nominated)), 2)}, nominated there)" if nominated else ""
+    )
     return node, str(verdict.get("plugin") or ""), str(verdict.get("code") or ""), why
 
 

@@ -28,20 +28,20 @@ class MoveRecord:
         fresh = self._fresh
         fresh.append(move)
         if len(fresh) >= _MOST_FRESH:
-            self._settle()
+            self._flush()
 
     @property
     def latest(self) -> deque[Move]:
         """The latest moves, the newest last."""
-        self._settle()
+        self._flush()
         return self._moves
 
     def families(self, queue: SchedulingQueue) -> list[MetricFamily]:
         """The queue's metrics; `queue` is the one whose moves were told."""
-        self._settle()
+        self._flush()
         return self._metrics.families(queue)
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         fresh, self._fresh = self._fresh, []
         self._moves.extend(fresh)
         self._metrics.moved(fresh)

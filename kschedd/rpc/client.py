@@ -253,7 +253,7 @@ class Client:
             case Response(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
                 self._lose(read_wire_error(error))
             case Response(msgid, error, result):
-                self._settle(msgid, error, result)
+                self._take_response(msgid, error, result)
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)
                 if subscription is not None and not await subscription._take(item):
@@ -269,7 +269,7 @@ class Client:
             case _:
                 pass  # an unknown notification, from a newer daemon
 
-    def _settle(self, msgid: int, error: Any, result: Any) -> None:
+    def _take_response(self, msgid: int, error: Any, result: Any) -> None:
         waiting = self._waiting.get(msgid)
         if waiting is None:
             if msgid in self._abandoned:

@@ -154,14 +154,14 @@ def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
     known = (with_resolved_entries(old.raw).get("metadata") or {}).get(MANAGED)
     if before is after or without_times(known) != without_times(after):
         return wanted
-    settled = with_entries(wanted, before or [])
+    managed = with_entries(wanted, before or [])
     left_out = (MANAGED, "resourceVersion")
     meta, was = (
         {name: value for name, value in each.items() if name not in left_out}
-        for each in (settled["metadata"], old.metadata)
+        for each in (managed["metadata"], old.metadata)
     )
-    parts = (settled.keys() | old.raw.keys()) - {"metadata"}
-    return settled if meta == was and all(settled.get(p) == old.raw.get(p) for p in parts) else wanted
+    parts = (managed.keys() | old.raw.keys()) - {"metadata"}
+    return managed if meta == was and all(managed.get(p) == old.raw.get(p) for p in parts) else wanted
 
 
 def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: bool) -> dict[str, Any]:

@@ -500,13 +500,13 @@ class Store(StoreReader):
             return
         there = custom.definition_of(self, gone.raw)
         if there is not None and there.deleting:
-            self._settle(there, custom.without_cleanup(there.raw))
+            self._write_or_remove(there, custom.without_cleanup(there.raw))
 
     def finalize_namespace(self, name: str) -> Object:
         """Let an emptied namespace go: the word of the one who emptied it."""
         old = self.get("Namespace", "", name)
         spec = {field: value for field, value in old.spec.items() if field != "finalizers"}
-        return self._settle(old, {**old.raw, "spec": spec})
+        return self._write_or_remove(old, {**old.raw, "spec": spec})
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:
         """Give a pod its node: the Binding subresource. Whether the node exists is not asked, as upstream."""
@@ -721,9 +721,9 @@ class Store(StoreReader):
         if "selfLink" in wanted["metadata"]:  # is not stored, so only an answer to a dry run has it
             wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
         noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
-        return self._settle(old, wanted, noted)
+        return self._write_or_remove(old, wanted, noted)
 
-    def _settle(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
+    def _write_or_remove(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
         """Write `wanted` unless nothing changes; if the object was only waiting for this change to go, it goes."""
         if finished(old.kind, wanted):
             gone = self._remove(old)

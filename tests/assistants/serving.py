@@ -13,10 +13,10 @@ def target_of(cluster: ScenarioCluster) -> ServedCluster:
     def sleep(seconds: float) -> None:
         engine.advance(engine.now + seconds)
 
-    def settle() -> None:
+    def run_to_rest() -> None:
         engine.run_to_rest(600)
 
-    return ServedCluster(cluster.connect(), lambda: engine.now, sleep, 86_400.0, settle)
+    return ServedCluster(cluster.connect(), lambda: engine.now, sleep, 86_400.0, run_to_rest)
 
 
 def toolbox_of(cluster: ScenarioCluster, *, writes: bool = False) -> Toolbox:

@@ -66,7 +66,7 @@ from kschedd.store.writes import Create, Delete, Update
 _PATIENCE_S: Final = 600.0  # as upstream waits for pods
 _BATCH: Final = 64
 _CHURN_MS: Final = 500
-_SETTLED_S: Final = 1.0
+_IDLE_S: Final = 1.0
 _POLL_S: Final = 0.001
 _RETRY_FOR_S: Final = 20.0
 _RETRY_S: Final = 1.0
@@ -392,7 +392,7 @@ class _Run:
 
     async def _metrics(self) -> list[MetricFamily]:
         """The scheduler's metrics once it has counted the bindings that were seen here; churn never ends."""
-        with trio.move_on_after(_SETTLED_S):
+        with trio.move_on_after(_IDLE_S):
             while await self._cluster.scheduler.query(_binding):  # noqa: ASYNC110 - others' state has no event
                 await trio.sleep(_POLL_S)
         return await self._cluster.scheduler.query(lambda driver: driver.metrics())

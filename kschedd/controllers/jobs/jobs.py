@@ -157,7 +157,7 @@ class Jobs(InSteps):
             self._later.clear(key)
         else:
             self._later.set(key, max(now, done.again_at))
-        if done.listed is not None or done.settled is not None:
+        if done.listed is not None or done.flushed is not None:
             self._backoff[job.uid] = done.backoff
         return (yield from _writes(job, done, now))
 
@@ -254,8 +254,8 @@ def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
     if done.listed is not None:
         writes.append(status_of(job, status_change(job.status, done.listed)))
     writes += yield from of_each(done.counted, lambda pod: [untracked(pod)])
-    if done.settled is not None:
-        writes.append(status_of(job, status_change(done.listed or job.status, done.settled)))
+    if done.flushed is not None:
+        writes.append(status_of(job, status_change(done.listed or job.status, done.flushed)))
     writes += [
         object_event(job, reason, message, COMPONENT, now, warning=warning) for warning, reason, message in done.events
     ]

@@ -64,7 +64,7 @@ class JobSync:
     """What a sync comes to. Times are in seconds."""
 
     listed: dict[str, Any] | None = None  # the status to write first; None if it is as it was
-    settled: dict[str, Any] | None = None  # the status once finalizers are gone; None if it is as before
+    flushed: dict[str, Any] | None = None  # the status once finalizers are gone; None if it is as before
     create: list[dict[str, Any]] = attrs.field(factory=list)
     delete: list[Pod] = attrs.field(factory=list)
     forget: list[Pod] = attrs.field(factory=list)  # to delete uncounted: their finalizers go first
@@ -355,7 +355,7 @@ class _Sync:
         self._count_untracked(frozenset(pod.uid for pod in self._outcome.counted))
         if self._end is not None and not reached_most and not any(self._uncounted.values()) and not self._terminating:
             self._finish(self._end)
-        self._outcome.settled = self._status_now(self._outcome.listed or self._job.status)
+        self._outcome.flushed = self._status_now(self._outcome.listed or self._job.status)
 
     def _count_untracked(self, losing: frozenset[str]) -> None:
         """Pods that are listed as uncounted and have lost their finalizer, or are losing it now, are counted."""

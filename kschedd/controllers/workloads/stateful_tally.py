@@ -48,7 +48,7 @@ class _Standing:
     deleting: bool
     ready: bool  # it runs and is ready
     available: bool  # and has been so for long enough
-    settled: bool  # neither ended, nor are its labels wrong
+    intact: bool  # neither ended, nor are its labels wrong
 
     @property
     def healthy(self) -> bool:
@@ -135,7 +135,7 @@ class StatefulTally(PodsByStanding[_Standing]):
 
     def unsettled(self) -> set[int]:
         """Ordinals of pods that ended, whose labels are wrong, or whose claims may be."""
-        return self.unsure | self._of(self.names(lambda pod: not pod.settled))
+        return self.unsure | self._of(self.names(lambda pod: not pod.intact))
 
     def unavailable(self) -> set[int]:
         """Ordinals of pods that are not available, or will not be for long."""

@@ -101,7 +101,7 @@ class Came:
 
     @classmethod
     def of(cls, given: Given, done: JobSync) -> "Came":
-        status = done.settled or done.listed or given.status
+        status = done.flushed or done.listed or given.status
         assert not any((status.get("uncountedTerminatedPods") or {}).values()), "all that ended are counted in one sync"
         stated = ("type", "status", "reason", "message")
         annotations = [raw["metadata"].get("annotations") or {} for raw in done.create]
@@ -350,13 +350,13 @@ def test_what_ended_is_listed_before_its_finalizers_go_and_counted_after() -> No
     given = Given(completions=2, succeeded=2)
     done = sync_job(given.job(), given.pods(), PodBackoff(), NOW)
     assert done.listed is not None
-    assert done.settled is not None
+    assert done.flushed is not None
     assert done.listed["uncountedTerminatedPods"] == {"succeeded": ["u-p0", "u-p1"]}
     assert [each["type"] for each in done.listed["conditions"]] == ["SuccessCriteriaMet"]
     assert "succeeded" not in done.listed
-    assert done.settled["uncountedTerminatedPods"] == {}
-    assert done.settled["succeeded"] == 2
-    assert done.settled["completionTime"] == stamp(NOW)
+    assert done.flushed["uncountedTerminatedPods"] == {}
+    assert done.flushed["succeeded"] == 2
+    assert done.flushed["completionTime"] == stamp(NOW)
     assert done.events == [(False, "Completed", "Job completed")]
 
 
@@ -365,17 +365,17 @@ def test_at_most_500_pods_are_counted_in_a_sync() -> None:
     done = sync_job(given.job(), given.pods(), PodBackoff(), NOW)
     assert len(done.counted) == 500
     assert done.again_at == NOW
-    assert done.settled is not None
-    assert [each["type"] for each in done.settled["conditions"]] == ["SuccessCriteriaMet"]
+    assert done.flushed is not None
+    assert [each["type"] for each in done.flushed["conditions"]] == ["SuccessCriteriaMet"]
 
 
 def test_pods_listed_by_a_sync_that_was_cut_short_are_not_counted_twice() -> None:
     uncounted = {"succeeded": ["u-p0", "u-gone"], "failed": ["u-also-gone"]}
     given = Given(1, 5, succeeded=1, status={"succeeded": 3, "failed": 2, "uncountedTerminatedPods": uncounted})
     done = sync_job(given.job(), given.pods(), PodBackoff(), NOW)
-    assert done.settled is not None
-    assert (done.settled["succeeded"], done.settled["failed"]) == (5, 3)
-    assert done.settled["conditions"][-1]["type"] == "Complete"
+    assert done.flushed is not None
+    assert (done.flushed["succeeded"], done.flushed["failed"]) == (5, 3)
+    assert done.flushed["conditions"][-1]["type"] == "Complete"
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,7 @@ def test_limits_of_each_index(
 ) -> None:
     given = Given(2, 3, 2**31 - 1, spec={"backoffLimitPerIndex": 1, "maxFailedIndexes": 1, **spec}, indexed=())
     done = sync_job(given.job(), pods, PodBackoff(), NOW)
-    status = done.settled or done.listed
+    status = done.flushed or done.listed
     assert status is not None
     made_of = [raw["metadata"]["annotations"] for raw in done.create]
     assert {int(each[COMPLETION_INDEX]): each[FAILURE_COUNT] for each in made_of} == created

@@ -23,16 +23,16 @@ class KubeletCluster:
         first = node()
         first["status"]["capacity"] |= {key.replace("_", "-"): amount for key, amount in capacity.items()}
         self.store.create(first)
-        self.settle()
+        self.run_until_idle()
 
-    def settle(self) -> None:
+    def run_until_idle(self) -> None:
         self.runner.run_until_idle()
         assert not self.runner.faults()
 
     def restart_kubelets(self) -> None:
         """As if the process had been started anew: other kubelets go on with what the objects say."""
         self.runner = ControllerRunner(self.store, [Kubelets()])
-        self.settle()
+        self.run_until_idle()
 
     def pod(self, name: str = "web") -> Pod:
         found = self.store.get("Pod", "default", name)
@@ -58,21 +58,21 @@ class KubeletCluster:
         raw["metadata"]["annotations"] = {f"kschedd.io/{key}": text for key, text in (annotations or {}).items()}
         raw["spec"]["nodeName"] = on
         self.store.create(raw)
-        self.settle()
+        self.run_until_idle()
 
     def annotate_node(self, name: str = "node-1", /, **annotations: str | None) -> None:
         named = {f"kschedd.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
         self.store.merge_patch("Node", "", name, {"metadata": {"annotations": named}})
-        self.settle()
+        self.run_until_idle()
 
     def until(self, seconds: float) -> None:
         """Let time pass until so many seconds after the start, with all that happens on the way."""
-        self.settle()
+        self.run_until_idle()
         while (due := self.runner.next_deadline) is not None and due <= self.start + seconds:
             self.clock.now = max(self.clock.now, due)
-            self.settle()
+            self.run_until_idle()
         self.clock.now = self.start + seconds
-        self.settle()
+        self.run_until_idle()
 
     def container(self, name: str = "app", pod: str = "web") -> Raw:
         status = self.pod(pod).status

@@ -106,7 +106,7 @@ def test_an_annotation_added_later_counts(cluster: KubeletCluster) -> None:
     cluster.until(10)
     note = {"metadata": {"annotations": {"kschedd.io/run-seconds": "30"}}}
     cluster.store.merge_patch("Pod", "default", "web", note)
-    cluster.settle()
+    cluster.run_until_idle()
     cluster.until(29)
     assert cluster.pod().phase == "Running"
     cluster.until(30)
@@ -226,14 +226,14 @@ def test_a_pod_with_readiness_gates_is_ready_when_they_are_true(cluster: Kubelet
         conditions.append({"type": "example.com/lb", "status": status})
         patch = {"status": {"conditions": conditions}}
         cluster.store.merge_patch("Pod", "default", "web", patch, subresource="status")
-        cluster.settle()
+        cluster.run_until_idle()
         assert cluster.condition("Ready")[0] == ready
 
 
 def test_a_pod_that_never_started_is_removed_at_once(cluster: KubeletCluster) -> None:
     cluster.run(annotations={"startup-seconds": "100"})
     cluster.store.delete("Pod", "default", "web")
-    cluster.settle()
+    cluster.run_until_idle()
     assert cluster.store.find("Pod", "default", "web") is None
 
 
@@ -254,7 +254,7 @@ def test_a_pod_with_finalizers_says_how_it_ended(cluster: KubeletCluster) -> Non
     cluster.until(5)
     assert (cluster.pod().phase, cluster.states()) == ("Failed", {"app": "terminated"})
     cluster.store.merge_patch("Pod", "default", "web", {"metadata": {"finalizers": None}})
-    cluster.settle()
+    cluster.run_until_idle()
     assert cluster.store.find("Pod", "default", "web") is None
 
 

@@ -16,7 +16,7 @@ def asked(cpu: str, memory: str | None = None) -> dict[str, Any]:
 def resize(cluster: KubeletCluster, cpu: str, pod: str = "web", name: str = "app", **also: Any) -> None:
     patch = {"spec": {"containers": [{"name": name, "resources": {**asked(cpu), **also}}]}}
     cluster.store.patch("Pod", "default", pod, patch, subresource="resize")
-    cluster.settle()
+    cluster.run_until_idle()
 
 
 def has(cluster: KubeletCluster, pod: str = "web", name: str = "app") -> str:
@@ -50,7 +50,7 @@ def test_a_resize_that_fits_is_done_at_once(cluster: KubeletCluster) -> None:
     assert cluster.condition("PodResizePending") == ("", "", "")
     assert cluster.container()["restartCount"] == 0
     version = cluster.store.version
-    cluster.settle()
+    cluster.run_until_idle()
     assert cluster.store.version == version
 
 
@@ -73,7 +73,7 @@ def test_a_resize_waits_for_what_others_have(cluster: KubeletCluster) -> None:
     assert cluster.condition("PodResizePending") == ("True", "Deferred", message)
     assert (has(cluster), cluster.pod().requests["cpu"]) == ("1", 3000), "the scheduler counts what is asked for"
     cluster.store.delete("Pod", "default", "other", grace_period_s=0)
-    cluster.settle()
+    cluster.run_until_idle()
     assert (has(cluster), cluster.condition("PodResizePending")) == ("3", ("", "", ""))
 
 
@@ -104,7 +104,7 @@ def test_of_those_that_wait_the_higher_priority_comes_first(cluster: KubeletClus
     resize(cluster, "3")
     resize(cluster, "3", "high")
     cluster.store.delete("Pod", "default", "other", grace_period_s=0)
-    cluster.settle()
+    cluster.run_until_idle()
     assert (has(cluster), has(cluster, "high")) == ("1", "3")
 
 
@@ -140,7 +140,7 @@ def test_kubelets_that_begin_anew_go_on_with_a_resize(cluster: KubeletCluster) -
     cluster.restart_kubelets()
     assert cluster.condition("PodResizePending")[1] == "Deferred"
     cluster.store.delete("Pod", "default", "other", grace_period_s=0)
-    cluster.settle()
+    cluster.run_until_idle()
     assert has(cluster) == "2"
 
 
@@ -167,7 +167,7 @@ def test_in_a_copy_of_the_kubelets_a_resize_is_the_copys_own(cluster: KubeletClu
     copied.store = cluster.store.fork()
     copied.runner = ControllerRunner(copied.store, states=cluster.runner.states())
     copied.store.delete("Pod", "default", "other", grace_period_s=0)
-    copied.settle()
+    copied.run_until_idle()
     assert (has(copied), has(cluster)) == ("2", "1")
     resize(cluster, "1")
     copied.run("third", cpu="2")
