@@ -22,7 +22,7 @@ def same(one: Any, other: Any, schema: Schema) -> bool:
         one, other = one or _NOTHING, other or _NOTHING
         return all(same_in(one, other, field, schema) for field in {*one, *other})
     if schema is QUANTITY:
-        return bool(_amount(one or "0") == _amount(other or "0"))
+        return bool(canonical_amount(one or "0") == canonical_amount(other or "0"))
     if not one or not other:
         return not one and not other
     if sort is str:
@@ -43,7 +43,8 @@ def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields
     return same(before, after, schema)
 
 
-def _amount(quantity: Any) -> Any:
+def canonical_amount(quantity: Any) -> Any:
+    """What equal quantities have in common, however they are written; what is no quantity is itself."""
     try:
         return nanos(quantity)
     except QuantityError:

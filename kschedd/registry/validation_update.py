@@ -12,10 +12,9 @@ from typing import Any, Final
 from kschedd.api.conditions import is_true
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
-from kschedd.api.quantity import QuantityError, nanos
 from kschedd.api.schema import STR, Fields, schema_of, type_named
 from kschedd.registry.go_structs import go_diff, go_struct, go_template
-from kschedd.registry.same import same, same_in
+from kschedd.registry.same import canonical_amount, same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
 from kschedd.registry.validation_claim_status import validate_claim_status
@@ -171,13 +170,6 @@ def validate_version(kind: str, meta: Raw) -> Faults:
     return []
 
 
-def _amount(quantity: Any) -> Any:
-    try:
-        return nanos(quantity)
-    except QuantityError:
-        return quantity
-
-
 def _at(raw: Raw, path: str) -> Any:
     found: Any = raw
     for name in path.split("."):
@@ -331,7 +323,7 @@ def _claim(old: Raw, new: Raw, faults: Faults) -> None:
     if not same(*bare, type_named("PersistentVolumeClaimSpec")) or then_all != now_all:
         changed = go_diff("PersistentVolumeClaimSpec", old.get("spec") or {}, new.get("spec") or {})
         faults.append(forbidden("spec", f"{_CLAIM_IMMUTABLE}\n{changed}"))
-    provided = _amount(((old.get("status") or {}).get("capacity") or {}).get("storage") or 0)
+    provided = canonical_amount(((old.get("status") or {}).get("capacity") or {}).get("storage") or 0)
     if now < then and now <= provided:
         why = "field can not be less than status.capacity"
         faults.append(forbidden("spec.resources.requests.storage", why))
@@ -359,7 +351,7 @@ def _claim_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _requested(spec: Raw) -> Any:
-    return _amount(((spec.get("resources") or {}).get("requests") or {}).get("storage") or 0)
+    return canonical_amount(((spec.get("resources") or {}).get("requests") or {}).get("storage") or 0)
 
 
 def _without_storage(spec: Raw) -> Raw:
@@ -371,7 +363,7 @@ def _without_storage(spec: Raw) -> Raw:
 def _amounts(spec: Raw) -> dict[tuple[str, str], Any]:
     resources = spec.get("resources") or {}
     return {
-        (part, name): _amount(amount)
+        (part, name): canonical_amount(amount)
         for part in ("requests", "limits")
         for name, amount in (resources.get(part) or {}).items()
     }
