@@ -184,7 +184,7 @@ def install(point: str, count: int, note: Path) -> None:
     def killing_connect(self: RealDisk, path: Path) -> Any:
         return KillingDatabase(connect(self, path), at)
 
-    RealDisk.connect, RealDisk.pwrite = killing_connect, killing_pwrite  # type: ignore[method-assign]
+    RealDisk.connect, RealDisk.pwrite = killing_connect, killing_pwrite
 
 
 # --- the process that forks daemons ------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def main() -> None:
         for policy in options.policy or POLICIES:
             config = Path(folder) / f"{policy}.yaml"
             config.write_text(json.dumps(profile(policy, typical)), encoding="utf-8")  # JSON is YAML
-            runs = list(pool.map(lambda seed, config=config: allocated(options, config, seed), options.seeds))  # type: ignore[misc]
+            runs = list(pool.map(lambda seed, config=config: allocated(options, config, seed), options.seeds))
             shares = [100 * share for share, _ in runs]
             spread = statistics.stdev(shares) if len(shares) > 1 else 0.0
             took = statistics.median(seconds for _, seconds in runs)

@@ -175,7 +175,7 @@ class Disk:
 
 
 async def written(disk: Disk, *names: str, waiting: int = 0) -> AuditLog:
-    log = AuditLog(disk, lambda: 0.0, lambda: "id", log=Quiet())  # type: ignore[arg-type]
+    log = AuditLog(disk, lambda: 0.0, lambda: "id", log=Quiet())
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             await nursery.start(log.run)
@@ -207,7 +207,7 @@ async def test_what_was_noted_is_written_before_the_end() -> None:
 
 async def test_a_disk_that_is_full_loses_lines_and_nothing_else() -> None:
     disk, quiet = Disk(), Quiet()
-    log = AuditLog(disk, lambda: 0.0, lambda: "id", log=quiet)  # type: ignore[arg-type]
+    log = AuditLog(disk, lambda: 0.0, lambda: "id", log=quiet)
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             await nursery.start(log.run)
@@ -225,7 +225,7 @@ async def test_a_disk_that_is_full_loses_lines_and_nothing_else() -> None:
 
 async def test_what_waits_is_bounded() -> None:
     disk, quiet = Disk(), Quiet()
-    log = AuditLog(disk, lambda: 0.0, lambda: "id", 2, quiet)  # type: ignore[arg-type]
+    log = AuditLog(disk, lambda: 0.0, lambda: "id", 2, quiet)
     for name in "abcde":
         log.note(AuditedCall(ANN, name, "/rpc", 0), AuditOutcome())
     assert log.dropped == 3

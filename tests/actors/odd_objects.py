@@ -361,7 +361,7 @@ class OddObjects:
         restore = draw.random() < 0.4
         for oddities in (draw.choice((0, 1, 1, 2, 3)), 1, 0):
             tried = self._odd(raw, fields, oddities, store, restore)
-            if self._try(lambda tried=tried: store.apply(tried, restore=restore)):  # type: ignore[misc]
+            if self._try(lambda tried=tried: store.apply(tried, restore=restore)):
                 self.accepted += 1
                 break
         for _ in range(draw.choice((0, 1, 1, 2))):

@@ -228,7 +228,7 @@ async def test_what_was_not_kept_is_taken_back_and_refused_and_reads_are_answere
         with pytest.raises(JournalError, match="disk is full"):
             await kept.store.create(node("n3"))
         assert await kept.store.find("Node", "", "n3") is None
-        assert (await kept.store.create_many([node("n1")]))[0].rpc_code == "already_exists"  # type: ignore[union-attr]
+        assert (await kept.store.create_many([node("n1")]))[0].rpc_code == "already_exists"
         assert "disk is full" in str(await kept.store.condition())
         fork = await kept.store.do_in_steps(lambda store: store.forking())
         assert fork.create(node("n3")).name == "n3"

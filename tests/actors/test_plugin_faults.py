@@ -175,14 +175,14 @@ WRONG: dict[str, Callable[..., Any]] = {
 }
 
 BAD_STATUSES: dict[str, Callable[..., Any]] = {
-    "code-of-99": gives(Status(99)),  # type: ignore[arg-type]
-    "code-true": gives(Status(True)),  # type: ignore[arg-type]
-    "code-text": gives(Status("Error")),  # type: ignore[arg-type]
-    "reasons-a-text": gives(Status(Code.UNSCHEDULABLE, "no room")),  # type: ignore[arg-type]
-    "reasons-numbers": gives(Status(Code.UNSCHEDULABLE, (1, 2))),  # type: ignore[arg-type]
-    "reasons-none": gives(Status(Code.UNSCHEDULABLE, None)),  # type: ignore[arg-type]
-    "reasons-treacherous": lambda *args: Status(Code.UNSCHEDULABLE, (Treacherous(),)),  # type: ignore[arg-type]
-    "reasons-without-end": gives(Status(Code.UNSCHEDULABLE, itertools.repeat("x"))),  # type: ignore[arg-type]
+    "code-of-99": gives(Status(99)),
+    "code-true": gives(Status(True)),
+    "code-text": gives(Status("Error")),
+    "reasons-a-text": gives(Status(Code.UNSCHEDULABLE, "no room")),
+    "reasons-numbers": gives(Status(Code.UNSCHEDULABLE, (1, 2))),
+    "reasons-none": gives(Status(Code.UNSCHEDULABLE, None)),
+    "reasons-treacherous": lambda *args: Status(Code.UNSCHEDULABLE, (Treacherous(),)),
+    "reasons-without-end": gives(Status(Code.UNSCHEDULABLE, itertools.repeat("x"))),
 }
 
 
@@ -224,34 +224,34 @@ BAD_SCORES: dict[str, Callable[..., Any]] = {
 }
 
 BAD_PLANS: dict[str, Callable[..., Any]] = {
-    "ready-a-number": gives(Plan((), 7)),  # type: ignore[arg-type]
+    "ready-a-number": gives(Plan((), 7)),
     "timeout-nan": gives(Plan((), lambda cluster: None, float("nan"))),
-    "timeout-a-text": gives(Plan((), lambda cluster: None, "1s")),  # type: ignore[arg-type]
-    "timed-out-a-text": gives(Plan((), lambda cluster: None, 1.0, "late")),  # type: ignore[arg-type]
-    "writes-none": gives(Plan(None)),  # type: ignore[arg-type]
-    "writes-a-text": gives(Plan("Bind")),  # type: ignore[arg-type]
-    "write-of-a-number": gives(Plan((Bind("default", 7, "", "n1"),))),  # type: ignore[arg-type]
+    "timeout-a-text": gives(Plan((), lambda cluster: None, "1s")),
+    "timed-out-a-text": gives(Plan((), lambda cluster: None, 1.0, "late")),
+    "writes-none": gives(Plan(None)),
+    "writes-a-text": gives(Plan("Bind")),
+    "write-of-a-number": gives(Plan((Bind("default", 7, "", "n1"),))),
     "patch-of-an-object": gives(Plan((MergePatch("Pod", "default", "p", {"metadata": object()}),))),
     "patch-of-nan": gives(Plan((MergePatch("Pod", "default", "p", {"metadata": {"x": float("nan")}}),))),
-    "patch-no-mapping": gives(Plan((MergePatch("Pod", "default", "p", [1]),))),  # type: ignore[arg-type]
-    "patch-elsewhere": gives(Plan((MergePatch("Pod", "default", "p", {}, "exec"),))),  # type: ignore[arg-type]
-    "delete-slowly": gives(Plan((Delete("Pod", "default", "p", grace_period_s="1"),))),  # type: ignore[arg-type]
-    "create-a-text": gives(Plan((Create("Pod"),))),  # type: ignore[arg-type]
+    "patch-no-mapping": gives(Plan((MergePatch("Pod", "default", "p", [1]),))),
+    "patch-elsewhere": gives(Plan((MergePatch("Pod", "default", "p", {}, "exec"),))),
+    "delete-slowly": gives(Plan((Delete("Pod", "default", "p", grace_period_s="1"),))),
+    "create-a-text": gives(Plan((Create("Pod"),))),
 }
 
 BAD_NARROWINGS: dict[str, Callable[..., Any]] = {
-    "names-a-text": gives(PreFilterResult("n1")),  # type: ignore[arg-type]
-    "names-numbers": gives(PreFilterResult(frozenset((1,)))),  # type: ignore[arg-type]
-    "names-none": gives(PreFilterResult(None)),  # type: ignore[arg-type]
-    "already_filtered-a-text": gives(PreFilterResult(frozenset(("n1",)), "yes")),  # type: ignore[arg-type]
+    "names-a-text": gives(PreFilterResult("n1")),
+    "names-numbers": gives(PreFilterResult(frozenset((1,)))),
+    "names-none": gives(PreFilterResult(None)),
+    "already_filtered-a-text": gives(PreFilterResult(frozenset(("n1",)), "yes")),
 }
 
 BAD_RESULTS: dict[str, Callable[..., Any]] = {
     "nothing": gives(None),
-    "status-none": gives(PostFilterResult(None)),  # type: ignore[arg-type]
-    "nominated-a-number": gives(PostFilterResult(Status(Code.SUCCESS), 7)),  # type: ignore[arg-type]
+    "status-none": gives(PostFilterResult(None)),
+    "nominated-a-number": gives(PostFilterResult(Status(Code.SUCCESS), 7)),
     "victims-texts": gives(PostFilterResult(Status(Code.SUCCESS), "n1", ("web",))),
-    "victims-a-number": gives(PostFilterResult(Status(Code.SUCCESS), "n1", 7)),  # type: ignore[arg-type]
+    "victims-a-number": gives(PostFilterResult(Status(Code.SUCCESS), "n1", 7)),
     "victim-not-on-a-node": lambda *args: PostFilterResult(Status(Code.SUCCESS), "n1", (args[1],)),
     "writes-texts": gives(PostFilterResult(Status(Code.SUCCESS), "n1", (), ("Delete",))),
     "rejected-texts": gives(PostFilterResult(Status(Code.SUCCESS), "n1", (), (), ("web",))),
@@ -294,11 +294,11 @@ def _ways(value: Any) -> Any:
         yield "raw", lambda: value.raw["spec"].__setitem__("nodeName", "x")
         yield "container", lambda: value.raw["spec"]["containers"][0].clear()
         yield "spec", lambda: value.pod_spec.raw.__setitem__("x", 1)
-        yield "labels", lambda: value.labels.__setitem__("x", "y")  # type: ignore[index]
-        yield "shape labels", lambda: value.signature.labels.__setitem__("x", "y")  # type: ignore[index]
+        yield "labels", lambda: value.labels.__setitem__("x", "y")
+        yield "shape labels", lambda: value.signature.labels.__setitem__("x", "y")
         yield "requests", lambda: value.requests.__setitem__("cpu", 1)
         yield "node_name", lambda: setattr(value, "node_name", "n1")
-        yield "annotations", lambda: value.annotations.__setitem__("x", "y")  # type: ignore[index]
+        yield "annotations", lambda: value.annotations.__setitem__("x", "y")
     if hasattr(value, "requested") and hasattr(value, "row_of"):
         yield "requested", lambda: value.requested.__setitem__((0, 0), -5)
         yield "column", lambda: setattr(value, "requested", None)
@@ -702,10 +702,10 @@ MAKING: dict[str, type[Any]] = {
     "events-of-texts": _made(events_to_register=_registers("NodeAdd")),
     "events-bare": _made(events_to_register=_registers(ClusterEvent(EventResource.NODE, ActionType.ADD))),
     "events-of-no-action": _made(events_to_register=_registers(on(EventResource.NODE, ActionType(0)))),
-    "events-of-a-huge-action": _made(events_to_register=_registers(on(EventResource.NODE, 1 << 40))),  # type: ignore[arg-type]
-    "events-of-a-resource-text": _made(events_to_register=_registers(on("Node", ActionType.ADD))),  # type: ignore[arg-type]
-    "events-of-a-hint-text": _made(events_to_register=_registers(on(EventResource.NODE, ActionType.ADD, "yes"))),  # type: ignore[arg-type]
-    "events-treacherous": _made(events_to_register=_registers(ClusterEventWithHint(Treacherous()))),  # type: ignore[arg-type]
+    "events-of-a-huge-action": _made(events_to_register=_registers(on(EventResource.NODE, 1 << 40))),
+    "events-of-a-resource-text": _made(events_to_register=_registers(on("Node", ActionType.ADD))),
+    "events-of-a-hint-text": _made(events_to_register=_registers(on(EventResource.NODE, ActionType.ADD, "yes"))),
+    "events-treacherous": _made(events_to_register=_registers(ClusterEventWithHint(Treacherous()))),
     "events-without-end": _made(events_to_register=lambda self: itertools.repeat(1)),
     "depends-on-unknown": _made(depends_on=frozenset({"moon"})),
     "columns-without-words": _made(filter_rows=scores),

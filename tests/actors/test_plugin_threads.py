@@ -147,7 +147,7 @@ def test_a_call_that_was_given_up_takes_the_lock_itself() -> None:
         return True
 
     let_go, done = threading.Event(), threading.Event()
-    handle: Any = HandleView(Handle(None, allow=allow, lock=driver_is_used))  # type: ignore[arg-type]
+    handle: Any = HandleView(Handle(None, allow=allow, lock=driver_is_used))
 
     def work() -> None:
         let_go.wait()

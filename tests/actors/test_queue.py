@@ -188,7 +188,7 @@ async def test_a_preemptor_is_not_woken_by_what_happened_before_its_victims_are_
             AttemptFailed(second, second.pod, BOTH, frozenset()),
         )
         places = await ActorRef("queue", queue.updates).query(
-            lambda owner: {name: owner.queue.entry(f"default/{name}").place for name in "ab"}  # type: ignore[union-attr]
+            lambda owner: {name: owner.queue.entry(f"default/{name}").place for name in "ab"}
         )
         assert places == {"a": SubQueue.GATED, "b": SubQueue.BACKOFF}
 

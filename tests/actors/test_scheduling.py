@@ -224,7 +224,7 @@ def _note_attempts(owner: SchedulingDriver, went: list[tuple[str, str]]) -> None
         went.append(("attempt", entry.pod.name))
         return begin(entry)
 
-    owner.begin = began  # type: ignore[method-assign]
+    owner.begin = began
 
 
 def _pods(store: Store) -> list[Pod]:

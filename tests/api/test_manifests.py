@@ -14,7 +14,7 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {}\n"
 
 
 def names(reading: object) -> list[str]:
-    return [manifest.raw["metadata"]["name"] for manifest in reading.manifests]  # type: ignore[attr-defined]
+    return [manifest.raw["metadata"]["name"] for manifest in reading.manifests]
 
 
 def test_several_documents() -> None:

@@ -92,9 +92,9 @@ def test_what_is_no_quantity_is_refused_with_what_is_allowed(bad: str) -> None:
 def test_other_types_are_refused(bad: object) -> None:
     value(1)  # an equal key in the cache must not let True through
     with pytest.raises(QuantityError):
-        milli_value(bad)  # type: ignore[arg-type]
+        milli_value(bad)
     with pytest.raises(QuantityError):
-        value(bad)  # type: ignore[arg-type]
+        value(bad)
 
 
 def test_a_long_value_is_not_repeated_whole() -> None:

@@ -51,7 +51,7 @@ async def test_the_official_client() -> None:
     """Create, list, watch until it runs, patch, conflict, delete."""
 
     def work(url: str) -> list[str]:
-        from kubernetes import client, watch  # type: ignore[import-untyped]
+        from kubernetes import client, watch
 
         configuration = client.Configuration(host=url)
         told = []

@@ -85,7 +85,7 @@ async def test_it_shows_nodes_and_pods(tmp_path: Path) -> None:
 
 
 def _create(url: str) -> None:
-    from kubernetes import client  # type: ignore[import-untyped]
+    from kubernetes import client
 
     with client.ApiClient(client.Configuration(host=url)) as api:
         client.CoreV1Api(api).create_namespaced_pod("default", pod("seen-by-kop"))

@@ -196,7 +196,7 @@ def pod(name: str, kind: str, batch: str) -> Raw:
         resources = {"requests": {"cpu": "10m", CARD: "1"}, "limits": {CARD: "1"}}
     spec = {"containers": [{"name": "a", "image": "a", "resources": resources}]}
     if kind == "chaos":
-        spec["schedulerName"] = "chaos"  # type: ignore[assignment]
+        spec["schedulerName"] = "chaos"
     meta = {"name": name, "labels": {"kind": kind, "batch": batch}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
 

@@ -127,7 +127,7 @@ def test_a_public_file_schedules_a_small_cluster(path: Path) -> None:
         engine.store.create(pod(f"{profile.scheduler_name}-large", profile.scheduler_name, cpu="64"))
     engine.run_until_idle()
     pods = {pod.name: pod for pod in engine.store.list("Pod", "default")}
-    pending = {name for name, pod in pods.items() if not pod.node_name}  # type: ignore[attr-defined]
+    pending = {name for name, pod in pods.items() if not pod.node_name}
     assert pending == {f"{profile.scheduler_name}-large" for profile in config.profiles}
     for name in pending:
         [condition] = pods[name].status["conditions"]

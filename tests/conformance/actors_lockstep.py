@@ -282,7 +282,7 @@ async def actors_lockstep(record: GoldenRecord, mock_clock: MockClock) -> AsyncI
     for event in environment.take_events():
         store.log.append(event)
     clock = TraceClock(float(T0_S), trio.current_time(), environment)
-    async with cluster_actors(config, clock=clock, store=store, driver=driver) as cluster:  # type: ignore[arg-type]
+    async with cluster_actors(config, clock=clock, store=store, driver=driver) as cluster:
         await wait_all_tasks_blocked()
         yield ActorsLockstep(raw["autorun"], environment, store, driver, choice, cluster, mock_clock)
 

@@ -59,7 +59,7 @@ class Run:
         """Allowed, healthy now, to be healthy, expected."""
         status = self.status(name)
         fields = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-        return tuple(status.get(field, 0) for field in fields)  # type: ignore[return-value]
+        return tuple(status.get(field, 0) for field in fields)
 
     def condition(self, name: str = "b") -> tuple[str, str, str]:
         [found] = [each for each in self.status(name)["conditions"] if each["type"] == "DisruptionAllowed"]

@@ -84,4 +84,4 @@ def test_a_taint_added_in_between_is_not_lost() -> None:
     cluster.run_until_idle()
     keys = [t["key"] for t in store.get("Node", "", "node-1").spec["taints"]]
     assert keys == ["dedicated", "node.kubernetes.io/disk-pressure"]
-    assert write.patch["metadata"]["resourceVersion"] == str(created.resource_version)  # type: ignore[union-attr]
+    assert write.patch["metadata"]["resourceVersion"] == str(created.resource_version)

@@ -144,7 +144,7 @@ def test_every_controller_of_an_embedded_cluster_keeps_a_ledger_of_its_own() -> 
 class Picky(Noter):
     """Looks at ConfigMaps called `mine` only."""
 
-    name: Final = "picky"  # type: ignore[misc]
+    name: Final = "picky"
 
     def __init__(self) -> None:
         super().__init__()

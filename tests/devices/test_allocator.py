@@ -357,7 +357,7 @@ def plain_search(made: Allocator) -> list[list[str]] | None:
 
     def matching(request_wish: Any) -> list[Device]:
         wanted = request_wish.selectors[0]["cel"]["expression"].rpartition(" ")[2] if request_wish.selectors else None
-        return [d for d in devices if wanted is None or f'"{d.attribute(f"{DRIVER}/model")[1]}"' == wanted]  # type: ignore[index]
+        return [d for d in devices if wanted is None or f'"{d.attribute(f"{DRIVER}/model")[1]}"' == wanted]
 
     def solutions(places: list[tuple[int, int]], taken: list[list[tuple[str, Device]]]) -> Iterator[list[list[str]]]:
         if not places:

@@ -41,7 +41,7 @@ def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iter
             verb = self.path.removeprefix("/")
             extender.asked.append((verb, body))
             if tls is not None:
-                extender.certificates.append(self.connection.getpeercert())  # type: ignore[attr-defined]
+                extender.certificates.append(self.connection.getpeercert())
             answer = extender.verbs.get(verb)
             said = b"" if answer is None else answer(body)
             data = said if isinstance(said, bytes) else json.dumps(said).encode()

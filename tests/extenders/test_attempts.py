@@ -79,7 +79,7 @@ class Extended:
         answers: Any = None
         try:
             while True:
-                answers = [self.answer(call) for call in attempt.send(answers)]  # type: ignore[arg-type]
+                answers = [self.answer(call) for call in attempt.send(answers)]
         except StopIteration as end:
             result: ScheduleResult | FitError = end.value
             return result
@@ -476,7 +476,7 @@ def _stepped(run: Extended, raw: Raw, at: Callable[[SchedulingDriver, StopPoint]
                 run.driver.debugger.next()
                 answers = []
             else:
-                answers = [run.answer(call) for call in asked]  # type: ignore[arg-type]
+                answers = [run.answer(call) for call in asked]
     except StopIteration as end:
         return end.value, stops
 

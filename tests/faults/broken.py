@@ -135,7 +135,7 @@ def _compacts_to_the_oldest_state() -> Iterator[None]:
         def execute(self, sql: str, *parameters: Any) -> Any:
             return self._db.execute(sql.replace("SELECT max(version)", "SELECT min(version)"), *parameters)
 
-    with mock.patch("kschedd.store.journal_writer.move_events", lambda db, *more: move(Oldest(db), *more)):  # type: ignore[arg-type]
+    with mock.patch("kschedd.store.journal_writer.move_events", lambda db, *more: move(Oldest(db), *more)):
         yield
 
 

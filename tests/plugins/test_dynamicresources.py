@@ -360,7 +360,7 @@ def test_pre_bind_writes_finalizer_allocation_and_reservation() -> None:
     world = ScenarioCluster(claim("a", exact("r", f'device.attributes["{DRIVER}"].model == "b"')))
     state = world.placed(pod("a"), on="n2")
     plan = world.plugin.pre_bind(state, pod("a"), "n2")
-    assert [getattr(one, "subresource", None) for one in plan.writes] == ["", "status"]  # type: ignore[union-attr]
+    assert [getattr(one, "subresource", None) for one in plan.writes] == ["", "status"]
     world.write(plan)
     written = world.claim("a")
     assert written.metadata["finalizers"] == [FINALIZER]

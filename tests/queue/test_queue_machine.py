@@ -175,7 +175,7 @@ class QueueMachine(RuleBasedStateMachine):
             moved = self.queue.flush_backoff(self.now)
             assert bool(moved) <= (due is not None and due <= self.now)
             self.plain.flush_backoff(self.now)
-            assert self.queue.next_flush() is None or self.queue.next_flush() > self.now  # type: ignore[operator]
+            assert self.queue.next_flush() is None or self.queue.next_flush() > self.now
         self.now += max(0, seconds - 12) * SECOND
         due = self.queue.next_leftover()
         moved = self.queue.flush_unschedulable_leftover(self.now)

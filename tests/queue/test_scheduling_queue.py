@@ -114,8 +114,8 @@ def test_the_summary_counts_gated_pods_as_unschedulable(make: Any) -> None:
     q = queue(pre_enqueue={"Gates": lambda pod: unschedulable("no") if pod.name == "gated" else None})
     for name in ("a", "b", "c", "gated"):
         q.add(make.pod(name), 1)
-    reject(q, q.pop(2), 2, "Fit")  # type: ignore[arg-type]
-    reject(q, q.pop(3), 3)  # type: ignore[arg-type]
+    reject(q, q.pop(2), 2, "Fit")
+    reject(q, q.pop(3), 3)
     pods, summary = q.pending_pods()
     assert summary == "activeQ:1; backoffQ:1; unschedulablePods:2"
     assert sorted(pod.name for pod in pods) == ["a", "b", "c", "gated"]

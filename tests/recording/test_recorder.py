@@ -108,7 +108,7 @@ def test_a_full_disk_ends_the_recording_and_says_so(tmp_path: Path) -> None:
     disk: Any = FullDisk()
 
     def open_file(path: Path) -> IO[bytes]:
-        return disk  # type: ignore[no-any-return]
+        return disk
 
     recorder = RunRecorder(tmp_path / "r", open_file)
     recorder.begin(HEADER)

@@ -314,7 +314,7 @@ def test_junk_anywhere_is_a_fault_or_harmless_and_never_a_crash(raw: Raw, data: 
 
 def test_the_mounts_of_a_stateful_set_may_name_its_claim_templates() -> None:
     claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
-    claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}  # type: ignore[index]
+    claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}
     raw = workload("StatefulSet", volumeClaimTemplates=[claim])
     [container] = raw["spec"]["template"]["spec"]["containers"]
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]

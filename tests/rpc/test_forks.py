@@ -97,7 +97,7 @@ async def state_of(cluster: LiveCluster) -> str:
             owner.machine.cluster.table.requested.tolist(),
             [[each.key for each in pods] for pods in owner.machine.cluster.table.pods],
             list(owner.bindings.cycles),
-            repr(owner.machine.choose.random.getstate()),  # type: ignore[attr-defined]
+            repr(owner.machine.choose.random.getstate()),
             owner.machine.start.index,
             owner.machine.config.profiles[0].weight("NodeResourcesFit"),
         ]

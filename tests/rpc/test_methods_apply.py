@@ -171,7 +171,7 @@ def test_an_unknown_field_of_a_custom_resource_is_refused_though_its_definition_
 
 def test_unknown_fields_are_left_out_with_a_warning_or_without(store: Store) -> None:
     for validation, warned in (("Warn", 1), ("Ignore", 0)):
-        outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, ApplyOptions(validation))  # type: ignore[arg-type]
+        outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, ApplyOptions(validation))
         assert not outcome.errors
         assert len(outcome.warnings) == warned
     assert "contaners" not in store.get("Pod", "default", "web").spec

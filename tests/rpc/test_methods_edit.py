@@ -193,7 +193,7 @@ def test_many_are_deleted_in_steps(store: Store) -> None:
         store.create(pod(f"p{number}"))
     left: set[int] = set()
     options = {"grace_period_s": None, "propagation": "Background", "dry_run": False}
-    for _ in edit.delete(store, BY_NAME["Pod"], None, None, True, None, **options):  # type: ignore[arg-type]
+    for _ in edit.delete(store, BY_NAME["Pod"], None, None, True, None, **options):
         left.add(store.count("Pod"))
     assert left >= set(range(20)), "with a pause after each"
 

@@ -133,7 +133,7 @@ def fingerprint(engine: Engine) -> str:
     """All that the cluster is made of, as text."""
     store, machine, queue = engine.store, engine.machine, engine.queue
     table = machine.cluster.table
-    random = machine.choose.random.getstate()  # type: ignore[attr-defined]
+    random = machine.choose.random.getstate()
     entries = EntryStates.of(queue.entries())
     held = {name: value.tolist() for name, value in vars(table).items() if isinstance(value, np.ndarray)}
     return json.dumps(

@@ -387,7 +387,7 @@ class FakeClusterApi:
             try:
                 next(steps)
             except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
+                return done.value
 
     async def get(self, kind: str, namespace: str, name: str) -> Object:
         return await self.do(lambda cluster: cluster.get(kind, namespace, name))

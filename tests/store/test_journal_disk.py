@@ -120,7 +120,7 @@ def test_what_a_faulty_disk_did_not_keep_is_not_there_and_it_goes_on_after(
     kept: Kept, fault: Callable[[Kept], "contextmanager[None]"], words: str
 ) -> None:
     kept.write("before")
-    with fault(kept):  # type: ignore[attr-defined]
+    with fault(kept):
         for _ in range(2):
             with pytest.raises(JournalError, match=words):
                 kept.write("meanwhile", text="x" * 100_000)

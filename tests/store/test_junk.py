@@ -77,7 +77,7 @@ def test_junk_in_a_patch(manifest: dict[str, Any]) -> None:
     for patch in spoiled({name: manifest[name] for name in ("metadata", "spec", "status") if name in manifest}):
         for subresource in ("", "status"):
             try:
-                store.merge_patch(made.kind, made.namespace, made.name, patch, subresource=subresource)  # type: ignore[arg-type]
+                store.merge_patch(made.kind, made.namespace, made.name, patch, subresource=subresource)
             except KscheddError as refusal:
                 worded(refusal)
 

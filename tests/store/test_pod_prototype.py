@@ -52,7 +52,7 @@ class Twins:
         self.one, self.other = new_store(now=lambda: _START), new_store(now=lambda: _START)
         for store in (self.one, self.other):
             # Seconds pass while a request is served: a pod is born at the time of its own write.
-            store.set_clock(lambda store=store: _START + 0.3 * store.version)  # type: ignore[misc]
+            store.set_clock(lambda store=store: _START + 0.3 * store.version)
 
     def create(self, raws: Sequence[Raw]) -> list[Any]:
         answers = list(map(told, self.one.create_many(raws)))

@@ -368,7 +368,7 @@ def test_a_binding_sets_the_node_and_the_condition(store: Store) -> None:
         }
     ]
     assert [p.name for p in store.pods_on("node-1")] == ["web"]
-    assert bound.signature is store.create(pod("other")).signature  # type: ignore[attr-defined]
+    assert bound.signature is store.create(pod("other")).signature
 
 
 def test_a_binding_ends_a_nomination_and_replaces_the_old_condition(store: Store) -> None:

@@ -181,7 +181,7 @@ def test_only_the_retained_keys_stay() -> None:
             "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n",
             id="item-missing-in-the-order",
         ),
-        pytest.param(spec("a"), "list element types are not identical: ", id="mixed-items"),  # type: ignore[arg-type]
+        pytest.param(spec("a"), "list element types are not identical: ", id="mixed-items"),
     ],
 )
 def test_a_patch_that_is_none_is_refused_in_upstreams_words(patch: dict[str, Any], why: str) -> None:

@@ -46,7 +46,7 @@ LABELS = {
 def test_an_example_keeps(file: str, rule: Rule) -> None:
     registry = Registry()
     [name] = registry.add_file(EXAMPLES / file)
-    check(rule, registry.plugin_class(name), seeds=SEEDS, **LABELS)  # type: ignore[arg-type]
+    check(rule, registry.plugin_class(name), seeds=SEEDS, **LABELS)
 
 
 class Plain:

@@ -40,7 +40,7 @@ def test_many_documents_go_in_several_requests(typed: Callable[[str], int], smal
     file = tmp_path / "nodes.yaml"
     file.write_text("---\n".join(NODE.format(number, "x" * 50_000) for number in range(20)))
     assert typed(f"apply -f {file} -o name") == 0
-    assert typed.out.split() == [f"node/n{number}" for number in range(20)]  # type: ignore[attr-defined]
+    assert typed.out.split() == [f"node/n{number}" for number in range(20)]
     assert len(small) == 4
     assert all(len(text) <= LIMIT for text in small)
 
@@ -49,7 +49,7 @@ def test_a_fault_keeps_its_line(typed: Callable[[str], int], small: list[Any], t
     file = tmp_path / "nodes.yaml"
     file.write_text("---\n".join([*(NODE.format(number, "x" * 90_000) for number in range(6)), "kind: Node\n"]))
     assert typed(f"apply -f {file}") == 1
-    assert f"{file}:25: apiVersion" in typed.err  # type: ignore[attr-defined]
+    assert f"{file}:25: apiVersion" in typed.err
     assert len(small) == 2
 
 
@@ -69,15 +69,15 @@ def test_one_object_that_is_too_large_is_refused_and_the_others_applied(
     file = tmp_path / "nodes.yaml"
     file.write_text("---\n".join([NODE.format(0, "x"), NODE.format(1, "x" * 400_000)]))
     assert typed(f"apply -f {file}") == 1
-    assert "node/n0 created" in typed.out  # type: ignore[attr-defined]
-    assert f"{file}:5: Request entity too large: limit is {LIMIT}" in typed.err  # type: ignore[attr-defined]
+    assert "node/n0 created" in typed.out
+    assert f"{file}:5: Request entity too large: limit is {LIMIT}" in typed.err
 
 
 def test_what_is_atomic_is_one_request_or_none(typed: Callable[[str], int], small: list[Any], tmp_path: Path) -> None:
     file = tmp_path / "nodes.yaml"
     file.write_text("---\n".join(NODE.format(number, "x" * 50_000) for number in range(20)))
     assert typed(f"apply -f {file} --atomic") == 1
-    assert f"Request entity too large: limit is {LIMIT}" in typed.err  # type: ignore[attr-defined]
+    assert f"Request entity too large: limit is {LIMIT}" in typed.err
     assert small == []
 
 
@@ -101,7 +101,7 @@ def test_faults_of_namesakes_in_a_long_list_have_lines_of_their_own_and_are_told
 
     monkeypatch.setattr(daemon, "objects_apply", refused)
     assert typed(f"apply -f {file}") == 1
-    assert typed.err.splitlines() == [  # type: ignore[attr-defined]
+    assert typed.err.splitlines() == [
         f"error: {file}:7: Pod left/web: metadata.name: is wrong",
         f"error: {file}:13: Pod right/web: metadata.name: is wrong",
     ]

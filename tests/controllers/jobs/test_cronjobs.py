@@ -245,7 +245,7 @@ def test_what_can_never_be_is_said_once(run: Run, spec: dict[str, Any], reason: 
         Object.from_raw(
             {**raw, "metadata": {**raw["metadata"], "uid": "u", "creationTimestamp": stamp(START)}, "spec": whole}
         )
-    )  # type: ignore[dict-item]
+    )
     run.runner = ControllerRunner(run.store, [CronJobs()])
     run.go(120)
     assert run.jobs() == []

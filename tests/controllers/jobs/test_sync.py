@@ -45,9 +45,9 @@ class Given:
     def job(self) -> Object:
         spec = {"parallelism": self.parallelism, "completions": self.completions, "backoffLimit": self.backoff_limit}
         pod = {"restartPolicy": "Never", "containers": [{"name": "c"}]}
-        spec |= {"template": {"metadata": {"labels": {"a": "b"}}, "spec": pod}, **self.spec}  # type: ignore[dict-item]
+        spec |= {"template": {"metadata": {"labels": {"a": "b"}}, "spec": pod}, **self.spec}
         if self.indexed is not None:
-            spec["completionMode"] = "Indexed"  # type: ignore[assignment]
+            spec["completionMode"] = "Indexed"
         meta: dict[str, Any] = {"name": "job", "namespace": "default", "uid": "u-job"}
         if self.deleting:
             meta["deletionTimestamp"] = LONG_AGO

@@ -165,4 +165,4 @@ def test_what_an_evicted_pod_is_told(resource: str, signal: str, usage: Containe
     acting = [Threshold(signal, ThresholdValue(GIB, written="1Gi"))]
     there = {signal: Observation(524_288_000 if resource == "pids" else mib(500), 4 * GIB, 0.0)}
     asked = pod("p", {"memory": "100Mi"})
-    assert eviction_message(asked, (usage,), resource, acting, there) == message  # type: ignore[arg-type]
+    assert eviction_message(asked, (usage,), resource, acting, there) == message

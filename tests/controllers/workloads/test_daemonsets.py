@@ -286,7 +286,7 @@ def test_pods_that_are_refused_are_tried_again() -> None:
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
 def test_deleting_a_daemon_set_takes_pods_and_revisions_along(propagation: str) -> None:
     cluster = DaemonCluster()
-    cluster.store.delete("DaemonSet", "default", "agent", propagation=propagation)  # type: ignore[arg-type]
+    cluster.store.delete("DaemonSet", "default", "agent", propagation=propagation)
     cluster.rest()
     assert cluster.pods() == []
     assert list(cluster.store.list("ControllerRevision")) == []

@@ -64,7 +64,7 @@ def test_a_pod_of_very_many_labels_is_not_looked_at_label_by_label() -> None:
     raw = pod("orphan")
     raw["metadata"]["labels"] |= {f"l{number}": "" for number in range(5_000)}
     obj = store.create(raw)
-    obj.labels = Looked(obj.labels)  # type: ignore[misc]
+    obj.labels = Looked(obj.labels)
     Looked.looked_at = 0
     ownership.observe(store.written_after(store.version - 1)[0])
     assert Looked.looked_at < 20

@@ -132,7 +132,7 @@ async def by_hand(file: Path, case: Case) -> str:
         await cluster.store.create_many(nodes)
         for where, _ in case.stops:
             spec = BreakpointSpec(pod="default/web", **where)
-            await cluster.scheduler.query(lambda driver, spec=spec: driver.debugger.add(spec, once=True))  # type: ignore[misc]
+            await cluster.scheduler.query(lambda driver, spec=spec: driver.debugger.add(spec, once=True))
         await cluster.store.create(pod("web"))
         for _, change in case.stops:
             await _stopped(cluster)

@@ -53,11 +53,11 @@ async def gangs(file: Path) -> str:
     ) as cluster:
         await cluster.store.create_many([node("n1", cpu="2"), node("n2", cpu="2"), gang("red", 3), gang("blue", 2)])
         await cluster.store.create_many([member(f"red-{number}", "red") for number in range(3)])
-        await until(cluster, lambda store: store.get("Pod", "default", "red-2").node_name)  # type: ignore[attr-defined]
+        await until(cluster, lambda store: store.get("Pod", "default", "red-2").node_name)
         await cluster.store.create_many([member(f"blue-{number}", "blue") for number in range(2)])
         await until(cluster, lambda store: "Insufficient" in str(store.get("Pod", "default", "blue-1").status))
         await cluster.store.create(node("n3", cpu="1"))
-        await until(cluster, lambda store: store.get("Pod", "default", "blue-1").node_name)  # type: ignore[attr-defined]
+        await until(cluster, lambda store: store.get("Pod", "default", "blue-1").node_name)
         records = await cluster.decisions.query(lambda record: list(record.latest))
         return decision_log(records, cluster.started_s)
     raise AssertionError("the run has a log")

@@ -90,14 +90,14 @@ async def devices_run(file: Path) -> None:
                 pod("claiming", resourceClaims=[{"name": "mine", "resourceClaimName": "shared-claim"}]),
             ]
         )
-        await until(cluster, lambda store: store.get("Pod", "default", "claiming").node_name)  # type: ignore[attr-defined]
+        await until(cluster, lambda store: store.get("Pod", "default", "claiming").node_name)
         for name, resource in (("by-name", "deviceclass.resource.kubernetes.io/cards"), ("next", "example.com/gpu")):
             wanted = pod(name)
             wanted["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
             await cluster.store.create(wanted)
-            await until(cluster, lambda store, name=name: store.get("Pod", "default", name).status.get("conditions"))  # type: ignore[misc]
+            await until(cluster, lambda store, name=name: store.get("Pod", "default", name).status.get("conditions"))
         await cluster.store.delete("Pod", "default", "by-name", grace_period_s=0)
-        await until(cluster, lambda store: store.get("Pod", "default", "next").node_name)  # type: ignore[attr-defined]
+        await until(cluster, lambda store: store.get("Pod", "default", "next").node_name)
 
 
 def test_a_redacted_recording_has_the_devices_that_claims_refer_to(tmp_path: Path) -> None:
