@@ -17,6 +17,7 @@ import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from email.utils import formatdate
 from typing import Any, Final
 
@@ -30,6 +31,7 @@ _READ: Final = 64 << 10
 _SENT_AT_ONCE: Final = 256 << 10
 _LARGE: Final = 64 << 10
 LARGE_BODIES: Final = 64
+ENDS_AT_ONCE: Final = 32  # connections whose clients have gone and that end in one iteration of the event loop
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -126,6 +128,7 @@ class HttpServer:
         self._numbers = itertools.count(1)
         self._most = 0
         self._large = trio.CapacityLimiter(LARGE_BODIES)
+        self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._stop = trio.Event()
         self.ended = trio.Event()
         self._grace_s = 0.0
@@ -168,7 +171,7 @@ class HttpServer:
                 await _turn_away(stream, self._explain(HttpFault(503, "too many connections; try again later")))
             return
         connection = _Connection(
-            stream, next(self._numbers), self._handler, self._explain, self._limits, self._large, self._log
+            stream, next(self._numbers), self._handler, self._explain, self._limits, self._large, self._ends, self._log
         )
         self._connections.add(connection)
         self._most = max(self._most, len(self._connections))
@@ -196,6 +199,7 @@ class _Connection:
         explain: Callable[[HttpFault], HttpResponse],
         limits: HttpLimits,
         large: trio.CapacityLimiter,
+        ends: trio.Semaphore,
         log: Any,
     ) -> None:
         self._stream = stream
@@ -204,6 +208,7 @@ class _Connection:
         self._explain = explain
         self._limits = limits
         self._large = large
+        self._ends = ends
         self._log = log
         self._reader = RequestReader(limits.most_body)
         self._everything = trio.CancelScope()
@@ -289,11 +294,12 @@ class _Connection:
             while True:
                 self.idle_since = None if reader.begun else started
                 with trio.move_on_at(deadline) as waiting:
-                    data = await self._stream.receive_some(_READ)
+                    data = await self._receive()
                 self.idle_since = None
                 if waiting.cancelled_caught:
                     if reader.begun:
                         raise HttpFault(408, f"the request was not complete after {limits.request_s:g} s")
+                    await self._turn_to_end()
                     return None
                 if not data:
                     return None
@@ -319,11 +325,25 @@ class _Connection:
     def _large_free(self) -> bool:
         return self._large.available_tokens > 0
 
+    async def _receive(self) -> bytes | bytearray:
+        """What the client has sent, nothing where it has gone."""
+        data: bytes | bytearray = b""
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            data = await self._stream.receive_some(_READ)
+        if not data:
+            await self._turn_to_end()
+        return data
+
+    async def _turn_to_end(self) -> None:
+        """Wait until few others end: thousands of clients may go at once, and all else would wait for them."""
+        async with self._ends:
+            pass
+
     async def _rest(self, deadline: float) -> HttpRequest | None:
         """The rest of a large request."""
         while True:
             with trio.move_on_at(deadline) as waiting:
-                data = await self._stream.receive_some(_READ)
+                data = await self._receive()
             if waiting.cancelled_caught:
                 raise HttpFault(408, f"the request was not complete after {self._limits.request_s:g} s")
             if not data:
@@ -392,15 +412,12 @@ class _Connection:
     async def _listen(self, scope: trio.CancelScope) -> None:
         """While a body is sent: a client that closes is gone. What it sends ahead is kept, up to one large request."""
         ahead = 0
-        try:
-            while ahead <= self._limits.most_body + _LARGE:
-                data = await self._stream.receive_some(_READ)
-                if not data:
-                    break
-                ahead += len(data)
-                self._reader.feed(bytes(data))
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass
+        while ahead <= self._limits.most_body + _LARGE:
+            data = await self._receive()
+            if not data:
+                break
+            ahead += len(data)
+            self._reader.feed(bytes(data))
         scope.cancel()
 
     async def send(self, data: bytes) -> None:
@@ -419,7 +436,7 @@ class _Connection:
             await self._stream.send_eof()
         with trio.move_on_after(1):
             for _ in range(256):
-                if not await self._stream.receive_some(_READ):
+                if not await self._receive():
                     return
 
 

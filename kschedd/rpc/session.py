@@ -58,6 +58,8 @@ _CHUNK = 16 * 1024
 _STREAMED = 64 * 1024
 #: The interval of the disconnect check for a client that the reader has stopped reading from.
 _HANG_UP_CHECK_S = 0.25
+#: Sessions whose clients have gone and that end in one iteration of the event loop: a tenth of a millisecond each.
+ENDS_AT_ONCE = 32
 _LAST_WORDS_S = 1.0  # limit on what is done at the end of a session
 _STOPPING = ("shutting_down", "the daemon is ending")
 
@@ -88,6 +90,12 @@ class Shared:
     courtesy: Courtesy = attrs.field(factory=Courtesy)
     most_requests: int = 0  # of one client at once so far
     most_streams: int = 0
+    _ends: trio.Semaphore = attrs.field(factory=lambda: trio.Semaphore(ENDS_AT_ONCE), init=False)
+
+    async def turn_to_end(self) -> None:
+        """Wait until few others end: a thousand clients may go at once, and all else would wait for their sessions."""
+        async with self._ends:
+            pass
 
 
 class ClientSession:
@@ -263,6 +271,8 @@ class ClientSession:
                 except trio.BrokenResourceError:
                     data = b""
             self._active_at = trio.current_time()
+            if not data:
+                await self._shared.turn_to_end()
             await self._take(data)
             while self._unstarted:
                 if not await self._start(self._unstarted[0]):

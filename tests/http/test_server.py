@@ -10,7 +10,7 @@ import trio
 from trio.testing import MemoryReceiveStream, MemorySendStream, memory_stream_one_way_pair
 
 from kschedd.http.protocol import HttpRequest
-from kschedd.http.server import Handler, HttpLimits, HttpResponse, HttpServer, Peer, Send
+from kschedd.http.server import ENDS_AT_ONCE, Handler, HttpLimits, HttpResponse, HttpServer, Peer, Send
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 ClientStream = trio.StapledStream[MemorySendStream, MemoryReceiveStream]
@@ -415,3 +415,35 @@ async def test_who_sends_without_end_while_a_body_is_sent_is_cut_off() -> None:
                     await client.send_all(GET * 100)
                 except trio.BrokenResourceError:
                     cut_off = True
+
+
+class Ends(trio.abc.Instrument):
+    """How many tasks have ended in one iteration of the event loop, at most."""
+
+    def __init__(self) -> None:
+        self.most = self._now = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        self._now = 0
+
+    def task_exited(self, task: trio.lowlevel.Task) -> None:
+        self._now += 1
+        self.most = max(self.most, self._now)
+
+
+async def test_of_many_clients_that_go_at_once_few_connections_end_in_one_iteration(autojump_clock) -> None:
+    async def handle(request: HttpRequest, peer: Peer) -> HttpResponse:
+        raise AssertionError("nothing is asked")
+
+    async with serving(handle) as served:
+        clients = [await served.connect() for _ in range(5 * ENDS_AT_ONCE)]
+        await trio.testing.wait_all_tasks_blocked()
+        assert served.server.connections == len(clients)
+        ends = Ends()
+        trio.lowlevel.add_instrument(ends)
+        for client in clients:
+            client.send_stream.close()
+        await trio.testing.wait_all_tasks_blocked()
+        trio.lowlevel.remove_instrument(ends)
+        assert served.server.connections == 0
+    assert 0 < ends.most <= ENDS_AT_ONCE

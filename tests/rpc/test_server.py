@@ -19,7 +19,7 @@ from kschedd.rpc.params import Param
 from kschedd.rpc.protocol import PIECE, Limits
 from kschedd.rpc.sending import Total
 from kschedd.rpc.server import Places, Server
-from kschedd.rpc.session import Shared
+from kschedd.rpc.session import ENDS_AT_ONCE, Shared
 from kschedd.rpc.table import Call, Large, Method, Stream, method_table
 from kschedd.rpc.unfinished import Unfinished
 
@@ -864,3 +864,28 @@ async def test_values_made_for_an_answer_count_while_it_waits(serve) -> None:
     await trio.testing.wait_all_tasks_blocked(0.05)
     assert made <= 6
     assert sorted([(await raw.message())[1] for _ in range(32)]) == list(range(1, 33))
+
+
+async def test_of_many_clients_that_go_at_once_few_sessions_end_in_one_iteration(serve) -> None:
+    class Ends(trio.abc.Instrument):
+        most = now = 0
+
+        def after_io_wait(self, timeout: float) -> None:
+            self.now = 0
+
+        def task_exited(self, task: trio.lowlevel.Task) -> None:
+            if task.name.endswith("._run_handler"):
+                self.now += 1
+                self.most = max(self.most, self.now)
+
+    served, ends = await serve(ECHO), Ends()
+    clients = [await served.raw() for _ in range(5 * ENDS_AT_ONCE)]
+    for raw in clients:
+        await raw.send(msgpack.packb([0, 1, "echo", [1]]))
+        await raw.message()
+    trio.lowlevel.add_instrument(ends)
+    for raw in clients:
+        raw.stream.socket.close()
+    await served.ended()
+    trio.lowlevel.remove_instrument(ends)
+    assert 0 < ends.most <= ENDS_AT_ONCE
