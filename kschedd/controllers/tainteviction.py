@@ -84,7 +84,7 @@ class TaintEviction:
                 writes += self._pod_event(event, new, now)
             elif isinstance(new, Node):
                 self._node_event(event, new, view)
-        for key in self._timers.due(now):
+        for key in self._timers.due(now, _MOST):
             del self._since[key]
             self._due[key] = None
         for namespace, name in list(islice(self._due, _MOST)):

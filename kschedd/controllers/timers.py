@@ -36,10 +36,13 @@ class Timers(Generic[K]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def due(self, now: float) -> list[K]:
-        """Remove and return the keys whose time is at or before `now`, ordered by time."""
+    def due(self, now: float, most: int | None = None) -> list[K]:
+        """Remove and return the keys whose time is at or before `now`, ordered by time; of more than `most` the first.
+
+        The others stay due, so that a controller with a great many has its next turn at once.
+        """
         keys: list[K] = []
-        while (at := self.next) is not None and at <= now:
+        while (at := self.next) is not None and at <= now and (most is None or len(keys) < most):
             key = heapq.heappop(self._heap)[2]
             del self._at[key]
             keys.append(key)

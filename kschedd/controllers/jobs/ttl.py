@@ -17,6 +17,7 @@ from kschedd.store.times import seconds
 from kschedd.store.writes import Delete, Write
 
 Key = tuple[str, str]  # namespace, name
+_MOST: Final = 1_000  # Jobs whose time is over that are looked at in one turn
 
 
 def expires_at(job: Object) -> float | None:
@@ -51,7 +52,7 @@ class TTLAfterFinished:
                 self._expiries.clear(key)
             else:
                 self._expiries.set(key, at)
-        return self.faults.each("Job", self._expiries.due(now), partial(self._expire, view), now)
+        return self.faults.each("Job", self._expiries.due(now, _MOST), partial(self._expire, view), now)
 
     def _expire(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         job = view.find("Job", namespace, name)

@@ -49,6 +49,7 @@ from kschedd.store.times import duration_s, seconds, stamp
 from kschedd.store.writes import Delete, Patch, Write, status_of
 
 COMPONENT: Final = "kubelet"
+_MOST_DUE: Final = 1_000  # pods whose time has come that are looked after in one turn
 _ROUNDED_S: Final = 1.0  # deletionTimestamp has whole seconds
 
 
@@ -113,7 +114,7 @@ class Kubelets(InSteps):
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
                 yield
-        pods.update(dict.fromkeys(self._timers.due(now)))
+        pods.update(dict.fromkeys(self._timers.due(now, _MOST_DUE)))
         writes: list[Write] = []
         writes += yield from self.faults.each_in_parts("Node", nodes, partial(self._register, view), now)
         writes += yield from self.faults.each_in_parts("Pod", pods, partial(self._look_after, view), now)

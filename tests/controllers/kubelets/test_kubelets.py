@@ -96,6 +96,23 @@ def test_a_deleted_pod_stays_for_its_grace_period(cluster: SchedulerCache) -> No
     assert cluster.settling.next_deadline is None
 
 
+def test_of_very_many_pods_that_end_at_once_the_rest_is_left_to_the_next_turn(cluster: SchedulerCache) -> None:
+    kubelets = Kubelets()
+    cluster.settling = ControllerRunner(cluster.store, [kubelets])
+    for number in range(55):
+        cluster.store.create(node(f"n{number}"))
+    for number in range(1100):
+        cluster.store.create(pod(f"p{number}", terminationGracePeriodSeconds=10))
+        cluster.store.bind("default", f"p{number}", f"n{number % 55}")
+    cluster.settling.run_until_idle()
+    for number in range(1100):
+        cluster.store.delete("Pod", "default", f"p{number}")
+    cluster.settling.run_until_idle()
+    now = cluster.clock.now + 10
+    writes = [kubelets.reconcile([], cluster.store, now) for _ in range(3)]
+    assert list(map(len, writes)) == [1000, 100, 0]
+
+
 def test_a_deletion_asked_for_in_the_future_counts_from_the_start_of_the_kubelets(cluster: SchedulerCache) -> None:
     """The machine's clock was set back while nothing ran. A kubelet gives a pod deletionGracePeriodSeconds from when it
     sees the deletion (pkg/kubelet/pod_workers.go, calculateEffectiveGracePeriod), whatever deletionTimestamp says."""
