@@ -5,7 +5,7 @@ thread. `take_dump` fills a cluster. Objects without a uid were never on an API 
 applied as any other afterwards.
 """
 
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Final
 
 import attrs
@@ -102,7 +102,11 @@ def read_dump(
 def take_dump(store: ClusterWriter, prepared: Prepared) -> Generator[None, None, Taken]:
     """Fill a cluster, step by step; nobody else may write before it is done."""
     in_the_way = yield from store.take_in(prepared.objects)
-    refused = apply_manifests(store, prepared)
+    refused = yield from apply_manifests(store, in_order(prepared), prepared.assumptions)
+    return taken(prepared, in_the_way, refused)
+
+
+def taken(prepared: Prepared, in_the_way: list[Object], refused: Sequence[str]) -> Taken:
     faults = prepared.faults.copy()
     for text in refused:
         faults.add(text)
@@ -294,10 +298,18 @@ def _name(raw: Raw) -> str:
     return f"{meta['namespace']}/{name}" if meta.get("namespace") else name
 
 
-def apply_manifests(store: ClusterWriter, prepared: Prepared) -> list[str]:
-    """Apply what never was on an API server, kinds that others depend on first; what was refused, and why."""
+def in_order(prepared: Prepared) -> list[DumpedObject]:
+    """The manifests as they are to be applied: kinds that others depend on first."""
+    return sorted(prepared.manifests, key=lambda found: found.raw["kind"] not in _FIRST)
+
+
+def apply_manifests(
+    store: ClusterWriter, manifests: Iterable[DumpedObject], assumptions: Assumptions
+) -> Generator[None, None, list[str]]:
+    """Apply what never was on an API server, step by step; what was refused, and why."""
     refused: list[str] = []
-    for found in sorted(prepared.manifests, key=lambda found: found.raw["kind"] not in _FIRST):
+    for found in manifests:
+        yield
         try:
             raw, warnings = known_fields(found.raw, "Warn", store)
             store.apply(raw)
@@ -305,7 +317,7 @@ def apply_manifests(store: ClusterWriter, prepared: Prepared) -> list[str]:
             refused.append(f"{found.place}: {refusal}")
             continue
         for warning in warnings:
-            prepared.assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
+            assumptions.note(f"{raw['kind']}: {warning}, dropped", _name(raw))
     return refused
 
 

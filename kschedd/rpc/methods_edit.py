@@ -17,11 +17,12 @@ from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_selector_text
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods_kinds import resolve_namespace
-from kschedd.store.cluster_api import ClusterWriter
+from kschedd.rpc.methods_kinds import find_kind, resolve_namespace
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.custom import definition_of, version_of
 from kschedd.store.custom_scale import ScalePaths, integer_at, scale_paths, with_integer
 from kschedd.store.deletion import Propagation
+from kschedd.store.errors import NotFound
 from kschedd.store.listing import in_order
 from kschedd.store.managing import without_entries
 from kschedd.store.patching import PatchType
@@ -199,39 +200,52 @@ def _read_taint(text: str) -> tuple[str, str, str, bool]:
     return found["key"], found["value"] or "", effect, away
 
 
-def delete(
-    store: ClusterWriter,
-    kind: Kind,
-    name: str | None,
-    label_selector: str | None,
-    everything: bool,
-    namespace: str | None,
-    grace_period_s: int | None,
-    propagation: Propagation,
-    dry_run: bool,
-) -> Generator[None, None, list[dict[str, Any]]]:
-    """Delete one object by name, or all that a selector matches, or all of them in the namespace. In steps."""
-    if sum((name is not None, label_selector is not None, everything)) != 1:
-        raise RpcError("bad_params", "objects.delete: give one of name, label_selector and all")
-    if grace_period_s is not None and grace_period_s < 0:
-        raise RpcError("invalid", f"grace_period_s: {grace_period_s}: must be 0 or more")
-    space = resolve_namespace(kind, namespace)
-    if name is not None:
-        chosen = [store.get(kind.name, space, name)]
-    else:
-        selector = None if label_selector is None else parse_selector_text(label_selector)
-        chosen = yield from in_order(store.present(kind.name, space), selector)
-    deleted = []
-    for obj in chosen:
-        store.delete(
-            kind.name,
-            obj.namespace,
-            obj.name,
-            grace_period_s=grace_period_s,
-            propagation=propagation,
-            dry_run=dry_run,
-        )
-        gone = not dry_run and store.find(kind.name, obj.namespace, obj.name) is None
-        deleted.append({"kind": kind.name, "namespace": obj.namespace, "name": obj.name, "gone": gone})
-        yield
-    return deleted
+@attrs.frozen
+class Deletion:
+    """What `objects.delete` was asked for. Raises RpcError where that makes no sense."""
+
+    kind: str
+    name: str | None
+    label_selector: str | None
+    everything: bool
+    namespace: str | None
+    grace_period_s: int | None
+    propagation: Propagation
+    dry_run: bool
+
+    def __attrs_post_init__(self) -> None:
+        if sum((self.name is not None, self.label_selector is not None, self.everything)) != 1:
+            raise RpcError("bad_params", "objects.delete: give one of name, label_selector and all")
+        if self.grace_period_s is not None and self.grace_period_s < 0:
+            raise RpcError("invalid", f"grace_period_s: {self.grace_period_s}: must be 0 or more")
+
+    def chosen(self, store: ClusterReader) -> Generator[None, None, Sequence[Object]]:
+        """The objects it is about, in order; in steps."""
+        kind = find_kind(store, self.kind)
+        space = resolve_namespace(kind, self.namespace)
+        if self.name is not None:
+            return [store.get(kind.name, space, self.name)]
+        selector = None if self.label_selector is None else parse_selector_text(self.label_selector)
+        return (yield from in_order(store.present(kind.name, space), selector))
+
+    def delete(self, store: ClusterWriter, some: Sequence[Object]) -> list[dict[str, Any]]:
+        """Delete some of these; one that has gone since is left out, unless it was asked for by name."""
+        deleted = []
+        for obj in some:
+            kind = obj.kind
+            try:
+                store.delete(
+                    kind,
+                    obj.namespace,
+                    obj.name,
+                    grace_period_s=self.grace_period_s,
+                    propagation=self.propagation,
+                    dry_run=self.dry_run,
+                )
+            except NotFound:
+                if self.name is not None:
+                    raise
+                continue
+            gone = not self.dry_run and store.find(kind, obj.namespace, obj.name) is None
+            deleted.append({"kind": kind, "namespace": obj.namespace, "name": obj.name, "gone": gone})
+        return deleted

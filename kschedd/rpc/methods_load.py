@@ -1,19 +1,25 @@
 """cluster.load: a dump of a cluster, taken into this one as it stands."""
 
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from kschedd.config.flags import with_schedulers
-from kschedd.dumps.loading import LoadOptions, Prepared, read_dump, take_dump, told
+from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
+from kschedd.rpc.aside import aside, is_large
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param
 from kschedd.rpc.table import Call, Method
 from kschedd.rpc.workers import GivenUp
+from kschedd.values import in_parts, run_steps
 
 _COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
+_AT_ONCE = 32  # manifests that are applied in one request to the store: of pods that are there 3 ms each
+_FREED = 64  # objects that are freed at once
 _OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
 
 
@@ -65,14 +71,44 @@ class LoadMethods:
             await self._cluster.scheduler.query(
                 lambda owner: owner.change_config(with_schedulers(owner.machine.config, schedulers), what, now)
             )
-        taken = await self._cluster.store.do_in_steps(lambda store: take_dump(store, prepared))
-        return {
+        in_the_way = await self._cluster.store.do_in_steps(lambda store: store.take_in(prepared.objects))
+        refused = await self._apply(call, prepared)
+        outcome = taken(prepared, in_the_way, refused)
+        result = {
             "loaded": told(prepared.objects),
-            "applied": taken.applied,
-            "in_the_way": [f"{obj.kind} {obj.key}" for obj in taken.in_the_way],
-            "errors": taken.errors,
+            "applied": outcome.applied,
+            "in_the_way": [f"{obj.kind} {obj.key}" for obj in in_the_way],
+            "errors": outcome.errors,
             "assumptions": prepared.assumptions.texts(),
         }
+        await call.services.workers.run(call.client, partial(_free, prepared))
+        return result
+
+    async def _apply(self, call: Call, prepared: Prepared) -> list[str]:
+        """Apply the manifests, a few in one request, so that others come in between; what was refused."""
+        refused: list[str] = []
+        for some in in_parts(in_order(prepared), _AT_ONCE):
+            for large, part in groupby(some, lambda found: is_large(found.raw)):
+                if large:
+                    for found in part:
+                        refused += await aside(
+                            self._cluster,
+                            call,
+                            lambda fork, _, found=found: run_steps(  # type: ignore[misc]
+                                apply_manifests(fork, (found,), prepared.assumptions)
+                            ),
+                        )
+                else:
+                    applying = partial(apply_manifests, manifests=list(part), assumptions=prepared.assumptions)
+                    refused += await self._cluster.store.do_in_steps(applying)
+        return refused
+
+
+def _free(prepared: Prepared, given_up: GivenUp) -> None:
+    """Part by part: whoever frees tens of thousands of objects at once holds all threads up meanwhile."""
+    for values in (prepared.manifests, prepared.objects):
+        while values:
+            del values[-_FREED:]
 
 
 def _schedulers(given: Any) -> dict[str, str]:

@@ -32,13 +32,14 @@ from kschedd.store.listing import raw_in_order
 from kschedd.store.log import WatchEvent
 from kschedd.store.managing import with_resolved_entries, without_entries
 from kschedd.store.patching import PATCH_TYPES
-from kschedd.values import run_steps
+from kschedd.values import in_parts, run_steps
 
 Raw = Mapping[str, Any]
 
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _READ_AT_ONCE = 4_000  # characters of manifests that are read without a thread
 _FEW = 256  # objects that are put in order at once
+_DELETED = 100  # objects deleted in one request to the store
 _RESULT_BYTES = 400  # of memory
 _PORTION = 400  # values in the objects that are applied in one request to the store
 _MOST_BEHIND = 200_000  # events that are kept for a watcher that does not read them
@@ -393,19 +394,20 @@ class ObjectMethods:
         return Large(head, "items", items, shown=shown)
 
     async def delete(self, call: Call) -> Any:
-        deleted = await self._cluster.store.do_in_steps(
-            lambda store: edit.delete(
-                store,
-                find_kind(store, call["kind"]),
-                call["name"],
-                call["label_selector"],
-                call["all"],
-                call["namespace"],
-                call["grace_period_s"],
-                call["propagation"],
-                call["dry_run"],
-            )
+        deletion = edit.Deletion(
+            call["kind"],
+            call["name"],
+            call["label_selector"],
+            call["all"],
+            call["namespace"],
+            call["grace_period_s"],
+            call["propagation"],
+            call["dry_run"],
         )
+        store, deleted = self._cluster.store, []
+        chosen = await store.do_in_steps(lambda store: deletion.chosen(store))
+        for some in in_parts(chosen, _DELETED):  # others come in between
+            deleted += await store.do(partial(deletion.delete, some=some))
         return Large({}, "deleted", deleted, each=_RESULT_BYTES)
 
     async def patch(self, call: Call) -> Any:

@@ -1,5 +1,6 @@
 """Every method over a socket, against a cluster that works."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -294,6 +295,33 @@ async def test_single_objects_are_made_replaced_and_edited(talk: Talk) -> None:
     with pytest.raises(RpcError) as missing:
         await talk("objects.get", kind="deploy", name="web")
     assert missing.value.code == "not_found"
+
+
+async def _counts(cluster: LiveCluster, task_status: trio.TaskStatus[set[int]]) -> None:
+    """How many pods there were whenever the store had time to say so."""
+    seen: set[int] = set()
+    task_status.started(seen)
+    while True:
+        seen.add(await cluster.store.do(lambda store: store.count("Pod")))
+
+
+async def test_others_are_answered_while_many_objects_are_deleted(talk: Talk, nursery: trio.Nursery) -> None:
+    await talk("objects.apply", manifests=[pod(f"p{number}") for number in range(250)])
+    seen = await nursery.start(_counts, talk.cluster)
+    gone = await talk("objects.delete", kind="Pod", all=True)
+    assert len(gone["deleted"]) == 250
+    assert seen & {150, 50}
+
+
+async def test_others_are_answered_while_a_dump_of_manifests_is_loaded(
+    talk: Talk, nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    dump = tmp_path / "pods.json"
+    dump.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [pod(f"p{n}") for n in range(70)]}))
+    seen = await nursery.start(_counts, talk.cluster)
+    taken = await talk("cluster.load", paths=[str(dump)])
+    assert (taken["applied"], taken["errors"]) == (70, [])
+    assert seen & {32, 64}
 
 
 async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:

@@ -163,17 +163,22 @@ def test_every_effect_of_a_taint_is_acted_on(store: Store) -> None:
         assert edit.taint(store, "tainted", [text], False)["unsupported"] == []
 
 
+def deletion(
+    name: str | None = None, selector: str | None = None, everything: bool = False, **more: Any
+) -> edit.Deletion:
+    options = {"grace_period_s": None, "propagation": "Background", "dry_run": False, **more}
+    return edit.Deletion("Pod", name, selector, everything, None, **options)
+
+
 def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
-    kind = BY_NAME["Pod"]
     for name, tier in (("a", "front"), ("b", "back"), ("c", "front")):
         raw = pod(name)
         raw["metadata"]["labels"] = {"tier": tier}
         store.create(raw)
 
-    def delete(name: str | None = None, selector: str | None = None, everything: bool = False, **more: Any) -> Any:
-        options = {"grace_period_s": None, "propagation": "Background", "dry_run": False, **more}
-        told = run_steps(edit.delete(store, kind, name, selector, everything, None, **options))
-        return [(entry["name"], entry["gone"]) for entry in told]
+    def delete(*args: Any, **more: Any) -> Any:
+        wanted = deletion(*args, **more)
+        return [(entry["name"], entry["gone"]) for entry in wanted.delete(store, run_steps(wanted.chosen(store)))]
 
     assert delete(selector="tier=front", dry_run=True) == [("a", False), ("c", False)]
     assert delete(selector="tier=front") == [("a", True), ("c", True)]
@@ -188,14 +193,15 @@ def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
         delete("web")
 
 
-def test_many_are_deleted_in_steps(store: Store) -> None:
-    for number in range(20):
-        store.create(pod(f"p{number}"))
-    left: set[int] = set()
-    options = {"grace_period_s": None, "propagation": "Background", "dry_run": False}
-    for _ in edit.delete(store, BY_NAME["Pod"], None, None, True, None, **options):
-        left.add(store.count("Pod"))
-    assert left >= set(range(20)), "with a pause after each"
+def test_what_goes_between_being_chosen_and_deleted_is_left_out_unless_it_was_named(store: Store) -> None:
+    for name in ("a", "b"):
+        store.create(pod(name))
+    all_of_them, named = deletion(everything=True), deletion("a")
+    chosen, one = run_steps(all_of_them.chosen(store)), run_steps(named.chosen(store))
+    store.delete("Pod", "default", "a")
+    assert {entry["name"] for entry in all_of_them.delete(store, chosen)} == {obj.name for obj in chosen} - {"a"}
+    with pytest.raises(NotFound):
+        named.delete(store, one)
 
 
 def test_kinds_are_found_by_any_of_their_names(store: Store) -> None:
