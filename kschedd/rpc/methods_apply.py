@@ -27,6 +27,7 @@ from kschedd.store.managing import without_entries
 from kschedd.store.patching import check_patch_options
 
 Raw = dict[str, Any]
+_FREED = 64  # objects that are freed at once
 _EACH = 20  # what an object weighs besides its values: defaults, admission, the write
 _OF_A_DUMP = (
     "objects that had a uid, as in a dump of a cluster, were created with others: what names them as its owner goes as "
@@ -54,14 +55,16 @@ class Wanted:
 
 @attrs.frozen(eq=False)
 class Parsed:
-    wanted: tuple[Wanted, ...]
+    wanted: list[Wanted]
     errors: tuple[dict[str, Any], ...]
 
-    def forget_lines(self) -> None:
-        """When all is told: what large texts were read into for their lines is freed in portions."""
-        for one in self.wanted:
-            if one.manifest is not None:
-                one.manifest.forget_lines()
+    def free(self) -> None:
+        """When all is told: what large texts were read into is freed in portions."""
+        while self.wanted:
+            for one in self.wanted[-_FREED:]:
+                if one.manifest is not None:
+                    one.manifest.forget_lines()
+            del self.wanted[-_FREED:]
 
 
 def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parsed:
@@ -69,7 +72,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
     if isinstance(manifests, str):
         reading = read_text(manifests, source, check=None if given_up is None else given_up.check)
         return Parsed(
-            tuple(Wanted(manifest.raw, source, manifest) for manifest in reading.manifests),
+            [Wanted(manifest.raw, source, manifest) for manifest in reading.manifests],
             tuple(_told(error) for error in reading.errors),
         )
     wanted: list[Wanted] = []
@@ -81,7 +84,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
             why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
             errors[MOST_FAULTS:] = [_told(ManifestError(f"{source}[{number}]", 0, "", None, why))]
             break
-    return Parsed(tuple(wanted), tuple(errors))
+    return Parsed(wanted, tuple(errors))
 
 
 def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str, Any]], depth: int = 0) -> None:

@@ -304,7 +304,7 @@ class ObjectMethods:
                 else:
                     outcome.add(await self._cluster.store.do(partial(apply_all, portion, terms=terms)))
         if large:
-            await workers.run(call.client, partial(_tell, outcome, parsed))
+            await workers.run(call.client, partial(_tell, outcome, parsed, portions))
         change_result = outcome.tell()
         head = {
             "errors": change_result.errors,
@@ -584,9 +584,10 @@ def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple
     return parsed, list(chunks(parsed.wanted, _PORTION))
 
 
-def _tell(outcome: ApplyOutcome, parsed: Parsed, given_up: GivenUp) -> None:
+def _tell(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]], given_up: GivenUp) -> None:
     outcome.tell()
-    parsed.forget_lines()
+    portions.clear()  # their objects are those of `parsed`
+    parsed.free()
 
 
 def _tried(wanted: Sequence[Wanted], terms: ApplyOptions, fork: ClusterWriter, given_up: GivenUp) -> ApplyOutcome:

@@ -197,7 +197,7 @@ def test_unknown_fields_are_left_out_with_a_warning_or_without(store: Store) -> 
 )
 def test_what_is_no_manifest_is_an_error_not_a_bug(manifests: Any, message: str) -> None:
     parsed = parse(manifests, "-")
-    assert parsed.wanted == ()
+    assert parsed.wanted == []
     assert parsed.errors
     assert message in parsed.errors[0]["message"]
 

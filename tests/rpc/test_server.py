@@ -19,7 +19,7 @@ from kschedd.rpc.params import Param
 from kschedd.rpc.protocol import PIECE, Limits
 from kschedd.rpc.sending import Total
 from kschedd.rpc.server import Places, Server
-from kschedd.rpc.session import ENDS_AT_ONCE, Shared
+from kschedd.rpc.session import ENDS_AT_ONCE, Shared, freed
 from kschedd.rpc.table import Call, Large, Method, Stream, method_table
 from kschedd.rpc.unfinished import Unfinished
 
@@ -889,3 +889,26 @@ async def test_of_many_clients_that_go_at_once_few_sessions_end_in_one_iteration
     await served.ended()
     trio.lowlevel.remove_instrument(ends)
     assert 0 < ends.most <= ENDS_AT_ONCE
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(lambda objects: [objects], id="by-position"),
+        pytest.param(lambda objects: [{"manifests": {"kind": "List", "items": objects}}], id="a-list-by-name"),
+    ],
+)
+def test_the_objects_of_a_large_request_are_freed_in_steps(made) -> None:
+    class Value:
+        left = 0
+
+        def __init__(self) -> None:
+            Value.left += 1
+
+        def __del__(self) -> None:
+            Value.left -= 1
+
+    params = made([{"spec": Value()} for _ in range(50)])
+    seen = {Value.left for _ in freed(params)}
+    assert seen >= set(range(1, 50))
+    assert (params, Value.left) == ([], 0)
