@@ -51,6 +51,8 @@ from kschedd.framework.guard import PLUGIN_LIMIT_S
 from kschedd.framework.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
 from kschedd.limits import DaemonLimits
+from kschedd.live.binding import RemoteBindingActor
+from kschedd.live.remote import RemoteCluster
 from kschedd.recording.driver import RecordedDriver
 from kschedd.recording.plugins import RecordedRegistry
 from kschedd.recording.recorder import RunRecorder
@@ -58,6 +60,7 @@ from kschedd.recording.wiring import RecordOptions, as_driver, header_of
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.metrics import SchedulingMetrics
+from kschedd.scheduling.records import SchedulerEvent
 from kschedd.startup.state import StateOptions, open_store
 from kschedd.store.journal import Journal
 from kschedd.store.store import Store
@@ -88,6 +91,7 @@ class _Parts:
     verbosity: int
     limits: DaemonLimits
     telemetry: TelemetryExporter | None
+    remote: RemoteCluster | None
     started_s: float
 
     def mark_time(self) -> None:
@@ -110,10 +114,12 @@ async def cluster_actors(
     record: RecordOptions | None = None,
     limits: DaemonLimits | None = None,
     telemetry: TelemetryExporter | None = None,
+    remote: RemoteCluster | None = None,
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal it starts from the journal's state.
 
-    `store` and `driver`, if given, are used instead of ones built from the other parameters. `verbosity` is
+    `store` and `driver`, if given, are used instead of ones built from the other parameters. What the scheduler writes
+    goes to the `remote` cluster, if there is one, of which this one has to be a mirror. `verbosity` is
     kube-scheduler's: from MOVES_LOGGED and SCORES_LOGGED on these are logged. Raises JournalError (for a damaged
     journal only unless `state.drop_damaged`), PluginLoadError, RecordingError.
     """
@@ -145,6 +151,7 @@ async def cluster_actors(
         verbosity=verbosity,
         limits=limits,
         telemetry=telemetry,
+        remote=remote,
         started_s=started_s,
     )
     failure: BaseException | None = None
@@ -236,9 +243,12 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     handle = driver.machine.handle
     handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     handle.lock, handle.changed = lock, rung_from_threads(bell)
-    binding_actor = BindingActor(
-        binding_in, store_client.clone(on_write), to_answered, bell, trio.CapacityLimiter(WAITING_BINDINGS)
-    )
+    waiting, remote = trio.CapacityLimiter(WAITING_BINDINGS), parts.remote
+    binding_actor: BindingActor | RemoteBindingActor
+    if remote is None:
+        binding_actor = BindingActor(binding_in, store_client.clone(on_write), to_answered, bell, waiting)
+    else:
+        binding_actor = remote.binding_actor(binding_in, store_client.clone(), to_answered, bell, waiting)
     controller_actors = [
         ControllerActor(controller, store_client.clone(on_write), clock) for controller in parts.controllers
     ]
@@ -275,7 +285,12 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         actors.start_soon(journal_actor.run, name="journal")
     actors.start_soon(store_actor.run, name="store")
     events, decisions = EventRecord(limits["event-series"], uuid.uuid4().hex), DecisionRecord(limits["decisions"])
-    actors.start_soon(EventsActor(events, events_in).run, name="events")
+    to_remote = None
+    if remote is not None:
+        # To who writes events to a real cluster: it keeps them in a list of its own, and always receives.
+        to_remote, remote_in = trio.open_memory_channel[Sequence[SchedulerEvent]](0)
+        actors.start_soon(remote.events_actor(remote_in, clock).run, name="remote events")
+    actors.start_soon(EventsActor(events, events_in, to_remote).run, name="events")
     actors.start_soon(DecisionsActor(decisions, decisions_in).run, name="decisions")
     actors.start_soon(binding_actor.run, name="binding")
     actors.start_soon(queue_actor.run, name="queue")

@@ -34,6 +34,7 @@ from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import LOOK_S, FullCollections, collection_paused, tune_gc
 from kschedd.live.api_server import ApiServer
 from kschedd.live.mirror import MirrorActor, mirroring
+from kschedd.live.remote import RemoteCluster, scheduling
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.methods import daemon_methods
@@ -135,27 +136,36 @@ async def _serve(
                 mirrored = await ApiServer.connect(options.mirror.kubeconfig, options.mirror.context)
             if mirrored is None:
                 return
+            await opened.enter_async_context(mirrored)
         listener = await opened.enter_async_context(unix_listener(path))
         telemetry = None
         if options.otlp_endpoint:
             telemetry = opened.enter_context(exporting(options.otlp_endpoint, version()))
         mark = None if state is None else opened.enter_context(closing(ClockMark(state.path)))
+        clock, remote_cluster = started_clock(options, mark), None
+        if mirrored is not None and options.mirror is not None and options.mirror.schedules:
+            election = options.mirror.election(config.leader_election)
+            scheduled = scheduling(mirrored, clock, election, config.client_connection)
+            remote_cluster = await opened.enter_async_context(scheduled)
         actors = cluster_actors(
             config,
             controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
             state=_state_options(options, config, admission, state, mark),
             registry=registry,
             seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
-            clock=started_clock(options, mark),
+            clock=clock,
             plugin_limit_s=options.plugin_limit_s,
             verbosity=options.verbosity,
             record=RecordOptions(options.record_file, options.controller_options, options.without, version()),
             limits=limits,
             telemetry=telemetry,
+            remote=remote_cluster,
         )
         with collection_paused():  # the journal is read back
             cluster = await opened.enter_async_context(actors)
-        mirror = None if mirrored is None else await opened.enter_async_context(mirroring(mirrored, cluster))
+        mirror = None
+        if mirrored is not None:
+            mirror = await mirroring(mirrored, cluster, frozenset(config.scheduler_names if remote_cluster else ()))
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
         face = None
         if http is not None:
@@ -163,6 +173,7 @@ async def _serve(
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
         daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
         daemon.mirror = None if mirror is None else mirror.describe
+        daemon.leader = None if remote_cluster is None else remote_cluster.leader.describe
         server = _server(cluster, daemon, audit, face)
         parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
@@ -175,7 +186,7 @@ async def _serve(
             [door for door in (http, None if remote is None else remote.credentials) if door is not None],
             log,
         )
-        running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry, mirror)
+        running = _Running(orders, cluster, daemon, server, remote, face, reloading, telemetry, mirror, remote_cluster)
         await running.run(listener, partial(task_status.started, path))
 
 
@@ -264,6 +275,7 @@ class _Running:
     _reloading: Reloading
     _telemetry: TelemetryExporter | None
     _mirror: MirrorActor | None
+    _remote_cluster: RemoteCluster | None
     _manager: ServiceManager = attrs.field(factory=lambda: ServiceManager.of(os.environ, os.getpid()))
 
     async def run(self, listener: EagerListener, started: Callable[[], None]) -> None:
@@ -299,6 +311,8 @@ class _Running:
         """A mirror is asked, and stopped, while it is still being filled. Raises LiveError if it cannot be."""
         if self._mirror is not None:
             await nursery.start(self._mirror.run, name="mirror")
+        if self._remote_cluster is not None:
+            nursery.start_soon(self._remote_cluster.leader.run, self._cluster.queue, name="leader")
         self._manager.tell(READY, f"STATUS=at {self._daemon.socket}")
         started()
 

@@ -1,7 +1,7 @@
 """EventsActor: the Events a user sees with `kubectl get events`, in memory: the latest, equal ones as one series.
 
 Receives: batches of `SchedulerEvent` from the scheduling actor; `OwnerQuery` over the record.  Sends: rings to the
-doorbells of its watchers.
+doorbells of its watchers; where a real cluster is scheduled, the same batches to whoever writes them there.
 Owns: the EventRecord.  Ends: when its last sender closes.
 
 Events are not objects of the store: every attempt emits one, and no scheduling code reads them. Messages are formatted
@@ -10,6 +10,7 @@ only when an event is read.
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import attrs
@@ -105,17 +106,18 @@ Message = Sequence[SchedulerEvent] | OwnerQuery[EventRecord, Any]
 class EventsActor:
     _record: EventRecord
     _inbox: trio.MemoryReceiveChannel[Message]
+    _onward: "trio.MemorySendChannel[Sequence[SchedulerEvent]] | None" = None
 
     async def run(self) -> None:
-        async with self._inbox:
+        async with self._inbox, nullcontext() if self._onward is None else self._onward:
             try:
                 while True:
-                    self._take(await batch_from(self._inbox, _MOST))
+                    await self._take(await batch_from(self._inbox, _MOST))
             except trio.EndOfChannel:
                 for bell in self._record.bells:
                     bell.close()
 
-    def _take(self, batch: Sequence[Message]) -> None:
+    async def _take(self, batch: Sequence[Message]) -> None:
         before = self._record.number
         for message in batch:
             if isinstance(message, OwnerQuery):
@@ -123,6 +125,8 @@ class EventsActor:
                 message.reply.publish()
             else:
                 self._record.extend(message)
+                if self._onward is not None:
+                    await self._onward.send(message)  # who receives them never waits
         if self._record.number != before:
             self._record.bells = {bell for bell in self._record.bells if not bell.closed}
             for bell in self._record.bells:

@@ -80,7 +80,7 @@ class QueueActor:
     moves_kept: int = MOVES_KEPT
     courtesy: Courtesy = attrs.field(factory=Courtesy)
     held: bool = False  # no pod is handed out
-    idle: bool = False  # nor will one ever be: others schedule them
+    idle: bool = False  # nor will one be until told otherwise: another scheduler has them
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     _record: MoveRecord = attrs.field(init=False)

@@ -42,9 +42,11 @@ def add_daemon_flags(parser: Any) -> None:
     parser.add_argument(
         "--leader-elect",
         nargs="?",
-        const="true",
+        type=_boolean,
+        const=True,
         metavar="BOOL",
-        help="kube-scheduler's; no effect: a daemon with a store of its own is the only scheduler of its cluster",
+        help="with --schedule: only schedule while this daemon holds the lease (as the configuration says; true); a "
+        "daemon with a store of its own is the only scheduler of its cluster",
     )
     _add_controller_flags(parser)
 
@@ -135,7 +137,18 @@ def _add_cluster_flags(parser: Any) -> None:
         "nothing is written there, nor here",
     )
     parser.add_argument(
-        "--kubeconfig", default="", metavar="FILE", help="with --mirror: that file ($KUBECONFIG, ~/.kube/config)"
+        "--schedule",
+        nargs="?",
+        const="",
+        metavar="CONTEXT",
+        help="as --mirror, and schedule that cluster's pods as kube-scheduler does: those whose schedulerName a "
+        "profile of --config has, while this daemon holds the lease",
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        help="with --mirror and --schedule: that file ($KUBECONFIG, ~/.kube/config)",
     )
 
 
@@ -209,6 +222,15 @@ def _add_audit_flags(parser: Any) -> None:
     group.add_argument(
         "--audit-log-maxbackup", type=_count, default=10, metavar="N", help="rotated files that are kept (10)"
     )
+
+
+def _boolean(text: str) -> bool:
+    """As Go's flags. Raises ArgumentTypeError."""
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return True
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return False
+    raise argparse.ArgumentTypeError(f"{text!r}: true and false are allowed")
 
 
 def _count(text: str) -> int:

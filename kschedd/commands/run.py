@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
     from kschedd.serving import run_daemon
 
-    if options.leader_elect is not None:
+    if options.leader_elect is not None and options.schedule is None:
         print("--leader-elect has no effect: this daemon is the only scheduler of its own cluster", file=sys.stderr)
     given = _daemon_options(options)
     try:
@@ -64,7 +64,7 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
     from kschedd.store.set_aside import read_ref
 
     without: frozenset[Part] = options.without
-    if options.frozen or options.mirror is not None:
+    if options.frozen or _is_real(options):
         without |= {"kubelets", "controllers"}
     return DaemonOptions(
         socket=None if options.socket is None else Path(options.socket),
@@ -159,14 +159,26 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
     """Raises MirrorUsageError."""
     from kschedd.startup.options import MirrorOptions
 
-    if options.mirror is None:
+    if not _is_real(options):
         if options.kubeconfig:
-            raise MirrorUsageError("--kubeconfig goes with --mirror")
+            raise MirrorUsageError("--kubeconfig goes with --mirror and --schedule")
         return None
+    if options.mirror is not None and options.schedule is not None:
+        raise MirrorUsageError("--mirror and --schedule exclude each other: --schedule is a mirror as well")
+    own = "--mirror" if options.schedule is None else "--schedule"
     others = {"--state": options.state, "--from": options.origin, "--record": options.record}
     for flag, value in others.items():
         if value:
-            raise MirrorUsageError(f"{flag} does not go with --mirror: the cluster's objects are its own, and now")
+            raise MirrorUsageError(f"{flag} does not go with {own}: the cluster's objects are its own, and now")
     if options.time != (1.0, None):
-        raise MirrorUsageError("--time does not go with --mirror: the cluster's time is the real one")
-    return MirrorOptions(options.kubeconfig, options.mirror)
+        raise MirrorUsageError(f"--time does not go with {own}: the cluster's time is the real one")
+    if options.schedule is None:
+        return MirrorOptions(options.kubeconfig, options.mirror)
+    if "scheduler" in options.without:
+        raise MirrorUsageError("--without scheduler does not go with --schedule")
+    return MirrorOptions(options.kubeconfig, options.schedule, True, options.leader_elect)
+
+
+def _is_real(options: argparse.Namespace) -> bool:
+    """Whether the objects are those of a real cluster."""
+    return options.mirror is not None or options.schedule is not None

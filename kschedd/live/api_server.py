@@ -1,4 +1,4 @@
-"""ApiServer: what is asked of a real Kubernetes API server: pages of a list, and watches.
+"""ApiServer: what is asked of a real Kubernetes API server: pages of a list, watches, and requests about one object.
 
 What it answers is decoded an object at a time, in a thread where it is much: whoever decodes holds all threads up.
 Raises: LiveError, and of it NotServed, HistoryLost and RequestFailed; nothing else.
@@ -6,12 +6,13 @@ Raises: LiveError, and of it NotServed, HistoryLost and RequestFailed; nothing e
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any, Final, Self
+from urllib.parse import quote
 
 import attrs
 import msgspec
 import trio
 
-from kschedd.live.connection import SILENCE_S, ServerConnection
+from kschedd.live.connection import SILENCE_S, ServerConnection, ServerRequest
 from kschedd.live.errors import HistoryLost, LiveError, faults_of
 
 Raw = dict[str, Any]
@@ -35,7 +36,17 @@ class ServedResource:
 
     @property
     def path(self) -> str:
-        return f"{'apis' if '/' in self.api_version else 'api'}/{self.api_version}/{self.plural}"
+        return self.path_in("")
+
+    def path_in(self, namespace: str) -> str:
+        """Of the resource in this namespace ("": in all, or in none)."""
+        place = f"namespaces/{quote(namespace, safe='')}/" if namespace else ""
+        return f"{'apis' if '/' in self.api_version else 'api'}/{self.api_version}/{place}{self.plural}"
+
+    def path_of(self, namespace: str, name: str, subresource: str = "") -> str:
+        """Of one object."""
+        path = f"{self.path_in(namespace)}/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path
 
 
 @attrs.frozen(eq=False)
@@ -75,7 +86,7 @@ class ApiServer:
     async def page(self, resource: ServedResource, more: str = "") -> ServedPage:
         params = {"limit": str(PAGE)} | ({"continue": more} if more else {})
         body, until = bytearray(), trio.current_time() + _PAGE_S
-        async with self._connection.get(resource.path, params) as pieces:
+        async with self._connection.request(ServerRequest("GET", resource.path, params)) as pieces:
             while (piece := await _next(pieces, min(until, trio.current_time() + SILENCE_S))) is not None:
                 body += piece
                 if len(body) > _LONGEST_PAGE:
@@ -84,6 +95,17 @@ class ApiServer:
             if len(body) <= _SMALL:
                 return _page(body, resource)
             return await trio.to_thread.run_sync(_page, body, resource)
+
+    async def ask(self, asked: ServerRequest) -> Raw:
+        """The object that a request about one object is answered with."""
+        body, until = bytearray(), trio.current_time() + SILENCE_S
+        async with self._connection.request(asked) as pieces:
+            while (piece := await _next(pieces, until)) is not None:
+                body += piece
+                if len(body) > _LONGEST_EVENT:
+                    raise ValueError(f"the answer to {asked.method} {asked.path} is longer than {_LONGEST_EVENT} bytes")
+        with faults_of(self.url, f"what it answers to {asked.method} {asked.path} cannot be used: "):
+            return msgspec.json.decode(body, type=dict[str, Any])
 
     async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[list[Raw], None]:
         """What happened after that version, some events at a time, until the server ends it: none where there was
@@ -96,7 +118,7 @@ class ApiServer:
         }
         until = trio.current_time() + _WATCH_S + SILENCE_S
         rest = bytearray()
-        async with self._connection.get(resource.path, params) as pieces:
+        async with self._connection.request(ServerRequest("GET", resource.path, params)) as pieces:
             yield []
             while (piece := await _next(pieces, until)) is not None:
                 whole, ended, begun = piece.rpartition(b"\n")

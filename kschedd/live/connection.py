@@ -19,11 +19,23 @@ import trio
 
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, faults_of, said
 
+JSON: Final = "application/json"
 SILENCE_S: Final = 30  # beyond which a server, or a plugin for credentials, that should have answered is not waited for
 _REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by status
 _LONGEST_REFUSAL: Final = 1 << 16  # bytes that are read of it
 _FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # of kr8s' KubeAuth
 _FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key")  # of a kubeconfig
+
+
+@attrs.frozen(eq=False)
+class ServerRequest:
+    """`path`: below the server's address; `body`: what is sent as JSON of this media type, None for nothing."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] | None = None
+    body: Any = None
+    media_type: str = JSON
 
 
 @attrs.define(eq=False)
@@ -71,15 +83,15 @@ class ServerConnection:
         await self._session.close_if_unused()
 
     @asynccontextmanager
-    async def get(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def request(self, asked: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
         """The body of the answer, as it comes."""
         async with AsyncExitStack() as opened:
             with faults_of(self.url):
                 session = self._session
-                response = await opened.enter_async_context(_answer(session, path, params))
+                response = await opened.enter_async_context(_answer(session, asked))
                 if response.status_code == 401:
                     await self._renew(session)
-                    response = await opened.enter_async_context(_answer(self._session, path, params))
+                    response = await opened.enter_async_context(_answer(self._session, asked))
                 if response.is_error:
                     raise await _refusal(self.url, response)
                 pieces = await opened.enter_async_context(_reading(response))
@@ -101,7 +113,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
         import httpx
         from kr8s._auth import KubeAuth  # without the Api around it, which has one session for all requests
     except ImportError:
-        raise LiveError("--mirror", "kr8s is not installed: pip install 'kschedd[live]'") from None
+        raise LiveError("--mirror and --schedule", "kr8s is not installed: pip install 'kschedd[live]'") from None
     where = kubeconfig or "the kubeconfig"
     auth: Any = KubeAuth(kubeconfig=kubeconfig or None, context=context or None)
     try:
@@ -146,10 +158,17 @@ def _remove_copies(auth: Any) -> None:
 
 
 @asynccontextmanager
-async def _answer(session: _Session, path: str, params: Mapping[str, str]) -> AsyncGenerator[Any, None]:
+async def _answer(session: _Session, asked: ServerRequest) -> AsyncGenerator[Any, None]:
     session.requests += 1
     try:
-        request = session.client.build_request("GET", path, params=params, extensions=session.extensions)
+        request = session.client.build_request(
+            asked.method,
+            asked.path,
+            params=asked.params,
+            content=None if asked.body is None else msgspec.json.encode(asked.body),
+            headers=None if asked.body is None else {"Content-Type": asked.media_type},
+            extensions=session.extensions,
+        )
         with trio.fail_after(SILENCE_S):
             response = await session.client.send(request, stream=True)
         try:
@@ -171,7 +190,8 @@ async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
     finally:
         with trio.CancelScope() as cut:
             cut.cancel()
-            await anext(pieces, None)
+            while await anext(pieces, None) is not None:
+                pass  # it had come already
 
 
 async def _refusal(server: str, response: Any) -> LiveError:
@@ -191,7 +211,7 @@ async def _refusal(server: str, response: Any) -> LiveError:
         why = f"{why}: {' '.join(status.message.split())[:1000]}"
     if code == 401:
         why = f"the kubeconfig's credentials are refused: {why}"
-    return _REFUSALS.get(code, RequestFailed)(server, why)
+    return _REFUSALS.get(code, RequestFailed)(server, why, code, status.message or "")
 
 
 class _Status(msgspec.Struct):

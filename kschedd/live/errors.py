@@ -10,10 +10,15 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class LiveError(KscheddError):
-    """The server cannot be reached, or answers with what cannot be used."""
+    """The server cannot be reached, refuses, or answers with what cannot be used.
+
+    `code`: the HTTP status of a refusal (0: there is none); `message`: what its Status says ("": nothing).
+    """
 
     server: str
     why: str
+    code: int = 0
+    message: str = ""
 
     def __str__(self) -> str:
         return f"{self.server}: {self.why}"

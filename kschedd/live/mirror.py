@@ -10,8 +10,8 @@ The store takes writes from here only. What is asked meanwhile is answered from 
 """
 
 import random
-from collections.abc import AsyncIterator, Generator, Iterable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
 
@@ -23,12 +23,11 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object
-from kschedd.dumps.conversion import current
-from kschedd.dumps.dumped_condition import with_condition
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
+from kschedd.live.holding import as_held, is_text, new_standing
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
-from kschedd.store.errors import ApiError, Mirrored
+from kschedd.store.errors import Mirrored
 from kschedd.store.standing import Standing
 from kschedd.store.trial import Key, key_of
 from kschedd.values import in_parts
@@ -51,7 +50,6 @@ _FIRST_TRIES: Final = 3  # of a list, before anything is held
 _PART: Final = 1000  # objects looked at between two pauses: less than a millisecond
 _MOST_TOLD: Final = 1000  # different things that are logged once
 _LONGEST_TOLD: Final = 500  # characters of each
-_IDENTITY: Final = ("name", "uid", "resourceVersion")  # of metadata
 
 Raw = dict[str, Any]
 
@@ -60,6 +58,7 @@ Raw = dict[str, Any]
 class MirrorActor:
     server: ApiServer
     _store: ClusterApi
+    _own: frozenset[str] = frozenset()  # the schedulers whose pods are scheduled from here
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # when anything came last, on Trio's clock
     _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)  # why, for those asked again
@@ -181,12 +180,12 @@ class MirrorActor:
     async def _list(self, resource: ServedResource) -> str:
         """Hold what the resource has now, and nothing else of it; its version."""
         objects: list[Object] = []
-        standing, more = _standing(), ""
+        standing, more = new_standing(), ""
         for _ in range(_MOST_PAGES):
             async with self._listing:
                 page = await self.server.page(resource, more)
                 for part in in_parts(page.items, PAGE):  # some servers do not know pages
-                    objects += await trio.to_thread.run_sync(self._as_they_stand, standing, part)
+                    objects += await trio.to_thread.run_sync(self._as_held, standing, part)
             if not (more := page.more):
                 await self._store.do_in_steps(partial(_replace, resource.kind, objects))
                 return page.version
@@ -199,32 +198,19 @@ class MirrorActor:
             meta = event["object"]["metadata"]
             if event["type"] != "BOOKMARK":
                 last[resource.kind, str(meta.get("namespace") or ""), str(meta.get("name"))] = event
-            if _is_text(meta.get("resourceVersion")):
+            if is_text(meta.get("resourceVersion")):
                 version = meta["resourceVersion"]
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
-        objects = await trio.to_thread.run_sync(self._as_they_stand, _standing(), present) if present else []
+        objects = await trio.to_thread.run_sync(self._as_held, new_standing(), present) if present else []
         held = set(map(key_of, objects))
         gone = [key for key in last if key not in held]  # also what can no longer be held
         if last:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
         self._since[resource] = version
 
-    def _as_they_stand(self, standing: Standing, raws: Iterable[Raw]) -> list[Object]:
+    def _as_held(self, standing: Standing, raws: Iterable[Raw]) -> list[Object]:
         """The objects as they are held here; those that cannot be held are left out. Done in a thread."""
-
-        def leave_out(raw: Raw, refusal: ApiError) -> None:
-            self._tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: {refusal}")
-
-        def drop(raw: Raw, warning: str) -> None:
-            self._tell(f"{raw['kind']}: {warning}, dropped")
-
-        usable = []
-        for raw in raws:
-            if missing := [field for field in _IDENTITY if not _is_text(raw["metadata"].get(field))]:
-                self._tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: it has no {missing[0]}")
-            else:
-                usable.append((_as_taken(raw), None))
-        return standing.take(usable, leave_out, drop)
+        return as_held(raws, self._tell, self._own, standing)
 
     def _tell(self, what: str) -> None:
         what = what[:_LONGEST_TOLD]
@@ -233,13 +219,11 @@ class MirrorActor:
             log.warning("mirror", what=what)
 
 
-@asynccontextmanager
-async def mirroring(server: ApiServer, cluster: LiveCluster) -> AsyncIterator[MirrorActor]:
-    """Keep a cluster from changing but by the mirror that is to be run; then the server is closed."""
-    async with server:
-        await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
-        await cluster.queue.query(_hand_out_nothing)
-        yield MirrorActor(server, cluster.store)
+async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str] = frozenset()) -> MirrorActor:
+    """A mirror that is to be run: the cluster changes by what it hears alone, and nothing is scheduled yet."""
+    await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
+    await cluster.queue.query(_hand_out_nothing)
+    return MirrorActor(server, cluster.store, own)
 
 
 def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:
@@ -258,16 +242,3 @@ def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Gene
 
 def _hand_out_nothing(queue: QueueActor) -> None:
     queue.idle = True
-
-
-def _as_taken(raw: Raw) -> Raw:
-    """The object in the present version; a pod that is pending with what its scheduler said of it, for `explain`."""
-    return with_condition(current(raw), None) if raw["kind"] == "Pod" else current(raw)
-
-
-def _standing() -> Standing:
-    return Standing(lambda: 0.0)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and value != ""

@@ -212,7 +212,7 @@ def evict(victim: Pod, preemptor: Pod) -> list[Write]:
         since = known.get("lastTransitionTime") if known.get("status") == "True" else None
         conditions[place] = {**wanted, "lastTransitionTime": since} if since else wanted
     patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": conditions}}
-    return [MergePatch("Pod", victim.namespace, victim.name, patch, "status"), deletion]
+    return [MergePatch("Pod", victim.namespace, victim.name, patch, "status", victim), deletion]
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:

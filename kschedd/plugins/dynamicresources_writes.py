@@ -37,7 +37,8 @@ def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> 
         fields["allocation"] = kept
     elif at and known is not None and not known.get("allocationTimestamp"):
         fields["allocation"] = {**known, "allocationTimestamp": at}
-    writes.append(status_of(claim, fields))
+    # An allocation is for the claim as it was; a reservation is added to those that others have made meanwhile.
+    writes.append(status_of(claim, fields, guarded=kept is not None))
     return writes
 
 
@@ -74,7 +75,7 @@ def released(claim: Object, pod: Pod) -> list[Write]:
 
 
 def deallocated(claim: Object) -> list[Write]:
-    return [status_of(claim, {"allocation": None, "reservedFor": None, "devices": None})]
+    return [status_of(claim, {"allocation": None, "reservedFor": None, "devices": None}, guarded=True)]
 
 
 def deleted(claim: Object) -> list[Write]:

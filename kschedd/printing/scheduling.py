@@ -192,6 +192,7 @@ def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
         ("Socket", _text(info.get("socket"))),
         ("Profiles", ", ".join(map(str, info.get("profiles") or ()))),
         _origin(info),
+        *_leader(info.get("leader")),
         *_recording(info.get("recording")),
         ("Seed", _text(info.get("seed"))),
         ("Objects", _objects(info.get("objects") or {}, style)),
@@ -264,6 +265,17 @@ def _origin(info: Raw) -> tuple[str, str]:
     heard = "" if mirror["unheard_s"] is None else f", last heard of {_span(mirror['unheard_s'])} ago"
     why = f"; it cannot be asked now: {mirror['unreachable']}" if mirror["unreachable"] else ""
     return "Mirror", f"of {mirror['server']}{context}{heard}{why}"
+
+
+def _leader(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Whether a real cluster is scheduled from here."""
+    if state is None:
+        return []
+    if not state["lease"]:
+        return [("Leader", "this daemon, without election")]
+    if state["leads"]:
+        return [("Leader", f"this daemon, by the lease {state['lease']}")]
+    return [("Leader", f"{state['leader'] or 'nobody yet'}, by the lease {state['lease']}; this daemon is on standby")]
 
 
 def _recording(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:

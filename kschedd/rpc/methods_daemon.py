@@ -40,6 +40,7 @@ class DaemonState:
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)  # of a bound now, and at most so far
     mirror: Callable[[], dict[str, Any]] | None = None  # of which cluster it is one, if it is
+    leader: Callable[[], dict[str, Any]] | None = None  # whether that cluster is scheduled from here, if it ever is
 
 
 @attrs.frozen(eq=False)
@@ -55,14 +56,16 @@ class DaemonMethods:
                 reads=True,
                 doc="Which daemon this is and what is in it.",
                 returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
-                "resource_version, epoch, journal, read_only, mirror, recording, faults, plugins, limits: "
+                "resource_version, epoch, journal, read_only, mirror, leader, recording, faults, plugins, limits: "
                 "{max_request_body_bytes, max_object_bytes}}`; epoch names the history that versions count in; journal "
                 "is its file, null if objects are kept in memory only; read_only says why the journal cannot be "
                 "written now, so that writes are refused, null if it can; mirror is `{server, context, unheard_s, "
                 "unreachable}` of the real cluster whose objects are held here: for how long nothing has come from it, "
-                "and why it cannot be asked now, null if it can; null for a cluster of its own; recording is `{file, "
-                "bytes, notes, since_s, failure}`: what was written of this run's recording, and why it has ended, "
-                "empty as long as it goes on; null without one; faults are the objects that cannot be handled now, "
+                "and why it cannot be asked now, null if it can; null for a cluster of its own; leader is `{leads, "
+                "lease, leader}` where that cluster is scheduled from here: whether it is now, by which Lease (empty: "
+                "without one), and who holds that; null where it is not; recording is `{file, bytes, notes, since_s, "
+                "failure}`: what was written of this run's recording, and why it has ended, empty as long as it goes "
+                "on; null without one; faults are the objects that cannot be handled now, "
                 "each `{kind, namespace, name, component, why, count, first_s, last_s, retry_s}`: what part of the "
                 "daemon raised what, how often, and when it tries again (seconds since the epoch; null: at the next "
                 "start); "
@@ -129,6 +132,7 @@ class DaemonMethods:
             "journal": None if cluster.journal is None else str(cluster.journal),
             "read_only": None if unwritable is None else str(unwritable),
             "mirror": None if self._daemon.mirror is None else self._daemon.mirror(),
+            "leader": None if self._daemon.leader is None else self._daemon.leader(),
             "recording": None if recording is None else attrs.asdict(recording),
             "faults": as_maps(await cluster.faults()),
             "plugins": plugins,

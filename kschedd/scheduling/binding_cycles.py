@@ -342,7 +342,10 @@ class BindingCycles:
             self._machine.metrics.bound(pod.scheduler_name, attempt_s, entry.attempts, now - since_s)
         effects.bound.append(pod)
         self.pods_bound += 1
-        effects.events.append(SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, pod.node_name))
+        node_name, scheduler = pod.node_name, pod.scheduler_name
+        effects.events.append(
+            SchedulerEvent(now, NORMAL, "Scheduled", pod.namespace, pod.name, node_name, pod.uid, scheduler)
+        )
 
 
 def _plan_again(cycle: BindingCycle) -> Plan | Status | None:

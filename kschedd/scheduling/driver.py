@@ -579,13 +579,19 @@ class SchedulingDriver:
         else:
             effects.writes.extend(failed.writes)
         effects.failures.append(failed)
-        effects.events.append(SchedulerEvent(now, WARNING, "FailedScheduling", pod.namespace, pod.name, failed.message))
+        namespace, name, scheduler = pod.namespace, pod.name, pod.scheduler_name
+        effects.events.append(
+            SchedulerEvent(now, WARNING, "FailedScheduling", namespace, name, failed.message, pod.uid, scheduler)
+        )
         for victim in failed.victims:
             text = f"Preempted by pod {pod.uid} on node {victim.node_name}"
             if victim.uid in failed.in_memory:
                 text += " (in kube-scheduler memory)."
                 self.bindings.cancel(victim.uid)
-            effects.events.append(SchedulerEvent(now, NORMAL, "Preempted", victim.namespace, victim.name, text))
+            namespace, name = victim.namespace, victim.name
+            effects.events.append(
+                SchedulerEvent(now, NORMAL, "Preempted", namespace, name, text, victim.uid, scheduler, pod)
+            )
 
     def eviction_failed(self, pod: Pod) -> None:
         """Requeue the preemptor at once: no deletion of its victims will wake it."""

@@ -10,6 +10,8 @@ Does no I/O itself: the caller passes the write function and the pod lookup. Own
 
 from collections.abc import Callable, Iterable
 
+import attrs
+
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Delete, MergePatch, Write
 
@@ -23,27 +25,57 @@ def evict(
 
     `uid_of(namespace, name)` is the uid of the pod that has this name now, None if no pod has.
     """
-    refusal: Status | None = None
-    victims = evicted = 0
+    outcome = EvictionOutcome()
     for write in writes:
         why = perform(write)
-        gone = why is not None and _gone(write, uid_of)
+        pod = None if why is None else outcome.asks_about(write)
+        outcome.note(write, why, pod is not None and pod.is_gone(uid_of(pod.namespace, pod.name)))
+    return outcome.failure
+
+
+@attrs.frozen
+class WrittenPod:
+    """The pod that a write was meant for."""
+
+    namespace: str
+    name: str
+    uid: str  # "": whichever has the name
+
+    def is_gone(self, uid_now: str | None) -> bool:
+        """`uid_now`: of the pod that has this name now, None if no pod has."""
+        return uid_now is None or (bool(self.uid) and self.uid != uid_now)
+
+
+@attrs.define
+class EvictionOutcome:
+    """What came of an eviction's writes, one after the other."""
+
+    _refusal: Status | None = None
+    _victims: int = 0
+    _evicted: int = 0
+
+    @staticmethod
+    def asks_about(write: Write) -> WrittenPod | None:
+        """The pod of which is to be found out, where the write is refused, whether it is gone."""
+        match write:
+            case Delete(_, namespace, name, uid):
+                return WrittenPod(namespace, name, uid)
+            case MergePatch(_, namespace, name, patch):
+                return WrittenPod(namespace, name, (patch.get("metadata") or {}).get("uid") or "")
+            case _:
+                return None
+
+    def note(self, write: Write, why: Status | None, gone: bool) -> None:
+        """The write was done (None), or refused, because the pod is gone or for another reason."""
         if isinstance(write, Delete):
-            victims += 1
-            evicted += not gone
-        if why is not None and not gone and refusal is None:
-            refusal = why
-    if refusal is not None:
-        return refusal
-    return error(ALL_GONE) if victims and not evicted else None
+            self._victims += 1
+            self._evicted += not gone
+        if why is not None and not gone and self._refusal is None:
+            self._refusal = why
 
-
-def _gone(write: Write, uid_of: Callable[[str, str], str | None]) -> bool:
-    match write:
-        case Delete(_, namespace, name, uid):
-            there = uid_of(namespace, name)
-        case MergePatch(_, namespace, name, patch):
-            there, uid = uid_of(namespace, name), (patch.get("metadata") or {}).get("uid") or ""
-        case _:
-            return False
-    return there is None or (bool(uid) and uid != there)
+    @property
+    def failure(self) -> Status | None:
+        """As `evict` returns it."""
+        if self._refusal is not None:
+            return self._refusal
+        return error(ALL_GONE) if self._victims and not self._evicted else None

@@ -73,7 +73,7 @@ def _stamped(patch: MergePatch, at: str) -> MergePatch:
         return patch
     dated = [{"lastTransitionTime": at, **condition} for condition in conditions]
     whole = {**patch.patch, "status": {**status, "conditions": dated}}
-    return MergePatch(patch.kind, patch.namespace, patch.name, whole, patch.subresource)
+    return attrs.evolve(patch, patch=whole)
 
 
 def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | None:
@@ -107,4 +107,4 @@ def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | Non
     if not changed:
         return None
     patch = {"metadata": {"uid": pod.uid}, "status": changed}
-    return MergePatch("Pod", pod.namespace, pod.name, patch, "status")
+    return MergePatch("Pod", pod.namespace, pod.name, patch, "status", pod)

@@ -68,6 +68,9 @@ class SchedulerEvent:
     namespace: str
     name: str  # of the pod
     about: str  # the message, or the values to format it from
+    uid: str = ""  # of the pod
+    scheduler: str = ""  # the name of the profile that reports it
+    preemptor: Pod | None = None  # of a pod that was preempted
 
     @property
     def message(self) -> str:

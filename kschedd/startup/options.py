@@ -20,7 +20,7 @@ from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config, load_config
 from kschedd.config.loading import read_beside
-from kschedd.config.model import Config
+from kschedd.config.model import Config, LeaderElection
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import Part, admission_without
 from kschedd.errors import KscheddError
@@ -41,10 +41,18 @@ _NOBODYS_SCHEDULER = "(none)"  # no name of a scheduler
 
 @attrs.frozen
 class MirrorOptions:
-    """A cluster by its kubeconfig ("": as kubectl finds it) and context ("": the current one)."""
+    """A cluster by its kubeconfig ("": as kubectl finds it) and context ("": the current one).
+
+    `schedules`: its pods are scheduled from here. `leader_elect`: in place of the configuration's (None: as that says).
+    """
 
     kubeconfig: str = ""
     context: str = ""
+    schedules: bool = False
+    leader_elect: bool | None = None
+
+    def election(self, configured: LeaderElection) -> LeaderElection:
+        return configured if self.leader_elect is None else attrs.evolve(configured, leader_elect=self.leader_elect)
 
 
 @attrs.frozen

@@ -38,13 +38,19 @@ class Bind:
 
 @attrs.frozen(eq=False)
 class Patch:
-    """An RFC 7386 merge patch; a resourceVersion or uid in its metadata is a precondition."""
+    """An RFC 7386 merge patch; a resourceVersion or uid in its metadata is a precondition.
+
+    Where other programs write as well, as in a real cluster: `seen` is the object that it was made from, so that what
+    others have meanwhile put into a list stays; `guarded`: it is done only if the object is still as it was seen.
+    """
 
     kind: str
     namespace: str
     name: str
     patch: Raw
     subresource: Subresource = ""
+    seen: Object | None = None
+    guarded: bool = False
 
 
 @attrs.frozen
@@ -81,9 +87,10 @@ def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly:
     if exactly:
         meta["resourceVersion"] = str(obj.resource_version)
     merged = {**patch, "metadata": {**(patch.get("metadata") or {}), **meta}}
-    return Patch(obj.kind, obj.namespace, obj.name, merged, subresource)
+    return Patch(obj.kind, obj.namespace, obj.name, merged, subresource, obj, exactly)
 
 
-def status_of(obj: Object, status: Raw) -> Patch:
+def status_of(obj: Object, status: Raw, *, guarded: bool = False) -> Patch:
     """A patch of this object's status."""
-    return Patch(obj.kind, obj.namespace, obj.name, {"metadata": {"uid": obj.uid}, "status": status}, "status")
+    patch = {"metadata": {"uid": obj.uid}, "status": status}
+    return Patch(obj.kind, obj.namespace, obj.name, patch, "status", obj, guarded)

@@ -41,7 +41,8 @@ def pod(name: str, **meta: Any) -> Raw:
 @asynccontextmanager
 async def mirror_of(folder: Path, url: str) -> AsyncIterator[tuple[LiveCluster, MirrorActor]]:
     server = await ApiServer.connect(str(kubeconfig(folder, url)))
-    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror, trio.open_nursery() as nursery:
+    async with server, cluster_actors() as cluster, trio.open_nursery() as nursery:
+        mirror = await mirroring(server, cluster)
         await nursery.start(mirror.run)
         yield cluster, mirror
         nursery.cancel_scope.cancel()
@@ -191,7 +192,8 @@ async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at
     async def empty(resource: ServedResource, more: str = "") -> ServedPage:
         return ServedPage((), "1", "")
 
-    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror, trio.open_nursery() as nursery:
+    async with server, cluster_actors() as cluster, trio.open_nursery() as nursery:
+        mirror = await mirroring(server, cluster)
         mirror.server = Scripted(server, empty, answered_and_fails)
         await nursery.start(mirror.run)
         await trio.sleep(30)
@@ -353,6 +355,7 @@ async def test_a_list_that_is_always_refused_ends_it(tmp_path: Path, monkeypatch
 
     async with scripted(script) as url:
         server = await ApiServer.connect(str(kubeconfig(tmp_path, url)))
-        async with cluster_actors() as cluster, mirroring(server, cluster) as mirror:
+        async with server, cluster_actors() as cluster:
+            mirror = await mirroring(server, cluster)
             with pytest.raises(LiveError, match="HTTP 500 Said: broken"):
                 await mirror.run()

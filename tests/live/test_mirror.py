@@ -1,6 +1,6 @@
 """A mirror of a real cluster: here of one of ours, served over HTTP, whose answers recorded conversations vouch for."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.dumps.dumped_condition import dumped_condition
 from kschedd.limits import DaemonLimits, read_limits
 from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
-from kschedd.live.connection import ServerConnection
+from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
 from kschedd.live.mirror import MIRRORED, MirrorActor, mirroring
 from kschedd.store.errors import Mirrored
@@ -81,7 +81,8 @@ async def mirror_of(folder: Path, origin: Origin) -> AsyncIterator[tuple[LiveClu
     file = folder / "kubeconfig"
     file.write_text(KUBECONFIG.format(url=origin.url))
     server = await ApiServer.connect(str(file))
-    async with cluster_actors() as cluster, mirroring(server, cluster) as mirror, trio.open_nursery() as nursery:
+    async with server, cluster_actors() as cluster, trio.open_nursery() as nursery:
+        mirror = await mirroring(server, cluster)
         await nursery.start(mirror.run)
         yield cluster, mirror
         nursery.cancel_scope.cancel()
@@ -326,7 +327,7 @@ class _Saying(ServerConnection):
         return "http://there"
 
     @asynccontextmanager
-    async def get(self, path: str, params: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def request(self, asked: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
         with faults_of(self.url):
             async with aclosing(self._body()) as body:
                 yield body

@@ -1,0 +1,219 @@
+"""RemoteBindingActor: executes plans against a real API server, as the BindingActor does against the store here.
+
+Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for plans and failed evictions.
+Owns: the writes under way, and the order of those to one object.  Ends: when its sender closes and all it has begun has
+ended; once the store here is ending, what has not ended within some seconds is given up.
+Fails: what the server refuses, or does not answer, is a Status in the answer, with the server's words: the pod is tried
+again. What it forbids is logged, once for each sort of write.
+
+Each plan is a task: its writes are done one after the other, up to the first that is refused. What the writes come to
+is heard of by the mirror, which has the last word: a write that was done though its answer was lost is seen there.
+Answers are collected and sent by one task, so that no write waits for the scheduling actor, which may itself wait for
+this one.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+import attrs
+import structlog
+import trio
+
+from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
+from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
+from kschedd.actors.mailbox import Doorbell
+from kschedd.api.pods import Pod
+from kschedd.framework.status import Status, error
+from kschedd.live.errors import LiveError
+from kschedd.live.turns import Turn, Turns
+from kschedd.live.write_requests import key_written
+from kschedd.live.writer import RemoteWriter, Written
+from kschedd.scheduling.binding_cycle import ExecutePlan
+from kschedd.scheduling.effects import Eviction
+from kschedd.scheduling.eviction import EvictionOutcome
+from kschedd.store.cluster_api import ClusterApi
+from kschedd.store.errors import ApiError
+from kschedd.store.writes import Write
+
+log = structlog.get_logger("kschedd.binding")
+
+_UNDER_WAY: Final = 512  # plans and writes that are begun; beyond that, decisions wait
+_ENDING_S: Final = 5.0
+_FORBIDDEN: Final = 403
+_ENDING: Final = error("the daemon is ending: it has not waited for the API server's answer")
+_NONE: Final = Outcomes(0, 0)
+T = TypeVar("T")
+
+
+@attrs.define(eq=False)
+class RemoteBindingActor:
+    _inbox: trio.MemoryReceiveChannel[BindingBatch]
+    _store: ClusterApi
+    _answers: "trio.MemorySendChannel[Answered]"
+    _bell: Doorbell
+    _limiter: trio.CapacityLimiter  # of plans that wait for what others do
+    _writer: RemoteWriter
+    metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
+    _turns: Turns = attrs.field(factory=Turns, init=False)
+    _room: trio.Semaphore = attrs.field(factory=lambda: trio.Semaphore(_UNDER_WAY), init=False)
+    _begun: set[trio.CancelScope] = attrs.field(factory=set, init=False)
+    _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not passed on yet
+    _failed_evictions: list[Pod] = attrs.field(factory=list, init=False)
+    _more: Doorbell = attrs.field(factory=Doorbell, init=False)  # there are some to pass on
+    _forbidden: set[str] = attrs.field(factory=set, init=False)  # what has been logged
+
+    async def run(self) -> None:
+        try:
+            async with self._inbox, self._answers, trio.open_nursery() as nursery:
+                nursery.start_soon(self._pass_on)
+                ending: trio.CancelScope = await nursery.start(self._give_up_at_end)
+                async with trio.open_nursery() as tasks:
+                    async for batch in self._inbox:
+                        await self._begin(batch, tasks)
+                self._more.close()
+                ending.cancel()
+        finally:
+            self._store.close()
+
+    async def _begin(self, batch: BindingBatch, tasks: trio.Nursery) -> None:
+        for write in batch.writes:
+            await self._start(tasks, self._write, write, [write])
+        for eviction in batch.evictions:
+            await self._start(tasks, self._evict, eviction, eviction.writes)
+        for wanted in batch.plans:
+            await self._start(tasks, self._execute, wanted, wanted.plan.writes)
+        for request in batch.requests:
+            await self._start(tasks, self._execute_and_wait, request, request.wanted.plan.writes)
+
+    async def _start(
+        self, tasks: trio.Nursery, work: Callable[[T, Turn], Awaitable[None]], wanted: T, writes: Sequence[Write]
+    ) -> None:
+        await self._room.acquire()
+        tasks.start_soon(work, wanted, self._turns.take(map(key_written, writes)))
+
+    # -- what is wanted ----------------------------------------------------------------------------------------------
+
+    async def _write(self, write: Write, turn: Turn) -> None:
+        self.metrics.began(0, 1)
+        began_s, refused = time.perf_counter(), True
+        with self._under_way(turn):
+            await turn.come()
+            refused = await self._perform(write, {}) is not None
+        self.metrics.ended(time.perf_counter() - began_s, _NONE, _outcome(refused), _NONE)
+
+    async def _evict(self, eviction: Eviction, turn: Turn) -> None:
+        began_s, failed = time.perf_counter(), True
+        with self._under_way(turn):
+            await turn.come()
+            outcome = EvictionOutcome()
+            written: Written = {}
+            for write in eviction.writes:
+                why = await self._perform(write, written)
+                outcome.note(write, why, why is not None and await self._is_gone(write))
+            failed = outcome.failure is not None
+        self.metrics.ended(time.perf_counter() - began_s, _NONE, _NONE, _outcome(failed))
+        if failed:
+            self._failed_evictions.append(eviction.pod)
+            self._more.ring()
+
+    async def _execute(self, wanted: ExecutePlan, turn: Turn) -> None:
+        self.metrics.began(1, 0)
+        began_s = time.perf_counter()
+        failure: Status | None = _ENDING
+        with self._under_way(turn):
+            await turn.come()
+            failure = await self._first_failure(wanted.plan.writes)
+        self.metrics.ended(time.perf_counter() - began_s, _outcome(failure is not None), _NONE, _NONE)
+        self._executed.append((wanted.uid, failure))
+        self._more.ring()
+
+    async def _execute_and_wait(self, request: BindingRequest, turn: Turn) -> None:
+        """One binding that has to wait; it counts for the limit until it waits no more."""
+        async with self._limiter, request.over:
+            await self._execute(request.wanted, turn)
+            async for _ in request.over:
+                pass
+
+    @contextmanager
+    def _under_way(self, turn: Turn) -> Iterator[None]:
+        """What is done inside is given up once the daemon is ending."""
+        try:
+            with turn, trio.CancelScope() as scope:
+                self._begun.add(scope)
+                try:
+                    yield
+                finally:
+                    self._begun.discard(scope)
+        finally:
+            self._room.release()
+
+    async def _give_up_at_end(self, *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
+        with trio.CancelScope() as scope:
+            watch = await self._store.watch(())
+            task_status.started(scope)
+            while await watch.wait():
+                watch.take()
+            await trio.sleep(_ENDING_S)
+            while True:  # some are only about to begin
+                for begun in self._begun:
+                    begun.cancel()
+                await trio.sleep(0.1)
+
+    async def _pass_on(self) -> None:
+        while await self._more.wait():
+            await self._answer()
+        await self._answer()
+
+    async def _answer(self) -> None:
+        executed, self._executed = self._executed, []
+        failed, self._failed_evictions = self._failed_evictions, []
+        if executed or failed:
+            await self._answers.send(Answered(executed, failed))
+            self._bell.ring()
+
+    # -- writes ------------------------------------------------------------------------------------------------------
+
+    async def _first_failure(self, writes: Sequence[Write]) -> Status | None:
+        written: Written = {}
+        for write in writes:
+            failure = await self._perform(write, written)
+            if failure is not None:
+                return failure
+        return None
+
+    async def _perform(self, write: Write, written: Written) -> Status | None:
+        """Do one write; the Status of its refusal if it is refused."""
+        try:
+            await self._writer.write(write, written)
+        except ApiError as refusal:
+            why = str(refusal)
+        except LiveError as failure:
+            why = failure.message or str(failure)
+            if failure.code == _FORBIDDEN:
+                self._tell_forbidden(write, why)
+        else:
+            return None
+        log.debug("write_refused", write=type(write).__name__, why=why)
+        return error(why)
+
+    def _tell_forbidden(self, write: Write, why: str) -> None:
+        what = f"{type(write).__name__} {key_written(write)[0]}"
+        if what not in self._forbidden:
+            self._forbidden.add(what)
+            log.warning("forbidden", write=what, why=why)
+
+    async def _is_gone(self, write: Write) -> bool:
+        """Whether the pod that the refused write was meant for is no longer there."""
+        pod = EvictionOutcome.asks_about(write)
+        if pod is None:
+            return False
+        try:
+            return pod.is_gone(await self._writer.uid_of(pod.namespace, pod.name))
+        except LiveError:
+            return False
+
+
+def _outcome(failed: bool) -> Outcomes:
+    return Outcomes(int(not failed), int(failed))

@@ -1,0 +1,124 @@
+"""EventCorrelator: which events are written as an Event, and which count for the series of one that is there.
+
+The first is created; the second makes a series of it; the further ones are counted, and written when the series has
+ended or every half hour, so that it does not expire. Events are of one series if all is equal but the time: upstream
+looks at the version of the pod in place of the message, and a pod has another version once it is told something else.
+
+Pure.  Source: Kubernetes v1.34, client-go/tools/events/event_broadcaster.go (recordToSink, finishSeries,
+refreshExistingEventSeries), event_recorder.go (makeEvent), scheduler/schedule_one.go, framework/preemption.
+"""
+
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.times import SECOND, micro_stamp
+from kschedd.live.api_server import ServedResource
+from kschedd.live.connection import ServerRequest
+from kschedd.live.write_requests import MERGE
+from kschedd.scheduling.records import SchedulerEvent
+
+SWEEP_S: Final = 360.0  # between two looks for series that have ended, and how long one rests until it has
+_REFRESH_S: Final = 1800.0
+_EVENTS: Final = ServedResource("Event", "events.k8s.io/v1", "events")
+_ACTIONS: Final = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
+_NAME: Final = 253 - 17  # characters of the pod's name in that of an Event
+_INSTANCE: Final = 128
+_NANOSECOND: Final = 1_000_000_000
+
+Raw = dict[str, Any]
+_Key = tuple[str, str, str, str]
+
+
+@attrs.frozen
+class WrittenEvent:
+    """`anew`: what is asked where the Event that is to be changed is no longer there."""
+
+    request: ServerRequest
+    anew: ServerRequest | None = None
+
+
+@attrs.define
+class _Series:
+    event: Raw
+    last_s: float
+    count: int = 1
+    written: int = 1  # how much of the count
+    written_s: float = 0.0
+
+
+@attrs.define(eq=False)
+class EventCorrelator:
+    _host: str
+    _series: dict[_Key, _Series] = attrs.field(factory=dict, init=False)
+    _number: int = attrs.field(default=0, init=False)  # of the last Event, which is part of its name
+    _next_sweep_s: float = attrs.field(default=0.0, init=False)
+
+    def take(self, event: SchedulerEvent) -> WrittenEvent | None:
+        """What is to be written of it now."""
+        key = (event.reason, event.uid, event.about, event.scheduler)
+        series = self._series.get(key)
+        if series is None:
+            made = self._event(event)
+            self._series[key] = _Series(made, event.at_s, written_s=event.at_s)
+            return WrittenEvent(_creation(made))
+        series.count += 1
+        series.last_s = event.at_s
+        return self._written(series, event.at_s) if series.count == 2 else None
+
+    def sweep(self, now: float) -> list[WrittenEvent]:
+        """What is to be written of series that have ended, or might expire."""
+        if now < self._next_sweep_s:
+            return []
+        self._next_sweep_s = now + SWEEP_S
+        found = []
+        for key, series in list(self._series.items()):
+            ended = series.last_s < now - SWEEP_S
+            if series.count > series.written and (ended or series.written_s < now - _REFRESH_S):
+                found.append(self._written(series, now))
+            if ended:
+                del self._series[key]
+        return found
+
+    def _event(self, event: SchedulerEvent) -> Raw:
+        self._number = max(self._number + 1, round(event.at_s * _NANOSECOND))
+        preemptor = event.preemptor
+        return {
+            "apiVersion": _EVENTS.api_version,
+            "kind": "Event",
+            "metadata": {
+                "name": f"{event.name[:_NAME].rstrip('.-')}.{self._number:x}",
+                "namespace": event.namespace,
+            },
+            "eventTime": _at(event.at_s),
+            "reportingController": event.scheduler,
+            "reportingInstance": f"{event.scheduler}-{self._host}"[:_INSTANCE],
+            "action": _ACTIONS.get(event.reason, event.reason),
+            "reason": event.reason,
+            "regarding": _pod(event.namespace, event.name, event.uid),
+            **({} if preemptor is None else {"related": _pod(preemptor.namespace, preemptor.name, preemptor.uid)}),
+            "note": event.message,
+            "type": event.type,
+        }
+
+    @staticmethod
+    def _written(series: _Series, now: float) -> WrittenEvent:
+        series.written, series.written_s = series.count, now
+        counted = {"series": {"count": series.count, "lastObservedTime": _at(series.last_s)}}
+        meta = series.event["metadata"]
+        path = _EVENTS.path_of(meta["namespace"], meta["name"])
+        return WrittenEvent(
+            ServerRequest("PATCH", path, body=counted, media_type=MERGE), _creation({**series.event, **counted})
+        )
+
+
+def _creation(event: Raw) -> ServerRequest:
+    return ServerRequest("POST", _EVENTS.path_in(event["metadata"]["namespace"]), body=event)
+
+
+def _pod(namespace: str, name: str, uid: str) -> Raw:
+    return {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid}
+
+
+def _at(seconds: float) -> str:
+    return micro_stamp(round(seconds * SECOND))

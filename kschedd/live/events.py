@@ -1,0 +1,107 @@
+"""RemoteEventsActor: writes what the scheduler reports of pods as Events of a real cluster.
+
+Receives: batches of `SchedulerEvent` from the EventsActor, always at once.  Sends: Events to the API server, one after
+the other.  Owns: those that wait, and the series.  Ends: some seconds after its sender has closed at the latest.
+Fails: Events hold nothing up. One that the server refuses is dropped; while the server cannot be reached they wait, and
+the oldest are dropped beyond a bound. Either is logged once.
+
+Source: Kubernetes v1.34, client-go/tools/events (event_broadcaster.go), scheduler/schedule_one.go.
+"""
+
+import random
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+import structlog
+import trio
+
+from kschedd.actors.clock import Clock
+from kschedd.live.api_server import ApiServer
+from kschedd.live.connection import ServerRequest
+from kschedd.live.errors import LiveError
+from kschedd.live.event_series import SWEEP_S, EventCorrelator, WrittenEvent
+from kschedd.live.rate_limit import RateLimit
+from kschedd.scheduling.records import SchedulerEvent
+
+log = structlog.get_logger("kschedd.events")
+
+_WAITING: Final = 1000
+_TRIES: Final = 12
+_PAUSE_S: Final = 10.0
+_ANSWER_S: Final = 10.0
+_ENDING_S: Final = 2.0
+_NOT_FOUND, _TOO_MANY, _SERVER_FAILED = 404, 429, 500
+
+
+@attrs.define(eq=False)
+class RemoteEventsActor:
+    _inbox: trio.MemoryReceiveChannel[Sequence[SchedulerEvent]]
+    _server: ApiServer
+    _clock: Clock
+    _rate: RateLimit
+    _correlator: EventCorrelator
+    _waiting: deque[SchedulerEvent] = attrs.field(factory=deque, init=False)
+    _more: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _is_behind: bool = attrs.field(default=False, init=False)
+    _refused: set[int] = attrs.field(factory=set, init=False)  # by which codes, as far as that is logged
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as nursery:
+            writing = trio.CancelScope()
+            nursery.start_soon(self._write_all, writing)
+            async with self._inbox:
+                async for batch in self._inbox:
+                    self._take(batch)
+            writing.deadline = trio.current_time() + (_ENDING_S if self._waiting else 0)
+
+    def _take(self, batch: Sequence[SchedulerEvent]) -> None:
+        self._waiting.extend(batch)
+        over = len(self._waiting) - _WAITING
+        for _ in range(over):
+            self._waiting.popleft()
+        if over > 0 and not self._is_behind:
+            log.warning("events_dropped", why="the API server does not take them as fast as they come")
+        self._is_behind = over > 0 or (self._is_behind and bool(self._waiting))
+        self._more.set()
+
+    async def _write_all(self, scope: trio.CancelScope) -> None:
+        with scope:
+            while True:
+                if self._waiting:
+                    written = self._correlator.take(self._waiting.popleft())
+                    if written is not None:
+                        await self._write(written)
+                else:
+                    self._more = trio.Event()
+                    with trio.move_on_after(SWEEP_S):
+                        await self._more.wait()
+                for written in self._correlator.sweep(self._clock.now()):
+                    await self._write(written)
+
+    async def _write(self, event: WrittenEvent) -> None:
+        request = event.request
+        for _ in range(_TRIES):
+            try:
+                return await self._ask(request)
+            except LiveError as failure:
+                if failure.code == _NOT_FOUND and request is event.request and event.anew is not None:
+                    request = event.anew  # it has expired there
+                    continue
+                if 0 < failure.code < _SERVER_FAILED and failure.code != _TOO_MANY:
+                    self._tell(failure)
+                    return
+            await trio.sleep(_PAUSE_S * random.uniform(0.75, 1.25))
+
+    async def _ask(self, request: ServerRequest) -> None:
+        await trio.sleep_until(self._rate.next_at(trio.current_time()))
+        with trio.move_on_after(_ANSWER_S):
+            await self._server.ask(request)
+            return
+        raise LiveError(self._server.url, "no answer in time")
+
+    def _tell(self, failure: LiveError) -> None:
+        if failure.code not in self._refused:
+            self._refused.add(failure.code)
+            log.warning("event_refused", why=failure.message or failure.why)

@@ -1,0 +1,59 @@
+"""A server's objects as they are held here: in their kind's present version, defaulted, without unknown fields.
+
+Pure, and as the same object each time: what stands there and what is held here can be compared.
+"""
+
+from collections.abc import Callable, Container, Iterable
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.dumps.conversion import current
+from kschedd.dumps.dumped_condition import with_condition
+from kschedd.store.errors import ApiError
+from kschedd.store.standing import Standing
+
+Raw = dict[str, Any]
+
+_IDENTITY: Final = ("name", "uid", "resourceVersion")  # of metadata
+
+
+def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str], standing: Standing) -> list[Object]:
+    """The objects as they are held; `tell` learns of those that cannot be, which are left out, and of what is dropped.
+
+    `own`: the schedulers whose pods are scheduled from here. What another scheduler said of a pending pod is kept for
+    `explain`.
+    """
+
+    def leave_out(raw: Raw, refusal: ApiError) -> None:
+        tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: {refusal}")
+
+    def drop(raw: Raw, warning: str) -> None:
+        tell(f"{raw['kind']}: {warning}, dropped")
+
+    usable = []
+    for raw in raws:
+        if missing := [field for field in _IDENTITY if not is_text(raw["metadata"].get(field))]:
+            tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: it has no {missing[0]}")
+        else:
+            usable.append((_as_taken(raw, own), None))
+    return standing.take(usable, leave_out, drop)
+
+
+def new_standing() -> Standing:
+    return Standing(lambda: 0.0)
+
+
+def is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _as_taken(raw: Raw, own: Container[str]) -> Raw:
+    if raw["kind"] != "Pod" or _scheduler_of(raw) in own:
+        return current(raw)
+    return with_condition(current(raw), None)
+
+
+def _scheduler_of(pod: Raw) -> str:
+    spec = pod.get("spec")
+    name = spec.get("schedulerName") if isinstance(spec, dict) else None
+    return name if isinstance(name, str) and name else "default-scheduler"

@@ -1,0 +1,62 @@
+"""RemoteCluster: a real cluster whose pods are scheduled from here, as far as the wiring has to know it.
+
+`scheduling` keeps its Lease until nothing is under way any more, and its connection as long.
+"""
+
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import attrs
+import trio
+
+from kschedd.actors.binding import Answered, BindingBatch
+from kschedd.actors.clock import Clock
+from kschedd.actors.mailbox import Doorbell
+from kschedd.config.model import ClientConnection, LeaderElection
+from kschedd.live.api_server import ApiServer
+from kschedd.live.binding import RemoteBindingActor
+from kschedd.live.event_series import EventCorrelator
+from kschedd.live.events import RemoteEventsActor
+from kschedd.live.leader_actor import LeaderActor
+from kschedd.live.rate_limit import RateLimit
+from kschedd.live.writer import RemoteWriter
+from kschedd.scheduling.records import SchedulerEvent
+from kschedd.store.cluster_api import ClusterApi
+
+
+@attrs.frozen(eq=False)
+class RemoteCluster:
+    server: ApiServer
+    leader: LeaderActor
+    _pace: ClientConnection
+
+    def binding_actor(
+        self,
+        inbox: trio.MemoryReceiveChannel[BindingBatch],
+        store: ClusterApi,
+        answers: "trio.MemorySendChannel[Answered]",
+        bell: Doorbell,
+        limiter: trio.CapacityLimiter,
+    ) -> RemoteBindingActor:
+        writer = RemoteWriter(self.server, store, self._rate())
+        return RemoteBindingActor(inbox, store, answers, bell, limiter, writer)
+
+    def events_actor(
+        self, inbox: trio.MemoryReceiveChannel[Sequence[SchedulerEvent]], clock: Clock
+    ) -> RemoteEventsActor:
+        return RemoteEventsActor(inbox, self.server, clock, self._rate(), EventCorrelator(socket.gethostname()))
+
+    def _rate(self) -> RateLimit:
+        """Events have one of their own, as upstream."""
+        return RateLimit(self._pace.qps, self._pace.burst)
+
+
+@asynccontextmanager
+async def scheduling(
+    server: ApiServer, clock: Clock, election: LeaderElection, pace: ClientConnection
+) -> AsyncIterator[RemoteCluster]:
+    """To be open for longer than the cluster here: its Lease is let go once nothing is under way."""
+    leader = LeaderActor.of(server, clock, election)
+    yield RemoteCluster(server, leader, pace)
+    await leader.release()

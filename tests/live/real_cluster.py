@@ -1,0 +1,115 @@
+"""A real cluster to be scheduled from elsewhere: one of ours, served over HTTP, whose scheduler no pod can name."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.access.addresses import Address
+from kschedd.access.credentials import ListenSettings
+from kschedd.actors.clock import Clock
+from kschedd.actors.cluster import LiveCluster
+from kschedd.api.objects import Object
+from kschedd.apiserver.serving import http_face
+from kschedd.config.load import default_config
+from kschedd.config.model import ClientConnection, LeaderElection
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.daemon import cluster_actors
+from kschedd.live.api_server import ApiServer
+from kschedd.live.mirror import MirrorActor, mirroring
+from kschedd.live.remote import RemoteCluster, scheduling
+from kschedd.startup.options import without_scheduler
+from tests.apiserver.asking import node
+from tests.live.test_mirror import KUBECONFIG, until
+
+Raw = dict[str, Any]
+
+ALONE = LeaderElection(leader_elect=False)
+QUICK = LeaderElection(lease_duration_s=1.5, renew_deadline_s=1.0, retry_period_s=0.2)
+UNBOUNDED = ClientConnection(qps=-1)
+
+
+@attrs.frozen(eq=False)
+class Real:
+    """Its controllers and kubelets run; `stop` ends it and its server."""
+
+    cluster: LiveCluster
+    port: int
+    stop: trio.Event
+
+    async def is_bound(self, *names: str) -> bool:
+        found = [await self.cluster.store.find("Pod", "default", name) for name in names]
+        return all(pod is not None and pod.spec.get("nodeName") for pod in found)
+
+    async def pod(self, name: str) -> Object:
+        return await self.cluster.store.get("Pod", "default", name)
+
+    async def events(self) -> list[Raw]:
+        return [dict(event.raw) for event in await self.cluster.store.list("Event")]
+
+
+async def _serve(port: int, task_status: trio.TaskStatus[Real]) -> None:
+    config, stop = without_scheduler(default_config()), trio.Event()
+    async with (
+        cluster_actors(config, controllers=embedded_controllers()) as cluster,
+        http_face(ListenSettings(Address("127.0.0.1", port)).load(), cluster, "test", 3 << 20) as face,
+        trio.open_nursery() as nursery,
+    ):
+        await nursery.start(face.run)
+        await cluster.store.create(node("n1"))
+        task_status.started(Real(cluster, int(face.url.rpartition(":")[2]), stop))
+        await stop.wait()
+        face.shut_down(0)
+
+
+@asynccontextmanager
+async def real_cluster(port: int = 0) -> AsyncIterator[Real]:
+    async with trio.open_nursery() as nursery:
+        begun: Real = await nursery.start(partial(_serve, port))
+        yield begun
+        begun.stop.set()
+
+
+@attrs.frozen(eq=False)
+class Scheduler:
+    """What schedules it; `kill` ends it as a crash does, so that its lease stays."""
+
+    cluster: LiveCluster
+    mirror: MirrorActor
+    remote: RemoteCluster
+    kill: Callable[[], None]
+
+    async def leads(self) -> bool:
+        return self.remote.leader.describe()["leads"] is True
+
+
+@asynccontextmanager
+async def scheduler_of(
+    folder: Path, port: int, election: LeaderElection = ALONE, pace: ClientConnection = UNBOUNDED
+) -> AsyncIterator[Scheduler]:
+    file, config, clock = folder / "kubeconfig", default_config(), Clock.started()
+    file.write_text(KUBECONFIG.format(url=f"http://127.0.0.1:{port}"))
+    with trio.CancelScope() as scope:
+        async with (
+            await ApiServer.connect(str(file)) as server,
+            scheduling(server, clock, election, pace) as remote,
+            cluster_actors(config, clock=clock, remote=remote) as cluster,
+            trio.open_nursery() as nursery,
+        ):
+            mirror = await mirroring(server, cluster, frozenset(config.scheduler_names))
+            await nursery.start(mirror.run)
+            nursery.start_soon(remote.leader.run, cluster.queue)
+            yield Scheduler(cluster, mirror, remote, scope.cancel)
+            nursery.cancel_scope.cancel()
+
+
+def is_bound(real: Real, *names: str) -> Callable[[], Awaitable[bool]]:
+    return lambda: real.is_bound(*names)
+
+
+async def bound(real: Real, *names: str) -> None:
+    await until(is_bound(real, *names))

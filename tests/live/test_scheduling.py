@@ -1,0 +1,147 @@
+"""A real cluster's pods are scheduled: here of one of ours, served over HTTP."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kschedd.store.errors import Mirrored
+from tests.apiserver.asking import node, pod
+from tests.live.real_cluster import Real, bound, real_cluster, scheduler_of
+from tests.live.test_mirror import runs, until
+
+Raw = dict[str, Any]
+
+
+def large(name: str, cpu: str, priority: int | None = None) -> Raw:
+    made = pod(name)
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+    if priority is not None:
+        made["spec"]["priorityClassName"] = f"p{priority}"
+    return made
+
+
+def priority_class(value: int) -> Raw:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": f"p{value}"},
+        "value": value,
+    }
+
+
+async def reported(real: Real, reason: str, name: str) -> Raw:
+    """The Event there with this reason, about this pod."""
+    found: list[Raw] = []
+
+    async def is_there() -> bool:
+        found[:] = [
+            event for event in await real.events() if event["reason"] == reason and event["regarding"]["name"] == name
+        ]
+        return bool(found)
+
+    await until(is_there)
+    return found[0]
+
+
+async def condition(real: Real, name: str, sort: str) -> Raw | None:
+    conditions = (await real.pod(name)).status.get("conditions") or ()
+    return next((dict(each) for each in conditions if each["type"] == sort), None)
+
+
+async def test_a_pod_is_bound_there_and_runs(tmp_path: Path) -> None:
+    async with real_cluster() as real:
+        await real.cluster.store.create(pod("before"))
+        async with scheduler_of(tmp_path, real.port) as scheduler:
+            await real.cluster.store.create(pod("after"))
+            await bound(real, "before", "after")
+            await until(lambda: runs(scheduler.cluster, "after"))
+            event = await reported(real, "Scheduled", "after")
+            assert event["note"] == "Successfully assigned default/after to n1"
+            assert event["reportingController"] == "default-scheduler"
+            with pytest.raises(Mirrored):
+                await scheduler.cluster.store.create(pod("mine"))
+
+
+async def test_pods_of_other_schedulers_are_left_to_them(tmp_path: Path) -> None:
+    other = pod("other")
+    other["spec"]["schedulerName"] = "volcano"
+    async with real_cluster() as real, scheduler_of(tmp_path, real.port):
+        await real.cluster.store.create(other)
+        await real.cluster.store.create(pod("own"))
+        await bound(real, "own")
+        assert not await real.is_bound("other")
+
+
+async def test_what_fits_nowhere_is_told_there(tmp_path: Path) -> None:
+    async with real_cluster() as real, scheduler_of(tmp_path, real.port) as scheduler:
+        await real.cluster.store.create(large("a", "1000"))
+        event = await reported(real, "FailedScheduling", "a")
+        assert event["note"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        told = await condition(real, "a", "PodScheduled")
+        assert told is not None
+        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+        held = await scheduler.cluster.store.get("Pod", "default", "a")
+        assert not held.metadata.get("annotations"), "what this scheduler says is not kept as another's"
+        await real.cluster.store.create(node("n2"))
+        await real.cluster.store.patch(
+            "Node", "", "n2", {"status": {"allocatable": {"cpu": "2000"}}}, subresource="status"
+        )
+        await bound(real, "a")
+
+
+async def test_conditions_of_others_stay(tmp_path: Path) -> None:
+    other = {"type": "example.com/ready", "status": "True", "lastTransitionTime": "2025-01-01T00:00:00Z"}
+    async with real_cluster() as real:
+        await real.cluster.store.create(large("a", "1000"))
+        await real.cluster.store.patch("Pod", "default", "a", {"status": {"conditions": [other]}}, subresource="status")
+        async with scheduler_of(tmp_path, real.port):
+            await reported(real, "FailedScheduling", "a")
+
+            async def is_told() -> bool:
+                return await condition(real, "a", "PodScheduled") is not None
+
+            await until(is_told)
+            assert await condition(real, "a", "example.com/ready") is not None
+
+
+async def test_a_victim_is_deleted_there(tmp_path: Path) -> None:
+    async with real_cluster() as real, scheduler_of(tmp_path, real.port):
+        for value in (1, 1000):
+            await real.cluster.store.create(priority_class(value))
+        small = large("small", "6", 1)
+        small["spec"]["terminationGracePeriodSeconds"] = 0
+        await real.cluster.store.create(small)
+        await until(lambda: runs(real.cluster, "small"))
+        await real.cluster.store.create(large("great", "6", 1000))
+        event = await reported(real, "Preempted", "small")
+        assert event["related"]["name"] == "great"
+        await bound(real, "great")
+        assert await real.cluster.store.find("Pod", "default", "small") is None
+
+
+async def test_many_pods_are_bound_once_each(tmp_path: Path) -> None:
+    names = [f"p{number}" for number in range(60)]
+    async with real_cluster() as real, scheduler_of(tmp_path, real.port) as scheduler:
+        for name in names:
+            await real.cluster.store.create(pod(name))
+        await bound(real, *names)
+        failed = await scheduler.cluster.decisions.query(
+            lambda record: [each for each in record.latest if not each.node]
+        )
+        assert not failed
+
+
+async def test_a_server_that_is_away_for_a_while_is_scheduled_again(tmp_path: Path) -> None:
+    async with real_cluster() as real, scheduler_of(tmp_path, real.port) as scheduler:
+        await real.cluster.store.create(pod("a"))
+        await bound(real, "a")
+        real.stop.set()
+
+        async def lost() -> bool:
+            return scheduler.mirror.describe()["unreachable"] is not None
+
+        await until(lost)
+        async with real_cluster(real.port) as other:
+            await other.cluster.store.create(pod("b"))
+            await bound(other, "b")
