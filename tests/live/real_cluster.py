@@ -29,7 +29,7 @@ from tests.live.test_mirror import KUBECONFIG, until
 Raw = dict[str, Any]
 
 ALONE = LeaderElection(leader_elect=False)
-QUICK = LeaderElection(lease_duration_s=1.5, renew_deadline_s=1.0, retry_period_s=0.2)
+QUICK = LeaderElection(lease_duration_s=2.0, renew_deadline_s=1.0, retry_period_s=0.1)
 UNBOUNDED = ClientConnection(qps=-1)
 
 
@@ -76,12 +76,11 @@ async def real_cluster(port: int = 0) -> AsyncIterator[Real]:
 
 @attrs.frozen(eq=False)
 class Scheduler:
-    """What schedules it; `kill` ends it as a crash does, so that its lease stays."""
+    """What schedules it."""
 
     cluster: LiveCluster
     mirror: MirrorActor
     remote: RemoteCluster
-    kill: Callable[[], None]
 
     async def leads(self) -> bool:
         return self.remote.leader.describe()["leads"] is True
@@ -89,22 +88,25 @@ class Scheduler:
 
 @asynccontextmanager
 async def scheduler_of(
-    folder: Path, port: int, election: LeaderElection = ALONE, pace: ClientConnection = UNBOUNDED
+    folder: Path,
+    port: int,
+    election: LeaderElection = ALONE,
+    pace: ClientConnection = UNBOUNDED,
+    user: str = "{}",
 ) -> AsyncIterator[Scheduler]:
     file, config, clock = folder / "kubeconfig", default_config(), Clock.started()
-    file.write_text(KUBECONFIG.format(url=f"http://127.0.0.1:{port}"))
-    with trio.CancelScope() as scope:
-        async with (
-            await ApiServer.connect(str(file)) as server,
-            scheduling(server, clock, election, pace) as remote,
-            cluster_actors(config, clock=clock, remote=remote) as cluster,
-            trio.open_nursery() as nursery,
-        ):
-            mirror = await mirroring(server, cluster, frozenset(config.scheduler_names))
-            await nursery.start(mirror.run)
-            nursery.start_soon(remote.leader.run, cluster.queue)
-            yield Scheduler(cluster, mirror, remote, scope.cancel)
-            nursery.cancel_scope.cancel()
+    file.write_text(KUBECONFIG.format(url=f"http://127.0.0.1:{port}").replace("user: {}", f"user: {user}"))
+    async with (
+        await ApiServer.connect(str(file)) as server,
+        scheduling(server, clock, election, pace) as remote,
+        cluster_actors(config, clock=clock, remote=remote) as cluster,
+        trio.open_nursery() as nursery,
+    ):
+        mirror = await mirroring(server, cluster, frozenset(config.scheduler_names))
+        await nursery.start(mirror.run)
+        nursery.start_soon(remote.leader.run, cluster.queue)
+        yield Scheduler(cluster, mirror, remote)
+        nursery.cancel_scope.cancel()
 
 
 def is_bound(real: Real, *names: str) -> Callable[[], Awaitable[bool]]:

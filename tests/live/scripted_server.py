@@ -18,6 +18,9 @@ EMPTY: Raw = {"metadata": {"resourceVersion": "1"}, "items": []}
 class Asked:
     """A request: `plural` is the last word of the path; whatever else is to be answered is written to `stream`."""
 
+    method: str
+    path: str
+    body: Any  # None for none
     plural: str
     query: dict[str, str]
     token: str
@@ -66,11 +69,16 @@ async def _serve(script: Callable[[Asked], Awaitable[None]], stream: trio.Socket
             if not piece:
                 return
             head += piece
+        head, _, body = head.partition(b"\r\n\r\n")
         first, *fields = head.decode().split("\r\n")
-        target = urlsplit(first.split()[1])
+        method, address, _ = first.split()
+        target = urlsplit(address)
         headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
+        while len(body) < int(headers.get("content-length", "0")):
+            body += await stream.receive_some()
         token = headers.get("authorization", "").removeprefix("Bearer ")
+        plural, query = target.path.rpartition("/")[2], dict(parse_qsl(target.query))
         try:
-            await script(Asked(target.path.rpartition("/")[2], dict(parse_qsl(target.query)), token, stream))
+            await script(Asked(method, target.path, json.loads(body) if body else None, plural, query, token, stream))
         except trio.BrokenResourceError:
             return  # the client has gone

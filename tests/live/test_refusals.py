@@ -1,0 +1,206 @@
+"""Writes that a server refuses, does not answer, or does without saying so: each pod is bound, and bound once."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from kschedd.actors.cluster import LiveCluster
+from kschedd.api.pods import Pod
+from tests.apiserver.asking import node
+from tests.live.real_cluster import Scheduler, scheduler_of
+from tests.live.scripted_server import Asked, nothing_happens, scripted
+from tests.live.test_adverse_servers import kubeconfig, pod
+from tests.live.test_mirror import until
+
+Raw = dict[str, Any]
+Answer = Callable[["OnePod", Asked], Awaitable[None]]
+
+
+@attrs.define(eq=False)
+class OnePod:
+    """A cluster of one node and one pod, which answers bindings as it is told, one after the other, and then does them.
+
+    A pod has one node: a binding of one that has is refused, as it is by any API server.
+    """
+
+    answers: list[Answer]
+    asked: list[tuple[str, str, Any]] = attrs.field(factory=list, init=False)
+    bound_to: list[str] = attrs.field(factory=list, init=False)
+    statuses: list[Raw] = attrs.field(factory=list, init=False)
+    _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
+
+    async def script(self, asked: Asked) -> None:
+        if asked.method != "GET":
+            self.asked.append((asked.method, asked.path, asked.body))
+        if asked.plural == "binding":
+            await (self.answers.pop(0) if self.answers else bind)(self, asked)
+        elif asked.method == "PATCH":
+            self.statuses.append(asked.body)
+            await asked.answer(self.pod())
+        elif asked.method != "GET":
+            await asked.answer(asked.body, 201)
+        elif asked.plural == "nodes" and not asked.watches:
+            listed = node("n1")
+            listed["metadata"] |= {"uid": "u-n1", "resourceVersion": "2"}
+            await asked.answer({"metadata": {"resourceVersion": "9"}, "items": [listed]})
+        elif asked.plural == "pods" and not asked.watches:
+            await asked.answer({"metadata": {"resourceVersion": "9"}, "items": [self.pod()]})
+        elif asked.plural == "pods":
+            await asked.tell(*self.told())
+            while True:
+                await self._changed.wait()
+                self._changed = trio.Event()
+                await asked.stream.send_all(b"".join(map(_line, self.told())))
+        else:
+            await nothing_happens(asked)
+
+    def pod(self) -> Raw:
+        made = pod("a", resourceVersion=str(5 + len(self.bound_to)))
+        return {**made, "spec": {**made["spec"], "nodeName": self.bound_to[0]}} if self.bound_to else made
+
+    def told(self) -> list[Raw]:
+        return [{"type": "MODIFIED", "object": self.pod()}] if self.bound_to else []
+
+    def do(self, asked: Asked) -> None:
+        assert asked.body["metadata"]["uid"] == "u-a"
+        self.bound_to.append(asked.body["target"]["name"])
+        self._changed.set()
+
+
+def _line(event: Raw) -> bytes:
+    return json.dumps(event).encode() + b"\n"
+
+
+async def bind(cluster: OnePod, asked: Asked) -> None:
+    if cluster.bound_to:
+        await asked.refuse(409, 'pod a is already assigned to node "n1"')
+        return
+    cluster.do(asked)
+    await asked.answer({"kind": "Status", "status": "Success"}, 201)
+
+
+async def do_and_cut(cluster: OnePod, asked: Asked) -> None:
+    cluster.do(asked)
+    await asked.stream.aclose()
+
+
+async def cut(cluster: OnePod, asked: Asked) -> None:
+    await asked.stream.aclose()
+
+
+async def nonsense(cluster: OnePod, asked: Asked) -> None:
+    await asked.stream.send_all(b"HTTP/1.1 201 Created\r\nContent-Length: 3\r\nConnection: close\r\n\r\n[1]")
+
+
+async def say_nothing(cluster: OnePod, asked: Asked) -> None:
+    await trio.sleep_forever()
+
+
+def refuse(code: int, why: str) -> Answer:
+    async def answer(cluster: OnePod, asked: Asked) -> None:
+        await asked.refuse(code, why)
+
+    return answer
+
+
+@asynccontextmanager
+async def scheduled(folder: Path, *answers: Answer) -> AsyncIterator[tuple[OnePod, Scheduler]]:
+    cluster = OnePod(list(answers))
+    async with scripted(cluster.script) as url, scheduler_of(folder, int(url.rpartition(":")[2])) as scheduler:
+        yield cluster, scheduler
+
+
+def is_held_as_bound(cluster: LiveCluster) -> Callable[[], Awaitable[bool]]:
+    async def holds() -> bool:
+        found = await cluster.store.find("Pod", "default", "a")
+        return isinstance(found, Pod) and found.node_name == "n1"
+
+    return holds
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(refuse(409, "there is a conflict"), id="conflict"),
+        pytest.param(refuse(500, "the server is broken"), id="failure"),
+        pytest.param(refuse(429, "not now"), id="busy"),
+        pytest.param(refuse(403, 'pods "a" is forbidden'), id="forbidden"),
+        pytest.param(refuse(404, 'pods "a" not found'), id="gone"),
+        pytest.param(refuse(401, "who are you"), id="credentials"),
+        pytest.param(cut, id="cut"),
+        pytest.param(nonsense, id="nonsense"),
+        pytest.param(do_and_cut, id="done-and-cut"),
+    ],
+)
+async def test_a_binding_that_fails_is_tried_again(tmp_path: Path, answer: Answer) -> None:
+    async with scheduled(tmp_path, answer) as (cluster, scheduler):
+        await until(is_held_as_bound(scheduler.cluster))
+        assert cluster.bound_to == ["n1"]
+
+
+async def test_a_binding_that_is_not_answered_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kschedd.live.writer.ANSWER_S", 0.2)
+    async with scheduled(tmp_path, say_nothing) as (cluster, scheduler):
+        await until(is_held_as_bound(scheduler.cluster))
+        assert cluster.bound_to == ["n1"]
+
+
+async def test_the_servers_words_are_told_at_the_pod(tmp_path: Path) -> None:
+    async with scheduled(tmp_path, refuse(403, 'pods "a" is forbidden: no')) as (cluster, scheduler):
+        await until(is_held_as_bound(scheduler.cluster))
+        said = [condition for status in cluster.statuses for condition in status["status"].get("conditions", ())]
+        assert [(each["reason"], each["message"]) for each in said] == [
+            ("SchedulerError", 'running Bind plugin "DefaultBinder": pods "a" is forbidden: no')
+        ]
+
+
+async def test_credentials_that_were_refused_are_read_again_and_the_binding_is_done_at_once(tmp_path: Path) -> None:
+    cluster = OnePod([])
+    refused = 0
+
+    async def script(asked: Asked) -> None:
+        nonlocal refused
+        if asked.plural == "binding" and asked.token == "old":
+            refused += 1
+            kubeconfig(tmp_path, url, "{token: new}")
+            await asked.refuse(401)
+        else:
+            await cluster.script(asked)
+
+    async with scripted(script) as url:
+        port = int(url.rpartition(":")[2])
+        async with scheduler_of(tmp_path, port, user="{token: old}") as scheduler:
+            await until(is_held_as_bound(scheduler.cluster))
+    assert refused == 1
+    assert not cluster.statuses, "no attempt has failed"
+
+
+async def test_what_hangs_at_the_end_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kschedd.live.binding._ENDING_S", 0.1)
+    hangs = trio.Event()
+
+    async def hang(cluster: OnePod, asked: Asked) -> None:
+        hangs.set()
+        await trio.sleep_forever()
+
+    with trio.fail_after(5):
+        async with scheduled(tmp_path, hang) as (cluster, _):
+            await hangs.wait()
+    assert not cluster.bound_to
+
+
+async def test_versions_that_are_held_here_are_never_sent(tmp_path: Path) -> None:
+    async with scheduled(tmp_path, refuse(500, "no")) as (cluster, scheduler):
+        await until(is_held_as_bound(scheduler.cluster))
+        assert cluster.statuses
+        assert all("resourceVersion" not in json_text(body) for _, _, body in cluster.asked)
+
+
+def json_text(body: Any) -> str:
+    return json.dumps(body)
