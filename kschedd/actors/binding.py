@@ -175,7 +175,7 @@ def _execute(plans: Sequence[ExecutePlan], store: ClusterWriter) -> list[tuple[s
 def _bind_each(bindings: Sequence[Bind], store: ClusterWriter) -> list[Status | None]:
     failures = store.bind_many(bindings)
     return [
-        None if failure is None else _refused(wanted, failure)
+        None if failure is None else refused(wanted, failure)
         for wanted, failure in zip(bindings, failures, strict=True)
     ]
 
@@ -185,11 +185,11 @@ def apply_result(write: Write, store: ClusterWriter) -> Status | None:
     try:
         perform(store, write)
     except Exception as failure:
-        return _refused(write, failure)
+        return refused(write, failure)
     return None
 
 
-def _refused(write: Write, failure: Exception) -> Status:
+def refused(write: Write, failure: Exception) -> Status:
     """The Status of a write that the API server refuses, or that fails by a fault of the object, which is logged: the
     pod that it is for is tried again."""
     if isinstance(failure, ApiError):

@@ -22,7 +22,7 @@ import structlog
 import trio
 
 from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
-from kschedd.actors.binding import Answered, BindingBatch, BindingRequest
+from kschedd.actors.binding import Answered, BindingBatch, BindingRequest, refused
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status, error
@@ -34,7 +34,6 @@ from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import EvictionOutcome
 from kschedd.store.cluster_api import ClusterApi
-from kschedd.store.errors import ApiError
 from kschedd.store.writes import Write
 
 log = structlog.get_logger("kschedd.binding")
@@ -187,16 +186,15 @@ class RemoteBindingActor:
         """Do one write; the Status of its refusal if it is refused."""
         try:
             await self._writer.write(write, written)
-        except ApiError as refusal:
-            why = str(refusal)
         except LiveError as failure:
             why = failure.message or str(failure)
             if failure.code == _FORBIDDEN:
                 self._tell_forbidden(write, why)
-        else:
-            return None
-        log.debug("write_refused", write=type(write).__name__, why=why)
-        return error(why)
+            log.debug("write_refused", write=type(write).__name__, why=why)
+            return error(why)
+        except Exception as failure:
+            return refused(write, failure)
+        return None
 
     def _tell_forbidden(self, write: Write, why: str) -> None:
         what = f"{type(write).__name__} {key_written(write)[0]}"

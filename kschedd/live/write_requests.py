@@ -115,16 +115,33 @@ def as_strategic(patch: Any, held: Any, schema: Schema = ANY, strategy: PatchStr
     change of a list whose entries have keys."""
     if isinstance(patch, Mapping):
         before = held if isinstance(held, Mapping) else {}
-        return {name: as_strategic(value, before.get(name), *field_of(schema, name)) for name, value in patch.items()}
-    if not strategy.merge or not isinstance(patch, list | None) or not (patch or held):
+        whole: dict[str, Any] = {}
+        for name, value in patch.items():
+            inner, how = field_of(schema, name)
+            if how.merge and not how.merge_key and isinstance(value, list | None):
+                whole |= _changed_values(name, value, before.get(name))
+            else:
+                whole[name] = as_strategic(value, before.get(name), inner, how)
+        return whole
+    if not strategy.merge_key or not isinstance(patch, list | None) or not (patch or held):
         return patch
-    wanted, there = patch or [], held if isinstance(held, list) else []
-    if not strategy.merge_key:
-        return [value for value in wanted if value not in there]
-    return _changed_entries(wanted, there, strategy.merge_key, item_of(schema))
+    return _changed_entries(patch or [], held if isinstance(held, list) else [], strategy.merge_key, item_of(schema))
+
+
+def _changed_values(name: str, wanted: Sequence[Any] | None, held: Any) -> dict[str, Any]:
+    """What changes of a list of plain values, such as finalizers."""
+    there = held if isinstance(held, list) else []
+    changed: dict[str, Any] = {}
+    if wanted is not None:
+        changed[name] = [value for value in wanted if value not in there]
+    if gone := [value for value in there if value not in (wanted or ())]:
+        changed[f"$deleteFromPrimitiveList/{name}"] = gone
+    return changed
 
 
 def _changed_entries(wanted: Sequence[Any], there: Sequence[Any], key: str, item: Schema) -> list[Any]:
+    if not all(isinstance(entry, Mapping) for entry in wanted):
+        return list(wanted)  # the server says what is wrong with it
     by_key = {entry.get(key): entry for entry in there if isinstance(entry, Mapping)}
     changed: list[Any] = []
     for entry in wanted:
