@@ -1,4 +1,4 @@
-"""`kschedd run --mirror`: with which flags it goes."""
+"""`kschedd run --mirror` and `--schedule`: with which flags they go."""
 
 import pytest
 
@@ -20,6 +20,28 @@ def test_flags_that_do_not_go_with_it(words: list[str], why: str, capsys: pytest
     assert why in capsys.readouterr().err
 
 
-def test_a_kubeconfig_that_is_not_there_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--mirror", "--kubeconfig", "/nowhere", "--socket", "s"]) != 0
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        pytest.param(["--mirror"], "--mirror and --schedule exclude each other", id="mirror"),
+        pytest.param(["--state", "x"], "--state does not go with --schedule", id="state"),
+        pytest.param(["--from", "x"], "--from does not go with --schedule", id="dump"),
+        pytest.param(["--record", "x"], "--record does not go with --schedule", id="recording"),
+        pytest.param(["--time", "virtual"], "--time does not go with --schedule", id="time"),
+        pytest.param(["--without", "scheduler"], "--without scheduler does not go with --schedule", id="scheduler"),
+        pytest.param(["--leader-elect", "perhaps"], "true and false are allowed", id="no-boolean"),
+    ],
+)
+def test_flags_that_do_not_go_with_scheduling(words: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status: object = main(["run", "--schedule", *words])
+    except SystemExit as wrong:
+        status = wrong.code
+    assert status != 0
+    assert why in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--mirror"], ["--schedule"]])
+def test_a_kubeconfig_that_is_not_there_ends_either(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", *words, "--kubeconfig", "/nowhere", "--socket", "s"]) != 0
     assert "/nowhere: cannot be read: there is no such file" in capsys.readouterr().err

@@ -218,13 +218,9 @@ def test_nominations_are_cleared_first_then_each_victim_is_told_and_deleted() ->
         "message": "default-scheduler: preempting to accommodate a higher priority pod",
     }
     clear, tell_b, delete_b, tell_a, delete_a = post.writes
-    assert attrs.astuple(clear) == (
-        "Pod",
-        "default",
-        "low",
-        {"metadata": {"uid": "uid-low"}, "status": {"nominatedNodeName": None}},
-        "status",
-    )
+    assert isinstance(clear, MergePatch)
+    assert (clear.kind, clear.namespace, clear.name, clear.subresource) == ("Pod", "default", "low", "status")
+    assert clear.patch == {"metadata": {"uid": "uid-low"}, "status": {"nominatedNodeName": None}}
     assert tell_b.patch == {
         "metadata": {"uid": "uid-b"},
         "status": {"conditions": [{**condition, "observedGeneration": 3}]},

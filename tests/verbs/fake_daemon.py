@@ -484,6 +484,7 @@ class FakeDaemon:
             "journal": None,
             "read_only": None,
             "mirror": None,
+            "leader": None,
             "recording": None,
             "plugins": [],
             "faults": [],

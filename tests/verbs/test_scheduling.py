@@ -3,6 +3,7 @@
 import json
 import shlex
 
+import pytest
 import yaml
 
 from kschedd.printing.scheduling import status_text
@@ -158,3 +159,25 @@ def test_status_says_of_which_cluster_it_is_a_mirror(daemon) -> None:
     lost = {**mirror, "unreachable": "no answer"}
     told = status_text({**daemon.daemon_info(), "mirror": lost}, {}, TerminalStyle())
     assert "last heard of 3s ago; it cannot be asked now: no answer\n" in told
+
+
+@pytest.mark.parametrize(
+    ("leader", "said"),
+    [
+        pytest.param({"leads": True, "lease": "", "leader": ""}, "this daemon, without election", id="alone"),
+        pytest.param({"leads": True, "lease": "a/b", "leader": "x"}, "this daemon, by the lease a/b", id="leads"),
+        pytest.param(
+            {"leads": False, "lease": "a/b", "leader": "x"},
+            "x, by the lease a/b; this daemon is on standby",
+            id="waits",
+        ),
+        pytest.param(
+            {"leads": False, "lease": "a/b", "leader": ""},
+            "nobody yet, by the lease a/b; this daemon is on standby",
+            id="nobody",
+        ),
+    ],
+)
+def test_status_says_who_schedules_a_real_cluster(daemon, leader, said) -> None:
+    told = status_text({**daemon.daemon_info(), "leader": leader}, {}, TerminalStyle())
+    assert f"Leader:     {said}\n" in told
