@@ -27,7 +27,7 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status, error
 from kschedd.live.errors import LiveError
-from kschedd.live.turns import Turn, Turns
+from kschedd.live.write_order import WriteOrder, WriteTurn
 from kschedd.live.write_requests import key_written
 from kschedd.live.writer import RemoteWriter, Written
 from kschedd.scheduling.binding_cycle import ExecutePlan
@@ -55,7 +55,7 @@ class RemoteBindingActor:
     _limiter: trio.CapacityLimiter  # of plans that wait for what others do
     _writer: RemoteWriter
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
-    _turns: Turns = attrs.field(factory=Turns, init=False)
+    _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)
     _room: trio.Semaphore = attrs.field(factory=lambda: trio.Semaphore(_UNDER_WAY), init=False)
     _begun: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not passed on yet
@@ -87,14 +87,14 @@ class RemoteBindingActor:
             await self._start(tasks, self._execute_and_wait, request, request.wanted.plan.writes)
 
     async def _start(
-        self, tasks: trio.Nursery, work: Callable[[T, Turn], Awaitable[None]], wanted: T, writes: Sequence[Write]
+        self, tasks: trio.Nursery, work: Callable[[T, WriteTurn], Awaitable[None]], wanted: T, writes: Sequence[Write]
     ) -> None:
         await self._room.acquire()
-        tasks.start_soon(work, wanted, self._turns.take(map(key_written, writes)))
+        tasks.start_soon(work, wanted, self._order.take(map(key_written, writes)))
 
     # -- what is wanted ----------------------------------------------------------------------------------------------
 
-    async def _write(self, write: Write, turn: Turn) -> None:
+    async def _write(self, write: Write, turn: WriteTurn) -> None:
         self.metrics.began(0, 1)
         began_s, refused = time.perf_counter(), True
         with self._under_way(turn):
@@ -102,7 +102,7 @@ class RemoteBindingActor:
             refused = await self._perform(write, {}) is not None
         self.metrics.ended(time.perf_counter() - began_s, _NONE, _outcome(refused), _NONE)
 
-    async def _evict(self, eviction: Eviction, turn: Turn) -> None:
+    async def _evict(self, eviction: Eviction, turn: WriteTurn) -> None:
         began_s, failed = time.perf_counter(), True
         with self._under_way(turn):
             await turn.come()
@@ -117,7 +117,7 @@ class RemoteBindingActor:
             self._failed_evictions.append(eviction.pod)
             self._more.ring()
 
-    async def _execute(self, wanted: ExecutePlan, turn: Turn) -> None:
+    async def _execute(self, wanted: ExecutePlan, turn: WriteTurn) -> None:
         self.metrics.began(1, 0)
         began_s = time.perf_counter()
         failure: Status | None = _ENDING
@@ -128,7 +128,7 @@ class RemoteBindingActor:
         self._executed.append((wanted.uid, failure))
         self._more.ring()
 
-    async def _execute_and_wait(self, request: BindingRequest, turn: Turn) -> None:
+    async def _execute_and_wait(self, request: BindingRequest, turn: WriteTurn) -> None:
         """One binding that has to wait; it counts for the limit until it waits no more."""
         async with self._limiter, request.over:
             await self._execute(request.wanted, turn)
@@ -136,7 +136,7 @@ class RemoteBindingActor:
                 pass
 
     @contextmanager
-    def _under_way(self, turn: Turn) -> Iterator[None]:
+    def _under_way(self, turn: WriteTurn) -> Iterator[None]:
         """What is done inside is given up once the daemon is ending."""
         try:
             with turn, trio.CancelScope() as scope:

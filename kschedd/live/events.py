@@ -45,6 +45,7 @@ class RemoteEventsActor:
     _waiting: deque[SchedulerEvent] = attrs.field(factory=deque, init=False)
     _more: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_behind: bool = attrs.field(default=False, init=False)
+    _is_ending: bool = attrs.field(default=False, init=False)
     _refused: set[int] = attrs.field(factory=set, init=False)  # by which codes, as far as that is logged
 
     async def run(self) -> None:
@@ -54,7 +55,9 @@ class RemoteEventsActor:
             async with self._inbox:
                 async for batch in self._inbox:
                     self._take(batch)
-            writing.deadline = trio.current_time() + (_ENDING_S if self._waiting else 0)
+            self._is_ending = True
+            self._more.set()
+            writing.deadline = trio.current_time() + _ENDING_S
 
     def _take(self, batch: Sequence[SchedulerEvent]) -> None:
         self._waiting.extend(batch)
@@ -73,6 +76,8 @@ class RemoteEventsActor:
                     written = self._correlator.take(self._waiting.popleft())
                     if written is not None:
                         await self._write(written)
+                elif self._is_ending:
+                    return
                 else:
                     self._more = trio.Event()
                     with trio.move_on_after(SWEEP_S):

@@ -9,7 +9,9 @@ from kschedd.config.model import LeaderElection
 from kschedd.live.leader import Election
 from tests.apiserver.asking import pod
 from tests.live.real_cluster import ALONE, QUICK, Real, bound, real_cluster, scheduler_of
+from tests.live.scripted_server import Asked, scripted
 from tests.live.test_mirror import until
+from tests.live.test_refusals import OnePod, is_held_as_bound
 
 Raw = dict[str, Any]
 
@@ -190,3 +192,47 @@ async def test_without_election_it_schedules_at_once_and_asks_for_no_lease(tmp_p
         await real.cluster.store.create(pod("a"))
         await bound(real, "a")
         assert await real.cluster.store.find("Lease", "kube-system", "kube-scheduler") is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"metadata": {"name": "x"}, "spec": None}, id="no-spec"),
+        pytest.param({"metadata": 3, "spec": 3}, id="no-object"),
+        pytest.param({}, id="empty"),
+    ],
+)
+async def test_an_odd_lease_ends_nothing(tmp_path: Path, body: Raw) -> None:
+    cluster = OnePod([])
+
+    async def script(asked: Asked) -> None:
+        if asked.plural in ("leases", "kube-scheduler"):
+            await asked.answer(body)
+        else:
+            await cluster.script(asked)
+
+    async with scripted(script) as url, scheduler_of(tmp_path, int(url.rpartition(":")[2]), QUICK) as scheduler:
+        await until(is_held_as_bound(scheduler.cluster))
+
+
+@pytest.mark.parametrize("code", [401, 403, 500])
+async def test_without_the_lease_nothing_is_scheduled(tmp_path: Path, code: int) -> None:
+    cluster = OnePod([])
+    asked_for = 0
+
+    async def script(asked: Asked) -> None:
+        nonlocal asked_for
+        if asked.plural in ("leases", "kube-scheduler"):
+            asked_for += 1
+            await asked.refuse(code, "leases is forbidden")
+        else:
+            await cluster.script(asked)
+
+    async with scripted(script) as url, scheduler_of(tmp_path, int(url.rpartition(":")[2]), QUICK) as scheduler:
+
+        async def is_asked_again() -> bool:
+            return asked_for > 3
+
+        await until(is_asked_again)
+        assert not await scheduler.leads()
+    assert not cluster.bound_to

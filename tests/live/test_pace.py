@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from kschedd.live.rate_limit import RateLimit
-from kschedd.live.turns import Turns
+from kschedd.live.write_order import WriteOrder
 
 A, B = ("Pod", "default", "a"), ("Pod", "default", "b")
 
@@ -27,7 +27,7 @@ def test_no_rate_is_no_limit(qps: float) -> None:
 
 
 async def test_what_is_done_to_one_object_is_done_in_order(autojump_clock: MockClock) -> None:
-    turns, done = Turns(), list[str]()
+    turns, done = WriteOrder(), list[str]()
 
     async def work(name: str, keys: tuple[tuple[str, str, str], ...], wait_s: float) -> None:
         with turns.take(keys) as turn:
@@ -45,7 +45,7 @@ async def test_what_is_done_to_one_object_is_done_in_order(autojump_clock: MockC
 
 
 async def test_a_turn_that_is_given_up_holds_nobody_up() -> None:
-    turns = Turns()
+    turns = WriteOrder()
     with turns.take([A]):
         later = turns.take([A])
         with trio.move_on_after(0):

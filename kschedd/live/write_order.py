@@ -11,20 +11,20 @@ from kschedd.store.trial import Key
 
 
 @attrs.define(eq=False)
-class Turns:
+class WriteOrder:
     """Places in line, one line for each object. A place in several lines is taken in all of them at once, so that no
     two ever wait for each other."""
 
     _last: dict[Key, trio.Event] = attrs.field(factory=dict, init=False)
 
-    def take(self, keys: Iterable[Key]) -> "Turn":
+    def take(self, keys: Iterable[Key]) -> "WriteTurn":
         """A place behind all that were taken before for any of these objects."""
         keys, over = frozenset(keys), trio.Event()
         before = {self._last[key] for key in keys if key in self._last}
         self._last |= dict.fromkeys(keys, over)
-        return Turn(self, keys, before, over)
+        return WriteTurn(self, keys, before, over)
 
-    def give_up(self, turn: "Turn") -> None:
+    def give_up(self, turn: "WriteTurn") -> None:
         turn.over.set()
         for key in turn.keys:
             if self._last[key] is turn.over:
@@ -32,10 +32,10 @@ class Turns:
 
 
 @attrs.frozen(eq=False)
-class Turn:
+class WriteTurn:
     """A place; it is given up at the end of the context."""
 
-    _turns: Turns
+    _order: WriteOrder
     keys: frozenset[Key]
     _before: set[trio.Event]
     over: trio.Event
@@ -51,4 +51,4 @@ class Turn:
     def __exit__(
         self, sort: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._turns.give_up(self)
+        self._order.give_up(self)

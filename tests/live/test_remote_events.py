@@ -1,0 +1,113 @@
+"""Events of a real cluster hold nothing up."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import trio
+from structlog.testing import capture_logs
+from trio.testing import wait_all_tasks_blocked
+
+from kschedd.actors.clock import Clock
+from kschedd.live.api_server import ApiServer
+from kschedd.live.event_series import EventCorrelator
+from kschedd.live.events import RemoteEventsActor
+from kschedd.live.rate_limit import RateLimit
+from kschedd.scheduling.records import WARNING, SchedulerEvent
+from tests.live.real_cluster import scheduler_of
+from tests.live.scripted_server import Asked, scripted
+from tests.live.test_adverse_servers import kubeconfig
+from tests.live.test_mirror import until
+from tests.live.test_refusals import OnePod, is_held_as_bound
+
+
+async def forbid(asked: Asked) -> None:
+    await asked.refuse(403, "events is forbidden")
+
+
+async def break_down(asked: Asked) -> None:
+    await asked.refuse(500)
+
+
+async def cut(asked: Asked) -> None:
+    await asked.stream.aclose()
+
+
+async def hang(asked: Asked) -> None:
+    await trio.sleep_forever()
+
+
+@pytest.mark.parametrize("answer", [forbid, break_down, cut, hang])
+async def test_a_pod_is_bound_and_the_end_comes_though_no_event_is_taken(
+    tmp_path: Path, answer: Callable[[Asked], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kschedd.live.events._ENDING_S", 0.1)
+    cluster, asked_for = OnePod([]), trio.Event()
+
+    async def script(asked: Asked) -> None:
+        if asked.plural == "events":
+            asked_for.set()
+            await answer(asked)
+        else:
+            await cluster.script(asked)
+
+    with trio.fail_after(20):
+        async with scripted(script) as url, scheduler_of(tmp_path, int(url.rpartition(":")[2])) as scheduler:
+            await until(is_held_as_bound(scheduler.cluster))
+            await asked_for.wait()
+    assert cluster.bound_to == ["n1"]
+
+
+def event(number: int) -> SchedulerEvent:
+    return SchedulerEvent(float(number), WARNING, "FailedScheduling", "default", "a", str(number), "u-a", "kschedd")
+
+
+async def test_the_oldest_are_dropped_while_the_server_is_behind(tmp_path: Path) -> None:
+    taken: list[str] = []
+    go_on = trio.Event()
+
+    async def script(asked: Asked) -> None:
+        await go_on.wait()
+        taken.append(asked.body["note"])
+        await asked.answer(asked.body, 201)
+
+    async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
+        send, receive = trio.open_memory_channel[list[SchedulerEvent]](0)
+        actor = RemoteEventsActor(receive, server, Clock.started(), RateLimit(-1, 1), EventCorrelator("host"))
+        with capture_logs() as logged:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(actor.run)
+                await send.send([event(0)])
+                await wait_all_tasks_blocked(0.1)
+                for number in range(1, 1500, 10):
+                    await send.send([event(number + more) for more in range(10)])
+                go_on.set()
+
+                async def all_are_taken() -> bool:
+                    return taken[-1:] == ["1500"]
+
+                await until(all_are_taken)
+                await send.aclose()
+    assert taken == ["0", *(str(number) for number in range(501, 1501))]
+    assert [entry["event"] for entry in logged] == ["events_dropped"]
+
+
+async def test_an_event_that_has_expired_there_is_created_again(tmp_path: Path) -> None:
+    asked_for: list[tuple[str, int]] = []
+
+    async def script(asked: Asked) -> None:
+        count = asked.body.get("series", {"count": 1})["count"]
+        asked_for.append((asked.method, count))
+        if asked.method == "PATCH":
+            await asked.refuse(404)
+        else:
+            await asked.answer(asked.body, 201)
+
+    async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
+        send, receive = trio.open_memory_channel[list[SchedulerEvent]](0)
+        actor = RemoteEventsActor(receive, server, Clock.started(), RateLimit(-1, 1), EventCorrelator("host"))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(actor.run)
+            await send.send([event(1), event(1), event(1)])
+            await send.aclose()
+    assert asked_for == [("POST", 1), ("PATCH", 2), ("POST", 2)]
