@@ -41,9 +41,18 @@ MIRRORED: Final = (
     *("Service", "ReplicationController", "ReplicaSet", "StatefulSet", "Deployment", "DaemonSet", "Job", "CronJob"),
     "Pod",
 )
+DECIDED_BY: Final = frozenset(
+    (
+        *("Namespace", "Node", "PodDisruptionBudget", "StorageClass", "CSINode", "CSIDriver", "CSIStorageCapacity"),
+        *("PersistentVolume", "PersistentVolumeClaim", "DeviceClass", "ResourceSlice", "ResourceClaim", "Service"),
+        *("ReplicationController", "ReplicaSet", "StatefulSet", "Pod"),
+    )
+)
+"""Kinds that a scheduler looks at: if it may not see one that is served, it decides wrongly, and so does nothing."""
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
 _STEADY_S: Final = 10.0  # a watch that lasted longer was in order until then
+_FORBIDDEN: Final = 403
 _MOST_PAGES: Final = 1 << 13  # of one list: four million objects
 _AT_ONCE: Final = 4  # pages that are asked for at the same time
 _FIRST_TRIES: Final = 3  # of a list, before anything is held
@@ -102,6 +111,8 @@ class MirrorActor:
                 return
             except NotServed as failure:
                 absent = absent or failure
+        if self._own and absent is not None and absent.code == _FORBIDDEN and kind in DECIDED_BY:
+            raise LiveError(self.server.url, f"{known.plural} cannot be seen, and a scheduler has to: {absent.why}")
         log.warning("not_mirrored", resource=known.plural, why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:

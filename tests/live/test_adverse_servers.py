@@ -176,7 +176,7 @@ async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
 
 
 async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at_once(
-    tmp_path: Path, autojump_clock: MockClock
+    tmp_path: Path, mock_clock: MockClock
 ) -> None:
     autojump_clock.autojump_threshold = math.inf  # the clock would jump past the thread in which this connects
     server = await ApiServer.connect(str(kubeconfig(tmp_path, "http://there")))
