@@ -208,6 +208,14 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     store_client = StoreClient.of(to_store)
     on_write = recording.own  # of the cluster's own controllers, and the scheduler
     store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
+    waiting, remote = trio.CapacityLimiter(WAITING_BINDINGS), parts.remote
+    binding_actor: BindingActor | RemoteBindingActor
+    has_room = None
+    if remote is None:
+        binding_actor = BindingActor(binding_in, store_client.clone(on_write), to_answered, bell, waiting)
+    else:
+        there = remote.binding_actor(binding_in, store_client.clone(), to_answered, bell, waiting)
+        binding_actor, has_room = there, lambda: there.has_room
     scheduling_actor = SchedulingActor(
         driver,
         store_client.clone(),
@@ -226,6 +234,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         stops,
         log_scores=parts.verbosity >= SCORES_LOGGED,
         must_wait=lambda: recording.behind,
+        has_room=has_room,
         telemetry=parts.telemetry,
         courtesy=courtesy,
     )
@@ -243,12 +252,6 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     handle = driver.machine.handle
     handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     handle.lock, handle.changed = lock, rung_from_threads(bell)
-    waiting, remote = trio.CapacityLimiter(WAITING_BINDINGS), parts.remote
-    binding_actor: BindingActor | RemoteBindingActor
-    if remote is None:
-        binding_actor = BindingActor(binding_in, store_client.clone(on_write), to_answered, bell, waiting)
-    else:
-        binding_actor = remote.binding_actor(binding_in, store_client.clone(), to_answered, bell, waiting)
     controller_actors = [
         ControllerActor(controller, store_client.clone(on_write), clock) for controller in parts.controllers
     ]

@@ -110,6 +110,7 @@ class SchedulingActor:
     _log_scores: bool = False  # a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
     _must_wait: Callable[[], bool] | None = None  # whether a recording of what happens here is behind
+    _has_room: Callable[[], bool] | None = None  # whether the binding actor has; it rings when it has again
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
@@ -448,7 +449,7 @@ class SchedulingActor:
         if effects is None:
             with self._exclusively():
                 effects = driver.take_effects()
-            if not self._asked:
+            if not self._asked and (self._has_room is None or self._has_room()):
                 max_pods = driver.pods_wanted or None
                 self._asked = max_pods is not None
         for uid in effects.resumed:

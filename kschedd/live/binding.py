@@ -8,8 +8,9 @@ again. What it forbids is logged, once for each sort of write.
 
 Each plan is a task: its writes are done one after the other, up to the first that is refused. What the writes come to
 is heard of by the mirror, which has the last word: a write that was done though its answer was lost is seen there.
-Answers are collected and sent by one task, so that no write waits for the scheduling actor, which may itself wait for
-this one.
+Batches are always taken at once, since the scheduling actor has others to attend to while it waits to send one: where
+the server is slow it asks the queue for no more pods, until it is rung. Answers are collected and sent by one task, so
+that no write waits for it either.
 """
 
 import time
@@ -38,7 +39,7 @@ from kschedd.store.writes import Write
 
 log = structlog.get_logger("kschedd.binding")
 
-_UNDER_WAY: Final = 512  # plans and writes that are begun; beyond that, decisions wait
+_UNDER_WAY: Final = 128  # plans and writes that are begun; beyond that, no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
 _ENDING: Final = error("the daemon is ending: it has not waited for the API server's answer")
@@ -56,7 +57,7 @@ class RemoteBindingActor:
     _writer: RemoteWriter
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     _order: WriteOrder = attrs.field(factory=WriteOrder, init=False)
-    _room: trio.Semaphore = attrs.field(factory=lambda: trio.Semaphore(_UNDER_WAY), init=False)
+    _count: int = attrs.field(default=0, init=False)  # of what is under way
     _begun: set[trio.CancelScope] = attrs.field(factory=set, init=False)
     _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not passed on yet
     _failed_evictions: list[Pod] = attrs.field(factory=list, init=False)
@@ -70,26 +71,31 @@ class RemoteBindingActor:
                 ending: trio.CancelScope = await nursery.start(self._give_up_at_end)
                 async with trio.open_nursery() as tasks:
                     async for batch in self._inbox:
-                        await self._begin(batch, tasks)
+                        self._begin(batch, tasks)
                 self._more.close()
                 ending.cancel()
         finally:
             self._store.close()
 
-    async def _begin(self, batch: BindingBatch, tasks: trio.Nursery) -> None:
-        for write in batch.writes:
-            await self._start(tasks, self._write, write, [write])
-        for eviction in batch.evictions:
-            await self._start(tasks, self._evict, eviction, eviction.writes)
-        for wanted in batch.plans:
-            await self._start(tasks, self._execute, wanted, wanted.plan.writes)
-        for request in batch.requests:
-            await self._start(tasks, self._execute_and_wait, request, request.wanted.plan.writes)
+    @property
+    def has_room(self) -> bool:
+        """Whether more pods should be attempted."""
+        return self._count < _UNDER_WAY
 
-    async def _start(
+    def _begin(self, batch: BindingBatch, tasks: trio.Nursery) -> None:
+        for write in batch.writes:
+            self._start(tasks, self._write, write, [write])
+        for eviction in batch.evictions:
+            self._start(tasks, self._evict, eviction, eviction.writes)
+        for wanted in batch.plans:
+            self._start(tasks, self._execute, wanted, wanted.plan.writes)
+        for request in batch.requests:
+            self._start(tasks, self._execute_and_wait, request, request.wanted.plan.writes)
+
+    def _start(
         self, tasks: trio.Nursery, work: Callable[[T, WriteTurn], Awaitable[None]], wanted: T, writes: Sequence[Write]
     ) -> None:
-        await self._room.acquire()
+        self._count += 1
         tasks.start_soon(work, wanted, self._order.take(map(key_written, writes)))
 
     # -- what is wanted ----------------------------------------------------------------------------------------------
@@ -146,7 +152,9 @@ class RemoteBindingActor:
                 finally:
                     self._begun.discard(scope)
         finally:
-            self._room.release()
+            self._count -= 1
+            if self._count == _UNDER_WAY - 1:
+                self._bell.ring()
 
     async def _give_up_at_end(self, *, task_status: trio.TaskStatus[trio.CancelScope]) -> None:
         with trio.CancelScope() as scope:

@@ -8,7 +8,7 @@ Source: Kubernetes v1.34, scheduler/metrics/metrics.go, scheduler/framework/plug
 scheduler/metrics/resources/resources.go, component-base/metrics/prometheus/feature/metrics.go; kube-state-metrics
 (kube_pod_overhead_…).
 Left out, since nothing here does what they count: rest_client_… and workqueue_… (the scheduler writes to the store of
-its own process), leader_election_… (`kschedd status` says who leads), scheduler_volume_binder_cache_requests_total (which
+its own process), leader_election_… (`kschedd status` says it), scheduler_volume_binder_cache_requests_total (which
 upstream registers and never counts), go_….
 """
 

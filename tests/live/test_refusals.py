@@ -12,8 +12,10 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
+from kschedd.config.model import ClientConnection
 from tests.apiserver.asking import node
-from tests.live.real_cluster import Scheduler, scheduler_of
+from tests.apiserver.asking import pod as real_pod
+from tests.live.real_cluster import Scheduler, real_cluster, scheduler_of
 from tests.live.scripted_server import Asked, nothing_happens, scripted
 from tests.live.test_adverse_servers import kubeconfig, pod
 from tests.live.test_mirror import until
@@ -204,3 +206,23 @@ async def test_versions_that_are_held_here_are_never_sent(tmp_path: Path) -> Non
 
 def json_text(body: Any) -> str:
     return json.dumps(body)
+
+
+async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods wait in the queue then; so far the scheduler waited to hand on its decisions, and answered nothing."""
+    monkeypatch.setattr("kschedd.live.binding._UNDER_WAY", 8)
+    names = [f"p{number}" for number in range(300)]
+    async with real_cluster() as real:
+        await real.cluster.store.create_many([real_pod(name) for name in names])
+        for number in range(2, 5):
+            await real.cluster.store.create(node(f"n{number}"))
+        async with scheduler_of(tmp_path, real.port, pace=ClientConnection(qps=150, burst=1)) as scheduler:
+            most_waiting = 0
+            while not await real.is_bound(*names):
+                with trio.fail_after(2):
+                    counts = await scheduler.cluster.queue.query(lambda owner: owner.queue.counts())
+                    waits = await scheduler.cluster.scheduler.query(lambda driver: len(driver.bindings.cycles))
+                most_waiting = max(most_waiting, waits)
+                assert sum(counts.values()) <= len(names)
+                await trio.sleep(0.02)
+            assert most_waiting < len(names) / 2

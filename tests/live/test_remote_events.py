@@ -73,7 +73,7 @@ async def test_the_oldest_are_dropped_while_the_server_is_behind(tmp_path: Path)
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         send, receive = trio.open_memory_channel[list[SchedulerEvent]](0)
-        actor = RemoteEventsActor(receive, server, Clock.started(), RateLimit(-1, 1), EventCorrelator("host"))
+        actor = RemoteEventsActor(receive, server, Clock.started(10.0), RateLimit(-1, 1), EventCorrelator("host"))
         with capture_logs() as logged:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(actor.run)
@@ -105,7 +105,7 @@ async def test_an_event_that_has_expired_there_is_created_again(tmp_path: Path) 
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         send, receive = trio.open_memory_channel[list[SchedulerEvent]](0)
-        actor = RemoteEventsActor(receive, server, Clock.started(), RateLimit(-1, 1), EventCorrelator("host"))
+        actor = RemoteEventsActor(receive, server, Clock.started(10.0), RateLimit(-1, 1), EventCorrelator("host"))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(actor.run)
             await send.send([event(1), event(1), event(1)])
