@@ -1,7 +1,6 @@
 """A mirror of a server that does what none should: what it says is never taken for more than it is."""
 
 import base64
-import math
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -178,9 +177,8 @@ async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
 async def test_two_watches_that_are_answered_and_fail_do_not_wake_one_another_at_once(
     tmp_path: Path, mock_clock: MockClock
 ) -> None:
-    autojump_clock.autojump_threshold = math.inf  # the clock would jump past the thread in which this connects
     server = await ApiServer.connect(str(kubeconfig(tmp_path, "http://there")))
-    autojump_clock.autojump_threshold = 0
+    mock_clock.autojump_threshold = 0  # from here on: it would jump past the thread in which this connects
     watched: list[float] = []
 
     async def answered_and_fails(resource: ServedResource, since: str) -> AsyncIterator[list[Raw]]:
