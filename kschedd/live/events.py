@@ -19,9 +19,9 @@ import trio
 
 from kschedd.actors.clock import Clock
 from kschedd.live.api_server import ApiServer
-from kschedd.live.connection import ServerRequest
 from kschedd.live.errors import LiveError
 from kschedd.live.event_series import SWEEP_S, EventCorrelator, WrittenEvent
+from kschedd.live.paced import ask_at_pace
 from kschedd.live.rate_limit import RateLimit
 from kschedd.scheduling.records import SchedulerEvent
 
@@ -30,7 +30,6 @@ log = structlog.get_logger("kschedd.events")
 _WAITING: Final = 1000
 _TRIES: Final = 12
 _PAUSE_S: Final = 10.0
-_ANSWER_S: Final = 10.0
 _ENDING_S: Final = 2.0
 _NOT_FOUND, _TOO_MANY, _SERVER_FAILED = 404, 429, 500
 
@@ -89,7 +88,8 @@ class RemoteEventsActor:
         request = event.request
         for _ in range(_TRIES):
             try:
-                return await self._ask(request)
+                await ask_at_pace(self._server, self._rate, request)
+                return
             except LiveError as failure:
                 if failure.code == _NOT_FOUND and request is event.request and event.anew is not None:
                     request = event.anew  # it has expired there
@@ -98,13 +98,6 @@ class RemoteEventsActor:
                     self._tell(failure)
                     return
             await trio.sleep(_PAUSE_S * random.uniform(0.75, 1.25))
-
-    async def _ask(self, request: ServerRequest) -> None:
-        await trio.sleep_until(self._rate.next_at(trio.current_time()))
-        with trio.move_on_after(_ANSWER_S):
-            await self._server.ask(request)
-            return
-        raise LiveError(self._server.url, "no answer in time")
 
     def _tell(self, failure: LiveError) -> None:
         if failure.code not in self._refused:

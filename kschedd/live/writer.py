@@ -17,6 +17,7 @@ from kschedd.live.api_server import ApiServer
 from kschedd.live.connection import ServerRequest
 from kschedd.live.errors import LiveError
 from kschedd.live.holding import as_held, new_standing
+from kschedd.live.paced import ask_at_pace
 from kschedd.live.rate_limit import RateLimit
 from kschedd.live.write_requests import key_written, made_from, read_request, request_of
 from kschedd.store.cluster_api import ClusterApi
@@ -27,7 +28,6 @@ from kschedd.store.writes import Bind, Write
 Written = MutableMapping[Key, Raw]
 """What writes that belong together were answered with, by object: a later one depends on what an earlier one made."""
 
-ANSWER_S: Final = 10.0  # for which the answer to a write is waited for, from when it is sent
 _AT_ONCE: Final = 32  # requests that wait for their answers
 _GONE: Final = 404
 
@@ -79,10 +79,7 @@ class RemoteWriter:
 
     async def _ask(self, asked: ServerRequest) -> dict[str, Any]:
         async with self._open:
-            await trio.sleep_until(self._rate.next_at(trio.current_time()))
-            with trio.move_on_after(ANSWER_S):
-                return await self.server.ask(asked)
-            raise LiveError(self.server.url, f"{asked.method} {asked.path} was not answered within {ANSWER_S:.0f} s")
+            return await ask_at_pace(self.server, self._rate, asked)
 
 
 def _version_in(answer: Raw) -> str:

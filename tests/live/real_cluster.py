@@ -1,20 +1,16 @@
 """A real cluster to be scheduled from elsewhere: one of ours, served over HTTP, whose scheduler no pod can name."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from functools import partial
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 import trio
 
-from kschedd.access.addresses import Address
-from kschedd.access.credentials import ListenSettings
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.objects import Object
-from kschedd.apiserver.serving import http_face
 from kschedd.config.load import default_config
 from kschedd.config.model import ClientConnection, LeaderElection
 from kschedd.controllers.embedded import embedded_controllers
@@ -23,8 +19,7 @@ from kschedd.live.api_server import ApiServer
 from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.live.remote import RemoteCluster, scheduling
 from kschedd.startup.options import without_scheduler
-from tests.apiserver.asking import node
-from tests.live.test_mirror import KUBECONFIG, until
+from tests.live.test_mirror import KUBECONFIG, Origin, served, until
 
 Raw = dict[str, Any]
 
@@ -34,12 +29,8 @@ UNBOUNDED = ClientConnection(qps=-1)
 
 
 @attrs.frozen(eq=False)
-class Real:
+class Real(Origin):
     """Its controllers and kubelets run; `stop` ends it and its server."""
-
-    cluster: LiveCluster
-    port: int
-    stop: trio.Event
 
     async def is_bound(self, *names: str) -> bool:
         found = [await self.cluster.store.find("Pod", "default", name) for name in names]
@@ -52,26 +43,8 @@ class Real:
         return [dict(event.raw) for event in await self.cluster.store.list("Event")]
 
 
-async def _serve(port: int, task_status: trio.TaskStatus[Real]) -> None:
-    config, stop = without_scheduler(default_config()), trio.Event()
-    async with (
-        cluster_actors(config, controllers=embedded_controllers()) as cluster,
-        http_face(ListenSettings(Address("127.0.0.1", port)).load(), cluster, "test", 3 << 20) as face,
-        trio.open_nursery() as nursery,
-    ):
-        await nursery.start(face.run)
-        await cluster.store.create(node("n1"))
-        task_status.started(Real(cluster, int(face.url.rpartition(":")[2]), stop))
-        await stop.wait()
-        face.shut_down(0)
-
-
-@asynccontextmanager
-async def real_cluster(port: int = 0) -> AsyncIterator[Real]:
-    async with trio.open_nursery() as nursery:
-        begun: Real = await nursery.start(partial(_serve, port))
-        yield begun
-        begun.stop.set()
+def real_cluster(port: int = 0) -> AbstractAsyncContextManager[Real]:
+    return served(Real, port, config=without_scheduler(default_config()), controllers=embedded_controllers())
 
 
 @attrs.frozen(eq=False)

@@ -1,10 +1,10 @@
 """A mirror of a real cluster: here of one of ours, served over HTTP, whose answers recorded conversations vouch for."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import pytest
@@ -19,7 +19,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
 from kschedd.daemon import cluster_actors
 from kschedd.dumps.dumped_condition import dumped_condition
-from kschedd.limits import DaemonLimits, read_limits
+from kschedd.limits import read_limits
 from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
 from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, faults_of
@@ -28,6 +28,7 @@ from kschedd.store.errors import Mirrored
 from tests.apiserver.asking import node, pod
 
 Raw = dict[str, Any]
+OriginT = TypeVar("OriginT", bound="Origin")
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -53,27 +54,32 @@ class Origin:
         return f"http://127.0.0.1:{self.port}"
 
 
-async def serve(port: int, limits: DaemonLimits, task_status: trio.TaskStatus[Origin]) -> None:
-    controllers, stop = without_parts(embedded_controllers(), {"controllers"}), trio.Event()
-    settings = ListenSettings(Address("127.0.0.1", port))
+async def serve(made: Callable[..., OriginT], port: int, parts: Raw, task_status: trio.TaskStatus[OriginT]) -> None:
+    stop = trio.Event()
     async with (
-        cluster_actors(controllers=controllers, limits=limits) as cluster,
-        http_face(settings.load(), cluster, "test", 3 << 20) as face,
+        cluster_actors(**parts) as cluster,
+        http_face(ListenSettings(Address("127.0.0.1", port)).load(), cluster, "test", 3 << 20) as face,
         trio.open_nursery() as nursery,
     ):
         await nursery.start(face.run)
         await cluster.store.create(node("n1"))
-        task_status.started(Origin(cluster, int(face.url.rpartition(":")[2]), stop))
+        task_status.started(made(cluster, int(face.url.rpartition(":")[2]), stop))
         await stop.wait()
         face.shut_down(0)
 
 
 @asynccontextmanager
-async def origin(port: int = 0, *limits: str) -> AsyncIterator[Origin]:
+async def served(made: Callable[..., OriginT], port: int, **parts: Any) -> AsyncIterator[OriginT]:
+    """`parts`: of the cluster, as `cluster_actors` takes them."""
     async with trio.open_nursery() as nursery:
-        begun: Origin = await nursery.start(partial(serve, port, read_limits(limits)))
+        begun: OriginT = await nursery.start(partial(serve, made, port, parts))
         yield begun
         begun.stop.set()
+
+
+def origin(port: int = 0, *limits: str) -> AbstractAsyncContextManager[Origin]:
+    controllers = without_parts(embedded_controllers(), {"controllers"})
+    return served(Origin, port, controllers=controllers, limits=read_limits(limits))
 
 
 @asynccontextmanager

@@ -147,7 +147,7 @@ async def test_a_binding_that_fails_is_tried_again(tmp_path: Path, answer: Answe
 
 
 async def test_a_binding_that_is_not_answered_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kschedd.live.writer.ANSWER_S", 0.2)
+    monkeypatch.setattr("kschedd.live.paced.ANSWER_S", 0.2)
     async with scheduled(tmp_path, say_nothing) as (cluster, scheduler):
         await until(is_held_as_bound(scheduler.cluster))
         assert cluster.bound_to == ["n1"]
