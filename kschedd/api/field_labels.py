@@ -10,10 +10,13 @@ from typing import Final
 import attrs
 
 from kschedd.api.kinds import Kind
-from kschedd.api.selector_text import FieldSelector
+from kschedd.api.selector_text import OLD_NODE_NAME, FieldSelector
 from kschedd.errors import KscheddError
 
+_NAME: Final = ("metadata.name",)
 _META: Final = ("metadata.name", "metadata.namespace")
+#: Kinds without namespaces whose own list of fields leaves that one out; of others both are taken.
+_NAME_ONLY: Final = frozenset(("Node", "Namespace", "ResourceSlice"))
 _EVENT: Final = (
     *(
         f"involvedObject.{field}"
@@ -74,6 +77,8 @@ class FieldLabelError(KscheddError):
             return f'field label "{label}" not supported for Job'
         if self.kind == "StatefulSet":
             return f"field label not supported for appsv1.StatefulSet: {label}"
+        if self.kind == "ResourceSlice":
+            return f"field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {label}"
         if self.custom or self.kind in _MORE:
             return f"field label not supported: {label}"
         names = ", ".join(f'"{each}"' for each in self.supported)
@@ -84,7 +89,8 @@ def check_field_selector(kind: Kind, selector: FieldSelector | None) -> None:
     """Raise FieldLabelError if the selector uses a field that is not supported for this kind."""
     if selector is None:
         return
-    supported = (*_META, *_MORE.get(kind.name, ()), *kind.selectable)
+    own = _NAME if kind.name in _NAME_ONLY else _META
+    supported = (*own, *_MORE.get(kind.name, ()), *kind.selectable)
     for requirement in selector.requirements:
-        if requirement.path not in supported:
+        if requirement.path not in supported and not (kind.name == "Pod" and requirement.path == OLD_NODE_NAME):
             raise FieldLabelError(kind.name, requirement.path, supported, not kind.known)

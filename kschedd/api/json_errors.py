@@ -16,6 +16,7 @@ _PLAIN: Final = re.compile(r'[^"\\\x00-\x1f]*')
 _DIGIT: Final = "0123456789"
 _HEX: Final = _DIGIT + "abcdefABCDEF"
 _DIGITS: Final = re.compile(r"[0-9]*", re.ASCII)
+_ESCAPED: Final = 0xDC00
 _END: Final = "unexpected end of JSON input"
 
 
@@ -175,12 +176,17 @@ class _Scanner:
 
 
 def _quoted(character: str) -> str:
-    """A character between single quotes; Go looks at bytes, so one that is not ASCII shows as its first byte."""
+    """A character between single quotes; Go looks at bytes, so one that is not ASCII shows as its first byte.
+
+    A byte that is no UTF-8 is the surrogate that Python's "surrogateescape" has for it.
+    """
     if character == "'":
         return "'\\''"
     if character == '"':
         return "'\"'"
-    code = character.encode("utf-8", "surrogatepass")[0]
+    code = ord(character) - _ESCAPED
+    if code not in range(0x80, 0x100):
+        code = character.encode("utf-8", "surrogatepass")[0]
     if code >= 0x80:
-        return f"'{chr(code)}'" if chr(code).isprintable() else f"'\\u{code:04x}'"
+        return f"'{chr(code)}'" if chr(code).isprintable() else f"'\\x{code:02x}'"
     return f"'{quoted(character)[1:-1]}'"

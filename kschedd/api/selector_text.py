@@ -97,6 +97,8 @@ def parse_selector_text(text: str) -> LabelSelector:
 def _requirement(words: _Words) -> Requirement:
     if words.ahead == "!":
         words.take()
+        if words.ahead in ("in", "notin"):  # after the mark these are operators, not keys
+            raise words.expected("identifier")
         return Requirement(_key(words), DOES_NOT_EXIST)
     key = _key(words)
     if words.ahead in ("", ","):
@@ -135,9 +137,11 @@ def _values(words: _Words) -> tuple[str, ...]:
         if words.ahead not in (",", ")"):
             raise words.expected("',' or ')'")
         if words.take() == ")":
-            return tuple(dict.fromkeys(values))
+            return tuple(sorted(set(values)))  # a fault names the place in this order
 
 
+OLD_NODE_NAME: Final = "spec.host"
+"""What pods were once selected by for `spec.nodeName`, and still can be."""
 _FALSE_WHEN_ABSENT: Final = frozenset(("spec.unschedulable", "spec.hostNetwork"))
 
 
@@ -164,7 +168,7 @@ class FieldSelector:
 def field_text(raw: Mapping[str, Any], path: str) -> str:
     """The value of a field as a field selector compares it; "" where absent."""
     found: Any = raw
-    for name in path.split("."):
+    for name in ("spec.nodeName" if path == OLD_NODE_NAME else path).split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     if found is None:
         return "false" if path in _FALSE_WHEN_ABSENT else ""

@@ -5,16 +5,18 @@ Raises: StatusError.
 """
 
 import base64
-import binascii
 import json
+import re
 from typing import Final
 
 import attrs
 
 from kschedd.api.fields import FieldError, forbidden, unsupported
+from kschedd.api.json_errors import json_error
 from kschedd.api.numbers import whole_number
 from kschedd.api.selector_text import FieldSelector, SelectorTextError, parse_field_selector, parse_selector_text
 from kschedd.api.selectors import LabelSelector
+from kschedd.api.unmarshal_errors import json_kind
 from kschedd.apiserver.requests import Query
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options
 from kschedd.apiserver.versions import stored_selector
@@ -51,8 +53,9 @@ class ReadOptions:
 
 
 def read_options(query: Query, *, watch: bool, api_version: str = "v1") -> ReadOptions:
-    labels, fields = _selectors(query)
+    timeout = query.integer("timeoutSeconds")
     limit = query.integer("limit")
+    labels, fields = _selectors(query)
     initial = query.optional_flag("sendInitialEvents")
     match = query.text("resourceVersionMatch")
     _check_combination(query, match, initial, watch)
@@ -62,7 +65,6 @@ def read_options(query: Query, *, watch: bool, api_version: str = "v1") -> ReadO
         if version:
             raise bad_request("specifying resource version is not allowed when using continue")
         cont = read_continue(query.text("continue"))
-    timeout = query.integer("timeoutSeconds")
     return ReadOptions(
         labels,
         stored_selector(fields, api_version),
@@ -96,7 +98,8 @@ def _version(text: str, watch: bool) -> int | None:
     number = whole_number(text)
     if number is not None and number < _MOST_VERSION:
         return number
-    parsed = f'strconv.ParseUint: parsing "{text[:100]}": invalid syntax'
+    wrong = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    parsed = f'strconv.ParseUint: parsing "{text[:100]}": {wrong}'
     why = f'resourceVersion: Invalid value: "{text[:100]}": {parsed}'
     if watch:
         raise StatusError(500, "", why)
@@ -141,30 +144,47 @@ def exact(options: ReadOptions) -> bool:
 
 # Continue tokens
 
-_KEY: Final = "continue key is not valid: "
+_KEY: Final = "continue key is not valid"
+_TOKEN_VERSION: Final = "meta.k8s.io/v1"
+_NO_BASE64: Final = re.compile("[^A-Za-z0-9_-]")
 
 
 def continue_token(version: int, after: tuple[str, str]) -> str:
     namespace, name = after
     start = f"{namespace}/{name}\0" if namespace else f"{name}\0"
-    token = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": start}, separators=(",", ":"))
+    token = json.dumps({"v": _TOKEN_VERSION, "rv": version, "start": start}, separators=(",", ":"))
     return base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
 
 
 def read_continue(text: str) -> Continue:
     try:
-        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        raise bad_request(f"invalid continue token: {_KEY}illegal base64 data at input byte 0") from None
+        return _continue(text)
+    except _ContinueError as wrong:
+        raise bad_request(f"invalid continue token: {_KEY}{wrong.why}") from None
+
+
+@attrs.define(eq=False)
+class _ContinueError(Exception):
+    why: str
+
+
+def _continue(text: str) -> Continue:
+    wrong = _NO_BASE64.search(text)
+    if wrong or len(text) % 4 == 1:
+        raise _ContinueError(f": illegal base64 data at input byte {wrong.start() if wrong else len(text) - 1}")
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     try:
         token = json.loads(data)
-        version, start = token["rv"], token["start"]
-        if token.get("v") != "meta.k8s.io/v1" or type(version) is not int or not isinstance(start, str):
-            raise ValueError
-    except (ValueError, KeyError, TypeError, UnicodeDecodeError):
-        first = data[:1]
-        shown = first.decode("latin-1") if first.isascii() and first.isalnum() else f"\\x{data[0]:02x}" if data else ""
-        why = f"invalid character '{shown}' looking for beginning of value"
-        raise bad_request(f"invalid continue token: {_KEY}{why}") from None
+    except (ValueError, RecursionError):
+        raise _ContinueError(f": {json_error(data.decode('utf-8', 'surrogateescape'))}") from None
+    if not isinstance(token, dict):
+        raise _ContinueError(f": json: cannot unmarshal {json_kind(token)} into Go value of type storage.continueToken")
+    if token.get("v") != _TOKEN_VERSION:
+        raise _ContinueError(f": server does not recognize this encoded version {str(token.get('v') or '')[:100]}")
+    version, start = token.get("rv") or 0, token.get("start") or ""
+    if type(version) is not int or version == 0:
+        raise _ContinueError(f": incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
+    if not isinstance(start, str) or not start:
+        raise _ContinueError(f": encoded start key empty (version {_TOKEN_VERSION})")
     namespace, slash, name = start.rstrip("\0").rpartition("/")
     return Continue(version, (namespace if slash else "", name))

@@ -119,7 +119,7 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
 
     def read(store: ClusterReader) -> tuple[Sequence[Sequence[Object]], int]:
         if wanted is not None and wanted > store.version:
-            raise too_large_version(wanted, store.version)
+            raise too_large_version(wanted, store.version, waited=not precise)
         return store.present(target.resource.stored, namespace), store.version
 
     present, version = await face.cluster.store.do(read)
@@ -130,8 +130,16 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
         present = await _as_it_was(face, asked, present, wanted, version, namespace)
         version = wanted
     found = await face.turns.drive(asked.client, in_order(present, options.labels, options.fields))
-    others = None if not options.selects else present
+    # A name with its namespace is a key: then one object is looked up, and nothing follows.
+    by_key = _selected_name(options) and (namespace is not None or not target.resource.namespaced)
+    others = present if options.selects and not by_key else None
     return _page(found, options, version, others)
+
+
+def _selected_name(options: ReadOptions) -> bool:
+    """Whether one name is asked for."""
+    named = () if options.fields is None or options.cont is not None else options.fields.requirements
+    return any(each.path == "metadata.name" and each.equal and each.value for each in named)
 
 
 def _as_core_event(event: Object) -> Object:

@@ -18,7 +18,6 @@ from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
 _BY_METHOD: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_FALSE: Final = frozenset(("false", "0", "f", "F", "FALSE", "False"))
 _OF_NAMESPACES: Final = frozenset(("status", "finalize"))
 CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
 
@@ -38,16 +37,16 @@ class Query:
         return name in self._values
 
     def flag(self, name: str) -> bool:
-        """Absent and false alike; anything that is no boolean counts as true, as upstream."""
+        """Absent and false alike; anything that is no boolean counts as true, as upstream, and so does nothing."""
         value = self._values.get(name)
-        return value is not None and value not in _FALSE and value != ""
+        return value is not None and value != "0" and value.lower() != "false"
 
     def optional_flag(self, name: str) -> bool | None:
-        return self.flag(name) if self._values.get(name) else None
+        return self.flag(name) if name in self._values else None
 
     def integer(self, name: str) -> int | None:
         value = self._values.get(name)
-        if value is None or value == "":
+        if value is None:
             return None
         digits = value[1:] if value[:1] in "+-" else value
         if not digits.isascii() or not digits.isdigit():

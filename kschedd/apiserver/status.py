@@ -79,13 +79,15 @@ def invalid_options(kind: str, faults: Sequence[FieldError], name: str = "", gro
     return StatusError(422, "Invalid", f'{kind}.{group} "{name}" is invalid: {why}', details)
 
 
-def too_large_version(version: int, current: int) -> StatusError:
-    details = {
+def too_large_version(version: int, current: int, *, waited: bool = True) -> StatusError:
+    """A version still to come. Who would have waited for it may try again; who wants that very one is not told so."""
+    details: dict[str, Any] = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-        "retryAfterSeconds": 1,
     }
     text = f"Timeout: Too large resource version: {version}, current: {current}"
-    return StatusError(504, "Timeout", text, details, (("Retry-After", "1"),))
+    if not waited:
+        return StatusError(504, "Timeout", text, details)
+    return StatusError(504, "Timeout", text, {**details, "retryAfterSeconds": 1}, (("Retry-After", "1"),))
 
 
 def causes(faults: Sequence[FieldError]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from kschedd.api.selector_text import parse_field_selector
     ("kind", "selector"),
     [
         ("pods", "spec.nodeName=n1,status.phase!=Running,metadata.name=web"),
+        ("pods", "spec.host=n1"),
         ("nodes", "spec.unschedulable=true"),
         ("events", "involvedObject.name=web,reason=Scheduled,type=Warning"),
         ("namespaces", "status.phase=Active"),
@@ -28,6 +29,13 @@ def test_supported(kind: str, selector: str) -> None:
     [
         ("pods", "spec.foo=x", "field label not supported: spec.foo; of a Pod there are metadata.name, "),
         ("nodes", "metadata.name=n,spec.providerID=x", "field label not supported: spec.providerID; of a Node "),
+        ("nodes", "metadata.namespace=x", "field label not supported: metadata.namespace; of a Node "),
+        ("namespaces", "metadata.namespace=x", "field label not supported: metadata.namespace; of a Namespace "),
+        (
+            "resourceslices",
+            "metadata.namespace=x",
+            "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: metadata.namespace",
+        ),
         (
             "deployments",
             "spec.replicas=3",

@@ -42,6 +42,7 @@ from kschedd.api.json_errors import json_error
         ("NaN", "invalid character 'N' looking for beginning of value"),
         ("[٣]", "invalid character 'Ù' looking for beginning of value"),
         ("[é]", "invalid character 'Ã' looking for beginning of value"),
+        ("\udc81", "invalid character '\\x81' looking for beginning of value"),
         ('{"a":[{"b":[1.5e-3,true,null,"\\u00e9"]}, {}, []]}', ""),
     ],
 )

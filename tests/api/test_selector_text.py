@@ -42,6 +42,8 @@ def test_label_selectors(text: str, labels: dict[str, str], matches: bool) -> No
         ("a==b=c", "',' or 'end of string'"),
         ("!=x", "!, identifier, or 'end of string'"),
         ("!", "unable to parse requirement: found '', expected: identifier"),
+        ("!in", "unable to parse requirement: found 'in', expected: identifier"),
+        ("a in (web,-x)", 'values\\[0\\]\\[a\\]: Invalid value: "-x"'),
         ("é=x", '<nil>: Invalid value: "é": name part'),
         ("a in (=)", "',', '\\)' or identifier"),
         ("a=/", "a valid label"),
@@ -91,3 +93,9 @@ def test_field_selectors(text: str, matches: bool) -> None:
 def test_what_is_no_field_selector(text: str, words: str) -> None:
     with pytest.raises(SelectorTextError, match=words):
         parse_field_selector(text)
+
+
+def test_pods_are_selected_by_the_old_name_of_their_node() -> None:
+    selector = parse_field_selector("spec.host=n1")
+    assert selector.matches({"spec": {"nodeName": "n1"}})
+    assert not selector.matches({"spec": {"nodeName": "n2"}})

@@ -154,6 +154,49 @@ async def test_pages_are_those_of_the_first_whatever_is_written_meanwhile(api: A
     assert names == ["a", "b", "c", "d", "e"]
 
 
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("continue=abc!", "illegal base64 data at input byte 3"),
+        ("continue=garbage", "invalid character '\\x81' looking for beginning of value"),
+        ("continue=e30", "server does not recognize this encoded version "),
+        (
+            "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MCwic3RhcnQiOiJwIn0",
+            "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+        ),
+        ("resourceVersion=99999999999999999999", 'parsing "99999999999999999999": value out of range'),
+        ("limit=", 'strconv.ParseInt: parsing "": invalid syntax'),
+        ("limit=abc&labelSelector=(", 'strconv.ParseInt: parsing "abc": invalid syntax'),
+    ],
+)
+async def test_what_is_wrong_with_the_options_of_a_list_is_said(api: Asker, query: str, why: str) -> None:
+    answered = await api.ask("GET", f"{PODS}?{query}")
+    assert answered.status == 400
+    assert answered.json["message"].endswith(why)
+
+
+async def test_an_option_without_a_value_is_true(api: Asker) -> None:
+    answered = await api.ask("GET", f"{PODS}?sendInitialEvents=")
+    assert (answered.status, answered.json["details"]["causes"][0]["field"]) == (422, "sendInitialEvents")
+
+
+async def test_a_page_of_one_named_object_is_the_last(api: Asker) -> None:
+    for name in "ab":
+        await api.create(PODS, pod(name))
+    listed = await api.get(f"{PODS}?fieldSelector=metadata.name%3Da&limit=1")
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
+    assert "continue" not in listed["metadata"]
+    everywhere = await api.get("/api/v1/pods?fieldSelector=metadata.name%3Da&limit=1")
+    assert "continue" in everywhere["metadata"]  # there the name alone is no key
+
+
+async def test_only_who_would_have_waited_for_a_version_may_try_again(api: Asker) -> None:
+    waiting = await api.ask("GET", f"{PODS}?resourceVersion=99999999")
+    exact = await api.ask("GET", f"{PODS}?resourceVersion=99999999&resourceVersionMatch=Exact")
+    assert (waiting.status, waiting.json["details"]["retryAfterSeconds"]) == (504, 1)
+    assert (exact.status, "retryAfterSeconds" in exact.json["details"]) == (504, False)
+
+
 async def test_a_list_of_an_older_version_shows_what_was(api: Asker) -> None:
     await api.create(PODS, pod("a"))
     version = (await api.get(PODS))["metadata"]["resourceVersion"]
