@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.numbers import whole_number
 from kschedd.config.model import LeaderElection
 
 Raw = dict[str, Any]
 
 API_VERSION: Final = "coordination.k8s.io/v1"
 _LONG_AGO: Final = float("-inf")
+_MOST: Final = 2**31 - 1  # seconds or transitions: an int32 in any Lease that an API server has
 
 
 @attrs.define(eq=False)
@@ -63,27 +63,25 @@ class Election:
     def wanted(self, at: str) -> Raw:
         """The Lease by which this scheduler leads."""
         again = self.holder == self.identity
-        transitions = whole_number(str(self._spec.get("leaseTransitions") or "")) or 0
         return self._with_spec(
             {
                 "holderIdentity": self.identity,
                 "leaseDurationSeconds": int(self.settings.lease_duration_s),
                 "acquireTime": (self._spec.get("acquireTime") or at) if again else at,
                 "renewTime": at,
-                "leaseTransitions": transitions + (self.exists and not again),
+                "leaseTransitions": self._transitions + (self.exists and not again),
             }
         )
 
     def released(self, at: str) -> Raw:
         """The Lease by which this scheduler lets others lead."""
-        transitions = self._spec.get("leaseTransitions") or 0
         return self._with_spec(
             {
                 "holderIdentity": "",
                 "leaseDurationSeconds": 1,
                 "acquireTime": at,
                 "renewTime": at,
-                "leaseTransitions": transitions,
+                "leaseTransitions": self._transitions,
             }
         )
 
@@ -111,7 +109,12 @@ class Election:
     @property
     def _duration_s(self) -> float:
         seconds = self._spec.get("leaseDurationSeconds")
-        return float(seconds) if isinstance(seconds, int | float) else 0.0
+        return float(max(0, min(seconds, _MOST))) if isinstance(seconds, int | float) else 0.0
+
+    @property
+    def _transitions(self) -> int:
+        number = self._spec.get("leaseTransitions")
+        return number if isinstance(number, int) and 0 <= number < _MOST else 0
 
     def _with_spec(self, spec: Raw) -> Raw:
         settings = self.settings

@@ -120,7 +120,7 @@ class MirrorActor:
         for tries in range(1, _FIRST_TRIES):
             try:
                 return await self._list(resource)
-            except RequestFailed:
+            except (RequestFailed, HistoryLost):  # the latter of a page: it came too late
                 await trio.sleep(tries * _FIRST_PAUSE_S)
         return await self._list(resource)
 

@@ -59,7 +59,7 @@ class RemoteWriter:
             if failure.code == _GONE:
                 return None
             raise
-        return str((found.get("metadata") or {}).get("uid") or "")
+        return _text_in(found, "uid")
 
     async def _version(self, write: Write, key: Key, held: Object | None, written: Written) -> str:
         """The server's version that the write depends on; "" if on none."""
@@ -83,5 +83,11 @@ class RemoteWriter:
 
 
 def _version_in(answer: Raw) -> str:
-    version = (answer.get("metadata") or {}).get("resourceVersion")
-    return version if isinstance(version, str) else ""
+    return _text_in(answer, "resourceVersion")
+
+
+def _text_in(answer: Raw, field: str) -> str:
+    """This field of the answer's metadata; "" where it has none."""
+    meta = answer.get("metadata")
+    value = meta.get(field) if isinstance(meta, dict) else None
+    return value if isinstance(value, str) else ""

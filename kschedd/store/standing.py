@@ -112,9 +112,10 @@ class Standing:
 
     def _created(self, raw: Raw) -> Object:
         meta = raw["metadata"]
-        if (raw["kind"], meta.get("namespace") or "", meta.get("name")) in self._names:
-            raise AlreadyExists(raw["kind"], meta["name"])
-        if meta.get("uid") in self._uids:
+        namespace, name, uid = meta.get("namespace") or "", meta.get("name"), meta.get("uid")
+        if isinstance(namespace, str) and isinstance(name, str) and (raw["kind"], namespace, name) in self._names:
+            raise AlreadyExists(raw["kind"], name)
+        if isinstance(uid, str) and uid in self._uids:
             raw = {**raw, "metadata": {**meta, "uid": ""}}  # it gets another
         return self._scratch.create(raw, restore=True)
 

@@ -62,6 +62,7 @@ ODD: list[Raw] = [
     pod("a", uid=[]),
     pod("a", namespace=[]),
     pod("a", namespace=3),
+    pod("a", namespace=[1]),
     pod("a", annotations=[1]),
     pod("a", labels={"a": 3}),
     pod("a", ownerReferences=3),
@@ -101,6 +102,21 @@ async def test_odd_objects_harm_no_others(tmp_path: Path) -> None:
     async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
         await until(partial(_are_there, cluster, "before", "after"))
         assert not await cluster.faults()
+
+
+@pytest.mark.parametrize("plural", ["services", "nodes", "persistentvolumes", "jobs"])
+async def test_an_object_in_what_is_no_namespace_is_left_out(tmp_path: Path, plural: str) -> None:
+    odd = [{**pod(f"odd-{at}")["metadata"], "namespace": no} for at, no in enumerate(([1], {"a": 1}, [[]], 3, True))]
+    items = {plural: [{"metadata": meta} for meta in odd], "pods": [pod("a")]}
+
+    async def script(asked: Asked) -> None:
+        if asked.watches:
+            await nothing_happens(asked)
+        else:
+            await asked.answer({**EMPTY, "items": items.get(asked.plural, [])})
+
+    async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
+        assert await _are_there(cluster, "a")
 
 
 async def _are_there(cluster: LiveCluster, *names: str) -> bool:
@@ -327,14 +343,18 @@ async def test_a_mirror_can_be_served_over_http(tmp_path: Path) -> None:
             face.shut_down(0)
 
 
-async def test_a_list_that_is_refused_once_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("code", [410, 429, 500, 504])
+async def test_a_list_that_is_refused_once_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """410: a page of it was asked for too late."""
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
     refused: list[str] = []
 
     async def script(asked: Asked) -> None:
         if asked.plural == "pods" and not asked.watches and len(refused) < 2:
             refused.append(asked.plural)
-            await asked.refuse(429, "later")
+            await asked.refuse(code, "later")
         elif asked.plural == "pods" and not asked.watches:
             await asked.answer({**EMPTY, "items": [pod("a")]})
         else:

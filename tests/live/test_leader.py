@@ -108,6 +108,8 @@ def test_who_was_cut_off_goes_on_where_nobody_has_taken_the_lease() -> None:
         {"holderIdentity": 3, "leaseDurationSeconds": "x", "leaseTransitions": "y"},
         {"holderIdentity": "other", "leaseDurationSeconds": None},
         {"holderIdentity": "other", "leaseDurationSeconds": [15], "leaseTransitions": {}},
+        {"holderIdentity": "", "leaseDurationSeconds": 10**400, "leaseTransitions": 10**400},
+        {"holderIdentity": "other", "leaseDurationSeconds": -(10**400), "leaseTransitions": -3},
     ],
 )
 def test_a_lease_of_nobody_in_particular_is_taken(spec: Any) -> None:
@@ -115,6 +117,14 @@ def test_a_lease_of_nobody_in_particular_is_taken(spec: Any) -> None:
     one.observe({"metadata": {"name": "x"}, "spec": spec}, 100)
     assert one.may_take(100)
     assert one.wanted(AT)["spec"]["holderIdentity"] == "me"
+    assert one.wanted(AT)["spec"]["leaseTransitions"] in (0, 1)
+
+
+def test_a_lease_for_longer_than_any_number_is_not_taken() -> None:
+    one = election()
+    one.observe(lease("other", seconds=10**400), 100)
+    assert not one.may_take(1e9)
+    assert one.may_take(2**31 + 100)
 
 
 async def the_lease(real: Real) -> Raw:

@@ -113,6 +113,16 @@ async def test_a_scheduler_that_may_not_see_what_it_decides_by_does_not_begin(tm
                 pass
 
 
+@pytest.mark.parametrize("body", [{}, {"metadata": [3]}, {"metadata": {"uid": [3]}}])
+async def test_a_pod_without_a_uid_is_another_one(tmp_path: Path, body: Raw) -> None:
+    async def script(asked: Asked) -> None:
+        await asked.answer(body)
+
+    async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
+        store: Any = Held({})
+        assert await RemoteWriter(server, store, RateLimit(-1, 1)).uid_of("default", "a") == ""
+
+
 async def test_an_answer_that_is_no_object_is_a_fault_of_the_server(tmp_path: Path) -> None:
     async def script(asked: Asked) -> None:
         await asked.answer([3])
