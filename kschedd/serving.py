@@ -22,6 +22,7 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import raise_file_limit
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.full_collections import look_now_and_then
 from kschedd.apiserver.serving import HttpFace, http_face
 from kschedd.apiserver.version import ServedVersion
 from kschedd.config.model import Config
@@ -31,7 +32,7 @@ from kschedd.daemon import cluster_actors
 from kschedd.dumps.loading import LoadOptions
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.garbage_collection import LOOK_S, FullCollections, collection_paused, tune_gc
+from kschedd.garbage_collection import FullCollections, collection_paused, tune_gc
 from kschedd.live.api_server import ApiServer
 from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.live.remote import RemoteCluster, scheduling
@@ -285,7 +286,7 @@ class _Running:
                 nursery.start_soon(self._manager.watchdog, partial(_alive, self._cluster))
                 nursery.start_soon(self._begin, nursery, started)
                 nursery.start_soon(self._reloads)
-                nursery.start_soon(_looks, collections)
+                nursery.start_soon(look_now_and_then, collections)
                 if self._telemetry is not None:
                     nursery.start_soon(push_metrics, self._cluster, self._telemetry)
                 await self._orders.stop.wait()
@@ -336,12 +337,6 @@ class _Running:
             self._face.shut_down(grace_s)
         while self._server.clients:  # noqa: ASYNC110 - sessions end by themselves, within the grace period
             await trio.sleep(0.01)
-
-
-async def _looks(collections: FullCollections) -> None:
-    while True:
-        await trio.sleep(LOOK_S)
-        collections.look()
 
 
 async def _alive(cluster: LiveCluster) -> None:

@@ -21,6 +21,7 @@ import attrs
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.full_collections import look_now_and_then
 from kschedd.api.pods import Pod
 from kschedd.bench.algo import Timed
 from kschedd.bench.own_time import Clock, own_time
@@ -29,7 +30,7 @@ from kschedd.bench.series import Raw, Series
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
 from kschedd.daemon import cluster_actors
-from kschedd.garbage_collection import freeze_gc
+from kschedd.garbage_collection import FullCollections
 from kschedd.queue.entry import SubQueue
 from kschedd.serving import SWITCH_S
 from kschedd.startup.state import StateOptions
@@ -84,9 +85,10 @@ async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptio
                 len(workload.pending),
             )
         questions = await opened.enter_async_context(questions_to(cluster, clock)) if load.questions else None
-        freeze_gc()  # as the daemon does after loading its initial state
+        collections = opened.enter_context(FullCollections())  # as the daemon does after loading its initial state
         measure = _Measure(cluster, list(workload.pods), load.rate, clock, tell)
         async with trio.open_nursery() as beside:
+            beside.start_soon(look_now_and_then, collections)
             if questions is not None:
                 beside.start_soon(questions.ask)
             timed = await measure.run()

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import trio
 
+from kschedd.actors.full_collections import look_now_and_then
 from kschedd.daemon import cluster_actors
-from kschedd.garbage_collection import LOOK_S, FullCollections
+from kschedd.garbage_collection import FullCollections
 from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 
@@ -83,16 +84,10 @@ def control(folder: Path) -> None:
     beside.join()
 
 
-async def collect_now_and_then(collections: FullCollections) -> None:
-    while True:
-        await trio.sleep(LOOK_S)
-        collections.look()
-
-
 async def measure(folder: Path, events: int, seconds: float) -> None:
     with FullCollections() as collections:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(collect_now_and_then, collections)
+            nursery.start_soon(look_now_and_then, collections)
             await written(folder, events, seconds)
             nursery.cancel_scope.cancel()
 
