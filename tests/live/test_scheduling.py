@@ -78,9 +78,12 @@ async def test_what_fits_nowhere_is_told_there(tmp_path: Path) -> None:
         await real.cluster.store.create(large("a", "1000"))
         event = await reported(real, "FailedScheduling", "a")
         assert event["note"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
-        told = await condition(real, "a", "PodScheduled")
-        assert told is not None
-        assert (told["status"], told["reason"]) == ("False", "Unschedulable")
+
+        async def is_told() -> bool:  # beside the event, by a request of its own
+            told = await condition(real, "a", "PodScheduled")
+            return told is not None and (told["status"], told["reason"]) == ("False", "Unschedulable")
+
+        await until(is_told)
         held = await scheduler.cluster.store.get("Pod", "default", "a")
         assert not held.metadata.get("annotations"), "what this scheduler says is not kept as another's"
         await real.cluster.store.create(node("n2"))
