@@ -36,7 +36,7 @@ TRACES = "traces"
 
 
 def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembered: bool = False) -> Verdict:
-    """Run one record. `remembered`: cache evaluations from attempt to attempt, as the daemon does."""
+    """Run one record. `remembered`: by the evaluations that earlier attempts left in the cache, as in the daemon."""
     try:
         found = tuple(_differences(record, version, remembered))
     except ModuleNotFoundError as missing:
@@ -147,7 +147,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", metavar="PATH", nargs="+", type=Path, help="files of golden records (.jsonl, .jsonl.gz), or folders"
     )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
-    parser.add_argument("--remembered", action="store_true", help="evaluate by what earlier attempts left remembered")
+    parser.add_argument(
+        "--remembered",
+        action="store_true",
+        help="judge the third attempt for each record's pod, of which cached evaluations know most",
+    )
     parser.add_argument(
         "--kube-version",
         metavar="VERSION",

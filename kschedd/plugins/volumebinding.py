@@ -64,7 +64,6 @@ class _Attempt:
 
     claims: PodClaims
     by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
-    some_static: bool = False
     all_bound: bool = False
     before: dict[str, Object] = attrs.field(factory=dict)  # key -> the cluster's version of each assumed object
 
@@ -183,8 +182,6 @@ class VolumeBinding:
         if not isinstance(found, NodeVolumes):
             return unresolvable(*found)
         attempt.by_node[name] = found
-        if found.bindings:
-            attempt.some_static = True
         return None
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:

@@ -14,7 +14,6 @@ from kschedd.framework.events import (
     NODE_ADD,
     UNSCHEDULABLE_TIMEOUT,
     UNSCHEDULED_POD_UPDATE,
-    WILDCARD_EVENT,
     ActionType,
     ClusterEvent,
     EventResource,
@@ -56,7 +55,7 @@ def event(resource: EventResource, action: ActionType) -> ClusterEvent:
         pytest.param(event(R.POD, A.UPDATE), UNSCHEDULED_POD_UPDATE, True, id="pod-takes-unscheduled-pods"),
         pytest.param(ASSIGNED_POD_ADD, event(R.POD, A.ADD), False, id="assigned-pods-are-not-all-pods"),
         pytest.param(event(R.WILDCARD, A.ADD), NODE_ADD, True, id="any-resource"),
-        pytest.param(WILDCARD_EVENT, event(R.CSI_NODE, A.DELETE), True, id="the-wildcard-takes-everything"),
+        pytest.param(event(R.WILDCARD, A.ALL), event(R.CSI_NODE, A.DELETE), True, id="the-wildcard-takes-everything"),
         pytest.param(
             event(R.NODE, A.ALL), UNSCHEDULABLE_TIMEOUT, False, id="an-incoming-wildcard-reaches-no-one-narrow"
         ),
