@@ -142,6 +142,9 @@ def _values(words: _Words) -> tuple[str, ...]:
 
 OLD_NODE_NAME: Final = "spec.host"
 """What pods were once selected by for `spec.nodeName`, and still can be."""
+_SUCCESSFUL: Final = "status.successful"
+_FIELD_OF: Final = {OLD_NODE_NAME: "spec.nodeName", _SUCCESSFUL: "status.succeeded"}
+"""Field labels that are not the path of the field they stand for."""
 _FALSE_WHEN_ABSENT: Final = frozenset(("spec.unschedulable", "spec.hostNetwork"))
 
 
@@ -168,9 +171,11 @@ class FieldSelector:
 def field_text(raw: Mapping[str, Any], path: str) -> str:
     """The value of a field as a field selector compares it; "" where absent."""
     found: Any = raw
-    for name in ("spec.nodeName" if path == OLD_NODE_NAME else path).split("."):
+    for name in _FIELD_OF.get(path, path).split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     if found is None:
+        if path == _SUCCESSFUL and raw.get("kind") == "Job":  # StatefulSets have the label, too, and no such field
+            return "0"
         return "false" if path in _FALSE_WHEN_ABSENT else ""
     if isinstance(found, bool):
         return "true" if found else "false"

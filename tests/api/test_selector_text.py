@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.selector_text import SelectorTextError, parse_field_selector, parse_selector_text
+from kschedd.api.selector_text import SelectorTextError, field_text, parse_field_selector, parse_selector_text
 from kschedd.api.selectors import EVERYTHING, parse_label_selector
 
 
@@ -99,3 +99,10 @@ def test_pods_are_selected_by_the_old_name_of_their_node() -> None:
     selector = parse_field_selector("spec.host=n1")
     assert selector.matches({"spec": {"nodeName": "n1"}})
     assert not selector.matches({"spec": {"nodeName": "n2"}})
+
+
+def test_jobs_are_selected_by_how_many_of_their_pods_have_succeeded() -> None:
+    label = "status.successful"
+    assert field_text({"kind": "Job", "status": {"succeeded": 2}}, label) == "2"
+    assert field_text({"kind": "Job", "status": {}}, label) == "0"
+    assert field_text({"kind": "StatefulSet", "status": {}}, label) == ""
