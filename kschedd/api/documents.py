@@ -18,10 +18,9 @@ from typing import Any, Final
 import attrs
 import yaml
 
-from kschedd.api.json_text import without_lone_surrogates
+from kschedd.api.json_text import DEEPEST, too_deep, without_lone_surrogates
 from kschedd.api.portions import SEPARATOR
 
-DEEPEST: Final = 100
 """Maximum nesting depth; a pod's affinity takes 12."""
 
 MOST_ALIASED: Final = 100_000
@@ -475,20 +474,6 @@ def _decoder(twice: dict[str, None]) -> json.JSONDecoder:
         parse_float=lambda t: _as_json(float(t)),
         parse_int=number,
     )
-
-
-def too_deep(value: Any) -> bool:
-    level = [value] if isinstance(value, dict | list) else []
-    for _ in range(DEEPEST):
-        if not level:
-            return False
-        level = [
-            item
-            for container in level
-            for item in (container.values() if type(container) is dict else container)
-            if type(item) is dict or type(item) is list
-        ]
-    return bool(level)
 
 
 def _second_lines(document: Document) -> dict[str, int]:

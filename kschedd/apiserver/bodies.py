@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.api.decoding import FieldValidation
-from kschedd.api.documents import DEEPEST, too_deep
 from kschedd.api.fields import FieldError, unsupported
 from kschedd.api.json_errors import json_error
-from kschedd.api.json_text import without_lone_surrogates
+from kschedd.api.json_text import DEEPEST, too_deep, without_lone_surrogates
 from kschedd.api.schema import schema_of
 from kschedd.api.unmarshal_errors import json_kind, unmarshal_error
 from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML

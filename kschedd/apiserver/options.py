@@ -13,6 +13,7 @@ import attrs
 
 from kschedd.api.fields import FieldError, forbidden, unsupported
 from kschedd.api.json_errors import json_error
+from kschedd.api.json_text import json_value
 from kschedd.api.numbers import whole_number
 from kschedd.api.selector_text import FieldSelector, SelectorTextError, parse_field_selector, parse_selector_text
 from kschedd.api.selectors import LabelSelector
@@ -174,9 +175,9 @@ def _continue(text: str) -> Continue:
         raise _ContinueError(f": illegal base64 data at input byte {wrong.start() if wrong else len(text) - 1}")
     data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     try:
-        token = json.loads(data)
-    except (ValueError, RecursionError):
-        raise _ContinueError(f": {json_error(data.decode('utf-8', 'surrogateescape'))}") from None
+        token = json_value(data.decode("utf-8", "surrogateescape"))
+    except ValueError as fault:
+        raise _ContinueError(f": {json_error(data.decode('utf-8', 'surrogateescape')) or fault}") from None
     if not isinstance(token, dict):
         raise _ContinueError(f": json: cannot unmarshal {json_kind(token)} into Go value of type storage.continueToken")
     if token.get("v") != _TOKEN_VERSION:

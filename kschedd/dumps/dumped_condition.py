@@ -5,10 +5,12 @@ takes away again.
 """
 
 import json
+import math
 from typing import Any, Final
 
 import attrs
 
+from kschedd.api.json_text import json_value
 from kschedd.api.pods import Pod
 from kschedd.api.times import seconds
 
@@ -55,10 +57,10 @@ def dumped_condition(pod: Pod) -> DumpedCondition | None:
     if text is None:
         return None
     try:
-        kept: Any = json.loads(text)
+        kept: Any = json_value(text)
         since, dumped = kept["since"], kept["dumped"]
         return DumpedCondition(str(kept["reason"]), str(kept["message"]), _number(since), _number(dumped))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
 
 
@@ -70,4 +72,7 @@ def _seconds(text: Any) -> float | None:
 
 
 def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
+    number = None if value is None else float(value)
+    if number is not None and not math.isfinite(number):
+        raise ValueError("no time")
+    return number

@@ -19,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.codec import encoded
+from kschedd.api.json_text import json_value
 from kschedd.api.schema import Schema
 from kschedd.managed_fields.comparing import compare
 from kschedd.managed_fields.entries import (
@@ -208,7 +209,7 @@ def _client_side(live: Raw, write: FieldWrite) -> FieldSet:
     """The fields that client-side apply wrote the last time and that are still as it wrote them."""
     text = _annotations(live).get(LAST_APPLIED)
     try:
-        last = json.loads(text) if text else None
+        last = json_value(text) if text else None
     except ValueError:
         last = None
     if not isinstance(last, dict) or last.get("apiVersion") != write.api_version:

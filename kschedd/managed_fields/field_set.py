@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kschedd.api.json_text import without_lone_surrogates
+from kschedd.api.json_text import json_value
 
 FieldsV1 = Mapping[str, Any]
 Path = tuple[str, ...]
@@ -164,9 +164,9 @@ def _canonical(step: Any) -> str:
         case "f:":
             return str(step)
         case "v:":
-            return value_step(json.loads(without_lone_surrogates(text)))
+            return value_step(json_value(text))
         case "k:":
-            keys = json.loads(without_lone_surrogates(text))
+            keys = json_value(text)
             if isinstance(keys, dict):
                 return key_step(keys)
         case "i:":

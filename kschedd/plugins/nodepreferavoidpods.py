@@ -6,12 +6,12 @@ Source: Kubernetes v1.22, plugins/nodepreferavoidpods/node_prefer_avoid_pods.go.
 Errors: none; an annotation that cannot be read avoids nobody.
 """
 
-import json
 from typing import Any, ClassVar, Final, Self
 
 import attrs
 import numpy as np
 
+from kschedd.api.json_text import json_value
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -68,7 +68,7 @@ def _controller(pod: Pod) -> tuple[str, str] | None:
 def avoided(text: str) -> frozenset[tuple[str, str]]:
     """Kinds and uids of the controllers that the annotation names; none where it cannot be read."""
     try:
-        said: Any = json.loads(text)
+        said: Any = json_value(text)
         controllers = [one["podSignature"]["podController"] for one in said["preferAvoidPods"]]
         return frozenset((str(one["kind"]), str(one["uid"])) for one in controllers)
     except (ValueError, KeyError, TypeError):

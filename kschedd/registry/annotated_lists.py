@@ -4,11 +4,11 @@ Source: Kubernetes v1.34, pkg/apis/core/helper (GetTolerationsFromPodAnnotations
 Go 1.24, encoding/json.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.json_errors import json_error
+from kschedd.api.json_text import json_value
 from kschedd.api.unmarshal_errors import json_kind
 
 Raw = dict[str, Any]
@@ -27,7 +27,10 @@ def annotated_list(text: str, struct: str) -> tuple[list[Raw], str]:
     """The list of these structs, Taint or Toleration, that an annotation holds; or why it cannot be read."""
     if wrong := json_error(text):
         return [], wrong
-    found = json.loads(text)
+    try:
+        found = json_value(text)
+    except ValueError as refusal:  # more than Python reads
+        return [], str(refusal)
     if found is not None and not isinstance(found, list):
         return [], f"json: cannot unmarshal {json_kind(found)} into Go value of type []core.{struct}"
     items = [{} if item is None else item for item in found or ()]

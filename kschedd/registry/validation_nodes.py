@@ -5,13 +5,13 @@ pkg/apis/core/helper (GetTaintsFromNodeAnnotations).
 Takes Nodes that match the schema; appends to `faults`.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required
 from kschedd.api.ip_addresses import cidr_family
 from kschedd.api.json_errors import json_error
+from kschedd.api.json_text import json_value
 from kschedd.api.quantity import quoted
 from kschedd.api.unmarshal_errors import json_kind
 from kschedd.registry.annotated_lists import annotated_list
@@ -73,7 +73,11 @@ def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> No
     if wrong := json_error(text):
         faults.append(invalid(path, _AVOID, wrong))
         return
-    avoided = json.loads(text)
+    try:
+        avoided = json_value(text)
+    except ValueError as refusal:  # more than Python reads
+        faults.append(invalid(path, _AVOID, str(refusal)))
+        return
     if wrong := _mistyped(avoided):
         faults.append(invalid(path, _AVOID, wrong))
         return

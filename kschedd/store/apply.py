@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from kschedd.api.json_text import json_value
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schema import ANY
 from kschedd.api.schema_check import schema_for
@@ -38,7 +39,7 @@ def first_applied(raw: Raw) -> dict[str, Any]:
 def applied(live: Object, raw: Raw) -> dict[str, Any]:
     """The live object with `raw` applied to it."""
     try:
-        last = json.loads(live.annotations.get(LAST_APPLIED) or "{}")
+        last = json_value(live.annotations.get(LAST_APPLIED) or "{}")
     except ValueError:
         last = {}
     if not isinstance(last, Mapping):

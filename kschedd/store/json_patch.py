@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.documents import DEEPEST
+from kschedd.api.json_text import DEEPEST
 from kschedd.api.unmarshal_errors import json_kind
 from kschedd.store.errors import BadPatch
 

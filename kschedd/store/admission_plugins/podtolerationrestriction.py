@@ -4,11 +4,11 @@ Pods that are not BestEffort tolerate the memory-pressure taint as well.
 Source: Kubernetes v1.34, plugin/pkg/admission/podtolerationrestriction/admission.go.
 """
 
-import json
 from collections.abc import Hashable
 from typing import Any, Final
 
 from kschedd.api.json_errors import json_error
+from kschedd.api.json_text import json_value
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.terms import NO_SCHEDULE
 from kschedd.api.unmarshal_errors import json_kind
@@ -35,7 +35,10 @@ def _listed(namespace: str, key: str, classes: Classes) -> list[Any]:
         return []
     if wrong := json_error(text):
         raise AdmissionError(wrong)
-    found = json.loads(text)
+    try:
+        found = json_value(text)
+    except ValueError as refusal:  # more than Python reads
+        raise AdmissionError(str(refusal)) from None
     if found is None:
         return []
     if not isinstance(found, list):
