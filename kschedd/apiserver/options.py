@@ -145,7 +145,6 @@ def exact(options: ReadOptions) -> bool:
 
 # Continue tokens
 
-_KEY: Final = "continue key is not valid"
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
 _NO_BASE64: Final = re.compile("[^A-Za-z0-9_-]")
 
@@ -158,34 +157,26 @@ def continue_token(version: int, after: tuple[str, str]) -> str:
 
 
 def read_continue(text: str) -> Continue:
-    try:
-        return _continue(text)
-    except _ContinueError as wrong:
-        raise bad_request(f"invalid continue token: {_KEY}{wrong.why}") from None
-
-
-@attrs.define(eq=False)
-class _ContinueError(Exception):
-    why: str
-
-
-def _continue(text: str) -> Continue:
     wrong = _NO_BASE64.search(text)
     if wrong or len(text) % 4 == 1:
-        raise _ContinueError(f": illegal base64 data at input byte {wrong.start() if wrong else len(text) - 1}")
-    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        raise _wrong_token(f"illegal base64 data at input byte {wrong.start() if wrong else len(text) - 1}")
+    data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("utf-8", "surrogateescape")
     try:
-        token = json_value(data.decode("utf-8", "surrogateescape"))
+        token = json_value(data)
     except ValueError as fault:
-        raise _ContinueError(f": {json_error(data.decode('utf-8', 'surrogateescape')) or fault}") from None
+        raise _wrong_token(json_error(data) or str(fault)) from None
     if not isinstance(token, dict):
-        raise _ContinueError(f": json: cannot unmarshal {json_kind(token)} into Go value of type storage.continueToken")
+        raise _wrong_token(f"json: cannot unmarshal {json_kind(token)} into Go value of type storage.continueToken")
     if token.get("v") != _TOKEN_VERSION:
-        raise _ContinueError(f": server does not recognize this encoded version {str(token.get('v') or '')[:100]}")
+        raise _wrong_token(f"server does not recognize this encoded version {str(token.get('v') or '')[:100]}")
     version, start = token.get("rv") or 0, token.get("start") or ""
     if type(version) is not int or version == 0:
-        raise _ContinueError(f": incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
+        raise _wrong_token(f"incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
     if not isinstance(start, str) or not start:
-        raise _ContinueError(f": encoded start key empty (version {_TOKEN_VERSION})")
+        raise _wrong_token(f"encoded start key empty (version {_TOKEN_VERSION})")
     namespace, slash, name = start.rstrip("\0").rpartition("/")
     return Continue(version, (namespace if slash else "", name))
+
+
+def _wrong_token(why: str) -> StatusError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")
