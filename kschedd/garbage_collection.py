@@ -9,7 +9,9 @@ A full one takes 0.5 us for each object, 100 ms and more in a large cluster. In 
 rarely. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one, and looks at
 all of them only when much has been made since the last time, and that takes less than a five-hundredth of its time, or
 a fiftieth of the time for which it has had little to do. It frees what forms cycles and was in use for a while, of
-which there is little: what comes with requests and pods forms none, and a fork that is discarded is taken apart.
+which there is little: what comes with requests and pods forms none, and a fork that is discarded is taken apart. So
+young objects need not all be looked at either: after a portion with hardly any garbage it excludes the next ones as
+they are.
 """
 
 import gc
@@ -27,6 +29,8 @@ _was_on = True  # before the first of them
 _passed_over = 0  # objects made that the collector has forgotten to have counted, as joining its lists has it do
 _YOUNG, _MIDDLE, _OLD = 4_000, -1, 300
 _DUE = _YOUNG * _OLD  # objects made beyond those freed, for a full collection
+_UNLOOKED = 7  # portions after one with hardly any garbage
+_HARDLY_ANY = 0.01  # of the objects of a portion
 _ALL = 300_000  # objects made beyond those freed, after which it looks at everything
 _SHARE = 0.002  # of its time that this may take while it is busy
 _IDLE_SHARE = 0.02  # of the time for which it has had little to do: somebody may come just then
@@ -129,6 +133,7 @@ class FullCollections:
 
     cpu_s: Callable[[], float] = time.process_time
     made: int = attrs.field(default=0, init=False)  # objects beyond those freed, since everything was looked at
+    _unlooked: int = attrs.field(default=0, init=False)  # so many portions of young objects are not to be looked at
     _ended_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`
     _took_s: float = attrs.field(default=0.0, init=False)
     looked_at: int = attrs.field(default=0, init=False)  # objects that there were then
@@ -181,9 +186,17 @@ class FullCollections:
         self._took_s, self.looked_at, self.made = self._ended_s - before, gc.get_freeze_count(), 0
 
     def _collected(self, phase: Literal["start", "stop"], info: dict[str, int]) -> None:
-        if phase == "stop" and info["generation"] == 1:
+        if info["generation"] != 1:
+            return
+        if phase == "stop":
             self.made += _YOUNG
+            if self._unlooked:
+                self._unlooked -= 1
+            elif info["collected"] <= _HARDLY_ANY * _YOUNG:
+                self._unlooked = _UNLOOKED
             gc.freeze()
+        elif self._unlooked:
+            gc.freeze()  # nothing is left for this collection to look at
 
 
 _full: FullCollections | None = None  # of this process

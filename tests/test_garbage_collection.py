@@ -118,6 +118,31 @@ def test_what_has_survived_a_collection_is_looked_at_no_more(daemons: FullCollec
     assert len(kept) == 5_000
 
 
+def test_young_objects_are_not_all_looked_at_where_hardly_any_are_garbage(daemons: FullCollections) -> None:
+    kept = [[number] for number in range(1_000)]
+    held = []
+    for number in range(1_000):
+        garbage = Cyclic()
+        held.append(weakref.ref(garbage))
+        del garbage
+        kept.extend([number] for _ in range(1_000))
+    left = sum(ref() is not None for ref in held)
+    assert 0 < left < len(held), "one portion in eight is looked at"
+
+
+def test_young_objects_are_all_looked_at_where_many_are_garbage(daemons: FullCollections) -> None:
+    kept = []
+    held = []
+    for number in range(5_000):
+        garbage = Cyclic()
+        held.append(weakref.ref(garbage))
+        del garbage
+        kept.append([number])
+    left = sum(ref() is not None for ref in held)
+    assert len(kept) == len(held)
+    assert left < 200, "but for the first portions"
+
+
 def test_cycles_that_a_daemon_had_in_use_for_long_are_freed_when_everything_is_looked_at(
     daemons: FullCollections,
 ) -> None:
