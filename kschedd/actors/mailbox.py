@@ -76,31 +76,30 @@ class Reply(Generic[T]):
 class Doorbell:
     """See the module. Closing it tells its actor to end."""
 
-    __slots__ = ("_receive", "_send", "closed")
+    __slots__ = ("_rung", "_wake", "closed")
 
     def __init__(self) -> None:
         self.closed = False
-        # Capacity one: further rings before the wait are redundant.
-        self._send, self._receive = trio.open_memory_channel[None](1)
+        self._rung = False
+        self._wake = trio.Event()
 
     def ring(self) -> None:
-        try:
-            self._send.send_nowait(None)
-        except (trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
-            pass
+        if not self._rung and not self.closed:
+            self._rung = True
+            self._wake.set()
 
     def close(self) -> None:
         """Accept no more rings. A pending ring is still delivered."""
         self.closed = True
-        self._send.close()
+        self._wake.set()
 
     async def wait(self) -> bool:
         """Wait for a ring; False once the bell is closed."""
-        try:
-            await self._receive.receive()
-        except trio.EndOfChannel:
-            return False
-        return True
+        await self._wake.wait()
+        rung, self._rung = self._rung, False
+        if not self.closed:
+            self._wake = trio.Event()
+        return rung
 
 
 def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
