@@ -14,6 +14,7 @@ Errors: CelCompileError from `compile_selector` and `compile_condition`; CelFail
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -30,6 +31,7 @@ from kschedd.devices.cel_run import (
     TooExpensive,
     collected,
     constant,
+    decided,
     dispatch,
     exactly_one,
     member,
@@ -335,20 +337,7 @@ class _Compiler:
         codes = [self.boolean(arg, node.name, kinds) for arg in node.args]
 
         def decide(run: Evaluation) -> bool:
-            failure: CelFailure | None = None
-            for code in codes:
-                try:
-                    value = code(run)
-                except CelFailure as fault:
-                    failure = failure or fault
-                    continue
-                if value is deciding:
-                    return bool(deciding)
-                if type(value) is not bool:
-                    failure = failure or CelFailure("no such overload")
-            if failure is not None:
-                raise failure
-            return not deciding
+            return decided((partial(code, run) for code in codes), deciding=deciding)
 
         return "bool", decide
 

@@ -8,7 +8,8 @@ CELSelectorExpressionMaxCost of api/resource/v1.
 Errors: CelFailure; TooExpensive past the limit.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import attrs
@@ -136,25 +137,32 @@ def items(table: Any) -> list[Any]:
     raise CelFailure(f"got 'types.{shown.get(of_kind, of_kind)}', expected iterable type")
 
 
+def decided(values: Iterable[Callable[[], Any]], *, deciding: bool) -> bool:
+    """What `&&`, `||`, `all` and `exists` say of these: a deciding value wins in any position, even over failures of
+    the others. Raises CelFailure."""
+    failure: CelFailure | None = None
+    for compute in values:
+        try:
+            value = compute()
+        except CelFailure as fault:
+            failure = failure or fault
+            continue
+        if value is deciding:
+            return bool(deciding)
+        if type(value) is not bool:
+            failure = failure or CelFailure("no such overload")
+    if failure is not None:
+        raise failure
+    return not deciding
+
+
 def quantified(operand: Code, name: str, body: Code, *, deciding: bool) -> Code:
-    def decide(run: Evaluation) -> bool:
-        failure: CelFailure | None = None
+    def values(run: Evaluation) -> Iterator[Callable[[], Any]]:
         for item in items(operand(run)):
             run.spend(4)
-            try:
-                value = with_name(run, name, item, body)
-            except CelFailure as fault:
-                failure = failure or fault
-                continue
-            if value is deciding:
-                return bool(deciding)
-            if type(value) is not bool:
-                failure = failure or CelFailure("no such overload")
-        if failure is not None:
-            raise failure
-        return not deciding
+            yield partial(with_name, run, name, item, body)
 
-    return decide
+    return lambda run: decided(values(run), deciding=deciding)
 
 
 def exactly_one(operand: Code, name: str, body: Code) -> Code:

@@ -18,6 +18,7 @@ import attrs
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.actors.full_collections import look_now_and_then
 from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object
 from kschedd.bench.pod_templates import namespace as namespace_object
@@ -54,7 +55,7 @@ from kschedd.controllers.controller import Controller
 from kschedd.controllers.volumes import VolumeController
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
-from kschedd.garbage_collection import freeze_gc
+from kschedd.garbage_collection import FullCollections
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.startup.state import StateOptions
@@ -101,20 +102,21 @@ async def run_workload(
     # Where upstream runs these, ServiceAccount, TaintNodesByCondition and Priority are off.
     admission = Admission({"Priority": False})
     controllers: list[Controller] = [VolumeController(), ResourceClaims()]
-    async with cluster_actors(
-        config, seed=seed, state=StateOptions(admission=admission), controllers=controllers
-    ) as cluster:
+    actors = cluster_actors(config, seed=seed, state=StateOptions(admission=admission), controllers=controllers)
+    async with actors as cluster:
         tracker = PodTracker(time.perf_counter)
         watch = await cluster.store.watch({"Pod"})
         failure: KscheddError | None = None
-        async with trio.open_nursery() as background:
-            background.start_soon(tracker.run, watch)
-            run = _Run(case, workload, cluster, tracker, background, str(source), TemplateFolder(source), tell)
-            try:
-                await run.all(steps)
-            except KscheddError as refused:
-                failure = refused  # raised again outside, so that the nursery does not wrap it in a group
-            background.cancel_scope.cancel()
+        with FullCollections() as collections:
+            async with trio.open_nursery() as background:
+                background.start_soon(look_now_and_then, collections)  # as in the daemon
+                background.start_soon(tracker.run, watch)
+                run = _Run(case, workload, cluster, tracker, background, str(source), TemplateFolder(source), tell)
+                try:
+                    await run.all(steps)
+                except KscheddError as refused:
+                    failure = refused  # raised again outside, so that the nursery does not wrap it in a group
+                background.cancel_scope.cancel()
         watch.close()
         if failure is not None:
             raise failure
@@ -263,7 +265,6 @@ class _Run:
             await self._create(raw for raw in wanted if raw["kind"] != "Pod")
             wanted = [raw for raw in wanted if raw["kind"] == "Pod"]
         if step.collect_metrics:
-            freeze_gc()  # as the daemon does after loading its initial state
             await self._start(step.namespace, (step.namespace,), {})
         first, before = len(self._tracker.bindings), self._tracker.ever_bound(step.namespace)
         for place in range(0, len(wanted), _BATCH):
