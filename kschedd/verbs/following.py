@@ -82,7 +82,8 @@ def follow(
             if not opened or code not in ("connection_lost", "shutting_down", "too_slow", "gone"):
                 raise
         if code == "gone":
-            session.write_error(f"{'The daemon is back' if lost else why}: {missed}.\n")
+            told = "The daemon is back" if lost else f"The daemon has nothing from {place} on"
+            session.write_error(f"{told}: {missed}.\n")
             lost, gone = False, True
         elif code != "too_slow":  # which is resumed at once
             if not lost and not session.loss_is_told:

@@ -145,6 +145,17 @@ def test_what_is_there_comes_again_where_the_daemon_has_another_history() -> Non
     assert [params["since"] for params in daemon.opened] == [9, 12, 9]
 
 
+def test_what_is_there_comes_again_where_another_daemon_came_between_the_list_and_the_watch() -> None:
+    daemon = Restarted([([], GONE), ([change("c", 10)], OVER)], FakeDaemon())
+    daemon.daemon.objects.append(pod("z"))
+    assert daemon.run("get pods -w -o name") == 0
+    assert daemon.out == "pod/z\npod/z\npod/c\n"
+    assert daemon.err == (
+        "The daemon has nothing from resource version 9 on: what changed in between is not known; what there is now "
+        "comes again, and what was deleted is not told.\n"
+    )
+
+
 def test_a_watch_that_was_too_slow_is_resumed_without_a_word() -> None:
     slow = RpcError("too_slow", "items came faster than they were read")
     daemon = Restarted([([change("a", 12)], slow), ([change("b", 13)], OVER)], FakeDaemon())
