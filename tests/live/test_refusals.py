@@ -13,6 +13,7 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.config.model import ClientConnection
+from kschedd.scheduling.driver import MOST_POPPED
 from tests.apiserver.asking import node
 from tests.apiserver.asking import pod as real_pod
 from tests.live.real_cluster import Scheduler, real_cluster, scheduler_of
@@ -211,12 +212,12 @@ def json_text(body: Any) -> str:
 async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pods wait in the queue then; so far the scheduler waited to hand on its decisions, and answered nothing."""
     monkeypatch.setattr("kschedd.live.binding._UNDER_WAY", 8)
-    names = [f"p{number}" for number in range(300)]
+    names = [f"p{number}" for number in range(5 * MOST_POPPED)]
     async with real_cluster() as real:
         await real.cluster.store.create_many([real_pod(name) for name in names])
-        for number in range(2, 5):
+        for number in range(2, 9):
             await real.cluster.store.create(node(f"n{number}"))
-        async with scheduler_of(tmp_path, real.port, pace=ClientConnection(qps=150, burst=1)) as scheduler:
+        async with scheduler_of(tmp_path, real.port, pace=ClientConnection(qps=400, burst=1)) as scheduler:
             most_waiting = 0
             while not await real.is_bound(*names):
                 with trio.fail_after(2):
@@ -225,4 +226,5 @@ async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatc
                 most_waiting = max(most_waiting, waits)
                 assert sum(counts.values()) <= len(names)
                 await trio.sleep(0.02)
-            assert most_waiting < len(names) / 2
+            # Some are popped, and some are asked for, before it is known how many are under way.
+            assert most_waiting <= 2 * MOST_POPPED + 8
