@@ -29,7 +29,7 @@ from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.counts import PodMatcher, pod_matcher
 from kschedd.cache.domain_counter import FEW_DOMAINS, TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints, NodeTable, Rows, TableCopy
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.config.args import arg
 from kschedd.framework.changes import Change, add_pod, delete_pods, label_node, labels_for
 from kschedd.framework.cycle_state import CycleState
@@ -228,14 +228,14 @@ class InterPodAffinity:
         # Upstream checks in the order near, away, minded: written in reverse, so that the first failing check wins.
         for tally in filtering.minded.values():
             if tally.total:
-                codes[tally.counts[table.label(tally.key).ids[at]] > 0] = MINDED
+                _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, MINDED)
         for tally in filtering.away:
             if tally.total:
-                codes[tally.counts[table.label(tally.key).ids[at]] > 0] = TOO_NEAR
+                _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, TOO_NEAR)
         first = filtering.first_of_its_kind
         for tally in filtering.candidates:
             ids = table.label(tally.key).ids[at]
-            codes[ids < 0 if first else tally.counts[ids] <= 0] = NOT_NEAR
+            _reject(codes, ids < 0 if first else tally.counts[ids] <= 0, NOT_NEAR)
         return codes
 
     def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
@@ -335,6 +335,11 @@ class InterPodAffinity:
 
 def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
     return AffinityTally(key, domains.counts, domains.total)
+
+
+def _reject(codes: Ints, rejected: Bools, code: int) -> None:
+    if np.count_nonzero(rejected):  # of thousands of rows mostly none, and to write to none of them takes as long
+        codes[rejected] = code
 
 
 def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints, int]]]:

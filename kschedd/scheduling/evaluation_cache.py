@@ -88,6 +88,11 @@ class CachedEvaluation:
         self.verdicts = 0  # their number: see the module
         self.failed_search: object = None  # the last search, if it found no node (node_search.FailedSearch)
 
+    def unknown(self, rows: Rows) -> int:
+        """On how many of these rows there is no valid verdict, or no valid score."""
+        failed = self.failed[rows]
+        return int(count_nonzero((failed == UNKNOWN) | ((failed == PASSED_ALL) & ~self.scored[rows])))
+
     def invalidate(self, versions: Versions) -> list[int]:
         """Invalidate what changed since the entry's stamp, but for what depends on the pods of the rows that are
         returned: the caller invalidates that (`invalidate_pods`), or evaluates it now."""

@@ -43,7 +43,7 @@ from kschedd.values import fast_frozen
 
 _MOST_WINDOWS: Final = 64
 _FEWEST_WINDOWS: Final = 2
-_MOST_ROWS: Final = 20_000  # feasible ones: more take milliseconds where none of them has been judged yet
+MOST_UNKNOWN: Final = 20_000  # rows: more take milliseconds where none of them has been judged yet
 _LONGEST_PAUSE: Final = 64  # attempts
 _MOST_FILTER_STATES: Final = 16  # 16 bytes a row each
 
@@ -370,6 +370,7 @@ class Pace:
     ahead: Lookahead | None = None
     pause: int = 1  # attempts before it is tried again, once it was in vain
     resumes: int = 0  # the number of the attempt with which it is
+    most_rows: int = MOST_UNKNOWN  # that are looked for at once
     expected: ExpectedRows = attrs.field(factory=ExpectedRows)  # to ask plugins that count pods about
 
     def attempted(self, number: int) -> None:
@@ -400,7 +401,7 @@ class Pace:
         """How many feasible rows to look for among so many nodes; 0 where it would be for one pod only."""
         if self.latest < self.resumes:
             return 0
-        each, most = wanted * self.apart, min(nodes, _MOST_ROWS)  # attempts for others take their windows in between
+        each, most = wanted * self.apart, min(nodes, self.most_rows)  # attempts for others take windows in between
         if most < _FEWEST_WINDOWS * each:
             return 0
         return most if self.windows >= most // each else self.windows * each

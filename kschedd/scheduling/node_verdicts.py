@@ -31,7 +31,7 @@ from kschedd.scheduling.recently_used import RecentlyUsed
 from kschedd.scheduling.verdicts import PASSED, Places
 
 _BYTES_A_ROW = 32
-_MOST_BYTES = 16 << 20
+_MOST_BYTES = 128 << 20
 _MOST = 256  # entries, however small the cluster
 _FEWEST = 8  # and however large
 _MOST_SEEN = 1024

@@ -24,7 +24,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PreFilterResult
 from kschedd.scheduling.counting_plugins import CountingPlugins
 from kschedd.scheduling.evaluation_cache import EvaluationCache
-from kschedd.scheduling.lookahead import ChosenWindow, Lookahead, Pace, PassingWindow, VisitingOrder
+from kschedd.scheduling.lookahead import MOST_UNKNOWN, ChosenWindow, Lookahead, Pace, PassingWindow, VisitingOrder
 from kschedd.scheduling.metrics import NoTimes, PointTimes
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status
@@ -378,6 +378,9 @@ class Repetition:
             pace.ahead.judge_s, pace.ahead.score_s = (times.start() - began) / windows, 0.0
             return pace.ahead
         pace.over()
+        if len(table.order) > MOST_UNKNOWN:
+            known = cached is not None and cached.unknown(table.order) <= MOST_UNKNOWN
+            pace.most_rows = len(table.order) if known else MOST_UNKNOWN
         many = pace.rows_wanted(wanted, len(table.order))
         if many and cached is None:
             cached = cache.of(pod, state, many=True)

@@ -9,6 +9,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.scheduling import repetition
 from kschedd.scheduling.lookahead import Lookahead, PassingWindow, Window
 from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.scheduler import Scheduler
@@ -126,6 +127,20 @@ def test_what_changes_ahead_is_seen(taken: list[Window | PassingWindow], change:
                 cluster.remove_node(f"n{ahead}")
             case "node come":
                 cluster.put_node(node(_NODES + number, 4, "a", [], False))
+
+
+@pytest.mark.parametrize("shape", [0, 3, 5])
+def test_all_nodes_are_looked_at_once_most_are_judged(monkeypatch: pytest.MonkeyPatch, shape: int) -> None:
+    monkeypatch.setattr(repetition, "MOST_UNKNOWN", 250)
+    stream = _Stream()
+    assert stream.cached.repetition is not None
+    paces, alike, known = stream.cached.repetition._paces, pod("like-them", shape), []
+    for _ in range(40):
+        stream.place(shape)
+        if alike.signature.id in paces and (ahead := paces[alike.signature.id].ahead) is not None:
+            known.append(len(ahead.rows))
+    assert known[0] < 400
+    assert known[-1] >= _NODES
 
 
 def test_nodes_that_are_full_are_passed_over() -> None:
