@@ -21,16 +21,15 @@ import yaml
 from kschedd.api.json_text import DEEPEST, too_deep, without_lone_surrogates
 from kschedd.api.portions import SEPARATOR
 
-"""Maximum nesting depth; a pod's affinity takes 12."""
-
 MOST_ALIASED: Final = 100_000
 """Maximum number of values that all aliases of one document may expand to."""
 
-_FREED: Final = 500  # nodes
-
 MOST_FAULTS: Final = 1_000
-_LONGEST_WITH_LINES: Final = 8 << 20  # characters: to find lines takes most of a second and 30 MB for each MB
 """Faults told of one text; it is not read further than that."""
+
+_FREED: Final = 500  # nodes
+_LONGEST_WITH_LINES: Final = 8 << 20  # characters: to find lines takes most of a second and 30 MB for each MB
+_TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep"
 
 Path = tuple[str | int, ...]
 
@@ -139,15 +138,26 @@ def composed(text: str) -> yaml.Node | None:
     which take none, are looked through first.
     """
     depth = 0
-    for event in yaml.parse(text, yaml.CSafeLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > DEEPEST:
-                return None
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+    try:
+        for event in yaml.parse(text, yaml.CSafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if depth > DEEPEST:
+                    return None
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+    except yaml.scanner.ScannerError as error:
+        if _nested_too_deeply(error):
+            return None
+        raise
     root: yaml.Node | None = yaml.compose(text, yaml.CSafeLoader)
     return root
+
+
+def _nested_too_deeply(error: yaml.YAMLError) -> bool:
+    """Whether libyaml stopped because of the nesting: from 0.2.6 on its scanner, which reads ahead, stops at 1,000
+    levels."""
+    return isinstance(error, yaml.scanner.ScannerError) and error.problem == "exceeded maximum nesting depth"
 
 
 class _Faulty(Exception):
@@ -212,8 +222,11 @@ def _read_yaml(text: str, first_line: int) -> Iterator[Document]:
 def _yaml_fault(error: yaml.YAMLError, first_line: int) -> DocumentFault:
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
+        line = first_line + (mark.line if mark else 0)
+        if _nested_too_deeply(error):
+            return DocumentFault(line, (), None, _TOO_DEEP)
         why = ", ".join(filter(None, (error.problem, error.context))) or "not YAML"
-        return DocumentFault(first_line + (mark.line if mark else 0), (), None, f"not YAML: {why}")
+        return DocumentFault(line, (), None, f"not YAML: {why}")
     if isinstance(error, yaml.reader.ReaderError):
         return DocumentFault(first_line, (), None, f"not YAML: {error.reason} ({error.character!r})")
     return DocumentFault(first_line, (), None, "not YAML")
@@ -243,7 +256,7 @@ class _Builder:
                 anchor, size = event.anchor, 1
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
                 if len(frames) >= DEEPEST:
-                    raise _Faulty(event.start_mark.line, (), None, f"nested more than {DEEPEST} levels deep")
+                    raise _Faulty(event.start_mark.line, (), None, _TOO_DEEP)
                 if event.tag is not None and event.tag not in (f"{_TAG}map", f"{_TAG}seq"):
                     raise _Faulty(event.start_mark.line, _path(frames), event.tag, "this tag is not supported")
                 mapping = kind is yaml.MappingStartEvent
@@ -408,7 +421,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
                 at, why = line, f"not JSON: {error}"
                 if isinstance(error, RecursionError):
                     at += text.count("\n", position, deepest)
-                    why = f"nested more than {DEEPEST} levels deep"
+                    why = _TOO_DEEP
             resume = _LINE_OF_VALUE.search(text, read_to)
             end = resume.start() if resume else len(text)
             yield Document(text[position:end], line, faults=(DocumentFault(at, (), None, why),))

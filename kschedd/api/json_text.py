@@ -9,7 +9,7 @@ import re
 from typing import Any, Final
 
 DEEPEST: Final = 100
-"""Levels of arrays and objects."""
+"""Levels of arrays and objects; a pod's affinity takes 12."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\.", re.DOTALL

@@ -103,6 +103,9 @@ def test_equal_keys_are_a_fault_with_its_line(text: str, line: int, path: tuple[
     ("text", "why"),
     [
         pytest.param("[" * 100_000, "levels deep", id="deep-flow"),
+        pytest.param("a: " + "[" * 100_000, "levels deep", id="deep-flow-in-yaml"),
+        pytest.param("- " * 5_000 + "x", "levels deep", id="deep-blocks"),
+        pytest.param("? " * 30_000, "levels deep", id="deep-keys"),
         pytest.param('{"a":' * 5_000 + "1" + "}" * 5_000, "levels deep", id="deep-json"),
         pytest.param('{"a":' * 200 + "1" + "}" * 200, "levels deep", id="json-deeper-than-allowed"),
         pytest.param("a: &a [*a]", "holds itself", id="circle"),

@@ -333,7 +333,13 @@ def test_a_dry_run_keeps_nothing(store: Store) -> None:
                 "error decoding YAML: error converting YAML to JSON: yaml: nested more than 100 levels deep",
                 id=f"deep {text[:2]}",
             )
-            for text in ("[" * 50_000 + "]" * 50_000, '{"a":' * 50_000, "- " * 5_000 + "x", "? " * 30_000)
+            for text in (
+                "[" * 50_000 + "]" * 50_000,
+                '{"a":' * 50_000,
+                "a: " + "[" * 5_000,
+                "- " * 5_000 + "x",
+                "? " * 30_000,
+            )
         ),
     ],
 )
