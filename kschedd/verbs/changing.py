@@ -14,6 +14,7 @@ from kschedd.verbs.grammar import (
     Verb,
     VerbParser,
     dry_run_flag,
+    given_value,
     may_go_on,
     namespace_flags,
     namespace_of,
@@ -256,8 +257,6 @@ def patch(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
     """The patch from -p or --patch-file. Raises UsageError."""
-    from kschedd.api.documents import read_documents
-
     if (options.patch is None) == (options.patch_file is None):
         raise UsageError("""patch with what? -p '{"spec": {"replicas": 3}}' or --patch-file FILE""")
     text = options.patch
@@ -267,11 +266,7 @@ def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
             text = (session.read_input() if file == "-" else (session.folder / file).read_bytes()).decode()
         except (OSError, UnicodeDecodeError) as wrong:
             raise UsageError(f"{options.patch_file}: cannot be read: {wrong}") from wrong
-    documents = list(read_documents(text))
-    for document in documents:
-        for fault in document.faults:
-            raise UsageError(f"the patch is neither JSON nor YAML: line {fault.line}: {fault.why}")
-    change = documents[0].value if len(documents) == 1 else None
+    change = given_value("the patch", text)
     if options.type == "json":
         if not isinstance(change, list):
             raise UsageError("""a patch of type json is a list of operations, such as [{op: remove, path: /spec/x}]""")

@@ -9,7 +9,7 @@ from kschedd.printing import documents
 from kschedd.printing.scheduling import profiles_of
 from kschedd.printing.tables import Table, render
 from kschedd.verbs.answers import FORMS, write_answer, write_listing
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, suggest
+from kschedd.verbs.grammar import UsageError, Verb, VerbParser, given_value, output_flag, suggest
 from kschedd.verbs.manifests import Source, sources_of
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
@@ -286,12 +286,7 @@ def _number(what: str, word: str) -> int:
 
 
 def _mapping(text: str) -> Mapping[str, Any]:
-    import yaml
-
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as wrong:
-        raise UsageError(f"args: not YAML or JSON: {wrong}", "set") from wrong
+    found = given_value("args", text)
     if not isinstance(found, Mapping):
         raise UsageError('args: a mapping is expected, such as {"hardPodAffinityWeight": 5}', "set")
     return found

@@ -13,6 +13,7 @@ from kschedd.verbs.grammar import (
     Verb,
     VerbParser,
     dry_run_flag,
+    given_value,
     namespace_flags,
     namespace_of,
     output_flag,
@@ -163,12 +164,7 @@ def _run_words(words: VerbParser) -> None:
 def run(session: VerbSession, options: argparse.Namespace) -> int:
     raw = generating.pod(options.name, options)
     if options.overrides:
-        import yaml
-
-        try:
-            given = yaml.safe_load(options.overrides)
-        except yaml.YAMLError as wrong:
-            raise UsageError(f"--overrides: neither JSON nor YAML: {wrong}") from wrong
+        given = given_value("--overrides", options.overrides)
         if not isinstance(given, Mapping):
             raise UsageError("--overrides: a map of fields is expected, such as {spec: {nodeName: node-a}}")
         raw = _merged(raw, given)

@@ -106,6 +106,18 @@ def whole_number(text: str) -> int:
     return number
 
 
+def given_value(what: str, text: str) -> Any:
+    """The value that a text in JSON or YAML says; None where it is not exactly one. `what` names the text. Raises
+    UsageError."""
+    from kschedd.api.documents import read_documents
+
+    documents = list(read_documents(text))
+    for document in documents:
+        for fault in document.faults:
+            raise UsageError(f"{what}: neither JSON nor YAML: line {fault.line}: {fault.why}")
+    return documents[0].value if len(documents) == 1 else None
+
+
 OUTPUTS = (
     "table",
     "wide",

@@ -77,7 +77,7 @@ def test_plugins_of_ones_own_are_named_by_their_file(tmp_path: Path, capsys: pyt
         ("set percentage many", 'percentage: "many": a whole number is expected'),
         ("set backoff 1", "set backoff INITIAL LONGEST"),
         ("set args A 5", "args: a mapping is expected"),
-        ("set args A '{'", "args: not YAML or JSON"),
+        ("set args A '{'", "args: neither JSON nor YAML"),
         ("set parallelism 4 --at score", "--at is for: set plugin"),
     ],
 )
