@@ -22,6 +22,7 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.bench.algo import Timed
 from kschedd.bench.own_time import Clock, own_time
@@ -35,10 +36,12 @@ from kschedd.queue.entry import SubQueue
 from kschedd.serving import SWITCH_S
 from kschedd.startup.state import StateOptions
 from kschedd.store.admission import Admission
-from kschedd.store.errors import AlreadyExists
+from kschedd.store.cluster_api import ClusterWriter, PendingAnswer
+from kschedd.store.errors import AlreadyExists, ApiError
 
 _BATCH = 64  # pods in a request to the store
 _LOAD = 2000
+_SHORTEST_SLEEP_S = 0.0005  # for less than that the feeder gives way to others, and looks again
 _PATIENCE_S = 600.0  # without any pod bound
 
 Tell = Callable[[str, int, int], None]
@@ -150,23 +153,31 @@ class _Measure:
             for first in range(0, len(self.pods), _BATCH):
                 await self._create(self.pods[first : first + _BATCH])
             return
-        async with trio.open_nursery() as creating:
-            done = 0
-            while done < len(self.pods):
-                await trio.sleep(max(0.0, start + done / self.rate - self.clock()))
-                due = min(len(self.pods), 1 + int((self.clock() - start) * self.rate))
-                for number in range(done, due):
-                    self.created[self.pods[number]["metadata"]["name"]] = start + number / self.rate
-                if due > done:
-                    creating.start_soon(self._send, self.pods[done:due])  # others do not wait for its answer
-                done = max(done, due)
+        asked: list[PendingAnswer[list[Object | ApiError]]] = []  # requests do not wait for each other's answers
+        done = 0
+        while done < len(self.pods):
+            wait_s = start + done / self.rate - self.clock()
+            await trio.sleep(wait_s if wait_s > _SHORTEST_SLEEP_S else 0.0)
+            due = min(len(self.pods), 1 + int((self.clock() - start) * self.rate))
+            for number in range(done, due):
+                self.created[self.pods[number]["metadata"]["name"]] = start + number / self.rate
+            if due > done:
+                asked.append(await self.cluster.store.ask(partial(_create_many, self.pods[done:due])))
+            done = max(done, due)
+        for answer in asked:
+            _check(await answer.value())
 
     async def _create(self, batch: list[Raw]) -> None:
         now = self.clock()
         self.created.update((raw["metadata"]["name"], now) for raw in batch)
-        await self._send(batch)
+        _check(await self.cluster.store.create_many(batch))
 
-    async def _send(self, batch: list[Raw]) -> None:
-        for answer in await self.cluster.store.create_many(batch):
-            if isinstance(answer, Exception):
-                raise answer
+
+def _create_many(batch: list[Raw], store: ClusterWriter) -> list[Object | ApiError]:
+    return store.create_many(batch)
+
+
+def _check(answers: list[Object | ApiError]) -> None:
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
