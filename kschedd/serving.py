@@ -38,10 +38,10 @@ from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.live.remote import RemoteCluster, scheduling
 from kschedd.recording.wiring import RecordOptions
 from kschedd.rpc.listener import EagerListener, unix_listener
+from kschedd.rpc.message_limits import Limits
 from kschedd.rpc.methods import daemon_methods
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
-from kschedd.rpc.protocol import Limits
 from kschedd.rpc.pushing import push_metrics
 from kschedd.rpc.reloading import Reloading
 from kschedd.rpc.remote import RemoteDoor

@@ -22,18 +22,18 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
+from kschedd.rpc.encoding import encode_notification
 from kschedd.rpc.endpoints import TcpEndpoint, connect, endpoint_of, lost_before_admission
 from kschedd.rpc.errors import ConnectionLostError, RpcError, read_wire_error
+from kschedd.rpc.message_limits import FROM_DAEMON
 from kschedd.rpc.protocol import (
     AUTHENTICATE,
-    FROM_DAEMON,
     NO_MSGID,
     Connection,
     Event,
     Notification,
     ProtocolFault,
     Response,
-    encode_notification,
     msgids,
 )
 

@@ -27,6 +27,7 @@ import trio
 
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
+from kschedd.rpc.encoding import encode_notification
 from kschedd.rpc.endpoints import (
     CONNECT_S,
     TcpEndpoint,
@@ -36,18 +37,17 @@ from kschedd.rpc.endpoints import (
     tls_context,
 )
 from kschedd.rpc.errors import ConnectionLostError, RpcError, SocketPathError, read_wire_error
+from kschedd.rpc.message_limits import FROM_DAEMON
 from kschedd.rpc.outbox import pump
 from kschedd.rpc.paths import default_socket_path
 from kschedd.rpc.protocol import (
     AUTHENTICATE,
-    FROM_DAEMON,
     NO_MSGID,
     Connection,
     Event,
     Notification,
     ProtocolFault,
     Response,
-    encode_notification,
     msgids,
 )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kschedd.rpc.encoding import encode_request
 from kschedd.rpc.errors import RpcError, read_wire_error
-from kschedd.rpc.protocol import encode_request
 
 _DEEPEST: Final = 64  # the daemon takes nothing that nests deeper
 

@@ -12,8 +12,8 @@ from kschedd.limits import BOUNDS, DaemonLimits
 from kschedd.object_faults import as_maps
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
+from kschedd.rpc.message_limits import MAX_REQUEST_BYTES
 from kschedd.rpc.params import Param
-from kschedd.rpc.protocol import MAX_REQUEST_BYTES
 from kschedd.rpc.table import Call, Method
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterReader

@@ -21,7 +21,8 @@ import structlog
 import trio
 
 from kschedd.access.users import Caller, User
-from kschedd.rpc.protocol import NO_MSGID, encode_error
+from kschedd.rpc.encoding import encode_error
+from kschedd.rpc.protocol import NO_MSGID
 from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.session import ClientSession, SessionLimits, Shared
 from kschedd.rpc.table import Method

@@ -16,7 +16,7 @@ from __future__ import annotations
 import select
 import socket
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,21 +29,19 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import Caller
 from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
+from kschedd.rpc.encoding import encode_error, encode_response
 from kschedd.rpc.errors import RpcError, wire_error
+from kschedd.rpc.message_limits import FROM_CLIENTS, Limits
+from kschedd.rpc.open_stream import STOPPING, OpenStream
 from kschedd.rpc.params import bind
 from kschedd.rpc.protocol import (
-    FROM_CLIENTS,
     NO_MSGID,
     Connection,
     Event,
     Frame,
-    Limits,
     Notification,
     ProtocolFault,
     Request,
-    encode_error,
-    encode_notification,
-    encode_response,
     unpack_in_slices,
 )
 from kschedd.rpc.sending import Outbox, Pieces, Total, writer_to
@@ -54,15 +52,12 @@ from kschedd.rpc.workers import WorkerPool
 
 #: Bytes read at once: so many small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024
-#: Bytes of a stream's items that are encoded between two yields to other tasks.
-_STREAMED = 64 * 1024
 #: The interval of the disconnect check for a client that the reader has stopped reading from.
 _HANG_UP_CHECK_S = 0.25
 #: Sessions whose clients have gone and that end in one iteration of the event loop: a tenth of a millisecond each.
 ENDS_AT_ONCE = 32
 _DEPTH = 3  # of what holds objects in a request's parameters: a List given by name has them three levels down
 _LAST_WORDS_S = 1.0  # limit on what is done at the end of a session
-_STOPPING = ("shutting_down", "the daemon is ending")
 
 
 @attrs.frozen
@@ -132,7 +127,7 @@ class ClientSession:
         self._unstarted: deque[Event] = deque()
         self._slots = trio.Semaphore(terms.requests)
         self._outbox = Outbox(name, terms.held, shared.total, shared.turns, self._too_slow, writer_to(stream))
-        self._streams: dict[int, _OpenStream] = {}
+        self._streams: dict[int, OpenStream] = {}
         self._next_stream = 1
         self._stopping = False
         self._ending = False  # being disconnected to make room for another client
@@ -248,7 +243,7 @@ class ClientSession:
         self._stopping = True
         self._reading.cancel()
         for stream in self._streams.values():
-            stream.end(*_STOPPING)
+            stream.end(*STOPPING)
         self._work.cancel_scope.deadline = trio.current_time() + grace_s
         self._everything.cancel_scope.deadline = trio.current_time() + grace_s + 1
 
@@ -342,14 +337,14 @@ class ClientSession:
         if self._stopping:
             for event in self._unstarted:
                 if isinstance(event, Request):
-                    self._outbox.put(encode_error(event.msgid, *_STOPPING))
+                    self._outbox.put(encode_error(event.msgid, *STOPPING))
 
     # Requests
 
     async def _answer(self, message: Request | Notification) -> None:
         answered = False
         try:
-            opened: list[_OpenStream] = []
+            opened: list[OpenStream] = []
             reply = await self._outcome(message, opened)
             if reply is not None:
                 self._outbox.answer(reply)
@@ -362,9 +357,9 @@ class ClientSession:
             self._slots.release()
             self._active_at = trio.current_time()
             if self._stopping and not answered and isinstance(message, Request):
-                self._outbox.put(encode_error(message.msgid, *_STOPPING))
+                self._outbox.put(encode_error(message.msgid, *STOPPING))
 
-    async def _outcome(self, message: Request | Notification, opened: list[_OpenStream]) -> bytes | Pieces | None:
+    async def _outcome(self, message: Request | Notification, opened: list[OpenStream]) -> bytes | Pieces | None:
         """Runs the handler. Returns the response, if one is due; `opened` gets the streams opened by a call that
         succeeded."""
         msgid = message.msgid if isinstance(message, Request) else None
@@ -376,7 +371,7 @@ class ClientSession:
                 )
             if len(self._streams) >= self._terms.streams:
                 raise RpcError("too_many", f"this client has {len(self._streams)} streams open, the most it may")
-            stream = _OpenStream(self._next_stream, message.method, feed, self._outbox, self.turns, self._name)
+            stream = OpenStream(self._next_stream, message.method, feed, self._outbox, self.turns, self._name)
             self._next_stream += 1
             self._streams[stream.id] = stream
             self._shared.most_streams = max(self._shared.most_streams, len(self._streams))
@@ -462,7 +457,7 @@ class ClientSession:
 
     # Streams
 
-    async def _feed(self, stream: _OpenStream) -> None:
+    async def _feed(self, stream: OpenStream) -> None:
         ended = False
         try:
             with stream.scope:
@@ -499,56 +494,6 @@ class ClientSession:
         running, streams = self._terms.requests - self._slots.value, len(self._streams)
         (self._log.warning if warn else self._log.debug)("rpc.client_left", why=why, running=running, streams=streams)
         self._everything.cancel_scope.cancel()
-
-
-@attrs.define(eq=False)
-class _OpenStream:
-    id: int
-    method: str
-    feed: StreamProducer
-    _outbox: Outbox
-    _turns: Turns
-    _client: str
-    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    reason: tuple[Any, ...] = _STOPPING
-    _sent: int = 0
-    _since_turn: int = 0
-
-    async def send(self, item: Any) -> None:
-        await trio.lowlevel.checkpoint()
-        await self._put(item)
-
-    async def send_many(self, items: Sequence[Any]) -> None:
-        await trio.lowlevel.checkpoint()
-        for item in items:
-            await self._put(item)
-
-    async def _put(self, item: Any) -> None:
-        """Encode and queue one item once the outbox has room: an unread stream holds values, not encoded bytes."""
-        await self._outbox.room()
-        encoded = self._encoded(item)
-        self._outbox.put(encoded)
-        self._since_turn += len(encoded)
-        if self._since_turn > _STREAMED:
-            self._since_turn = 0
-            async with self._turns.turn(self._client):
-                pass
-
-    def end(self, code: str, message: str) -> None:
-        self.reason = (code, message)
-        self.scope.cancel()
-
-    def farewell(self) -> bytes:
-        code, message, *data = self.reason
-        reason = {"code": code, "message": message}
-        if data and data[0] is not None:
-            reason["data"] = data[0]
-        return encode_notification("stream.end", (self.id, reason))
-
-    def _encoded(self, item: Any) -> bytes:
-        encoded = encode_notification("stream.item", (self.id, self._sent, item))
-        self._sent += 1
-        return encoded
 
 
 def freed(params: list[Any]) -> Generator[None, None, None]:

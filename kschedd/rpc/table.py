@@ -28,9 +28,10 @@ from typing import Any, Protocol
 import attrs
 
 from kschedd.access.users import Caller
+from kschedd.rpc.encoding import encode_pieces
 from kschedd.rpc.errors import ReadOnlyError, UnknownMethodError
 from kschedd.rpc.params import Param, similar_names
-from kschedd.rpc.protocol import AUTHENTICATE, encode_pieces
+from kschedd.rpc.protocol import AUTHENTICATE
 from kschedd.rpc.turns import Turns
 from kschedd.rpc.workers import Workers
 

@@ -36,10 +36,12 @@ from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
 from kschedd.rpc.client_common import request_bytes, wire_params
 from kschedd.rpc.cluster import ClusterBackend, Queue
+from kschedd.rpc.encoding import encode_response
 from kschedd.rpc.errors import RpcError, wire_error
+from kschedd.rpc.message_limits import FROM_DAEMON
 from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.params import bind
-from kschedd.rpc.protocol import FROM_DAEMON, Connection, Response, encode_response
+from kschedd.rpc.protocol import Connection, Response
 from kschedd.rpc.table import Call, Large, Method, StreamProducer, find_method, method_table
 from kschedd.rpc.turns import Turns
 from kschedd.rpc.workers import AtOnce

@@ -29,7 +29,7 @@ from kschedd.framework.registry import Registry
 from kschedd.input_files import open_input
 from kschedd.limits import DaemonLimits
 from kschedd.object_faults import ObjectRef
-from kschedd.rpc.protocol import MAX_REQUEST_BYTES
+from kschedd.rpc.message_limits import MAX_REQUEST_BYTES
 from kschedd.store.admission import Admission, configured_plugins
 from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES

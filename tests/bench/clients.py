@@ -33,8 +33,8 @@ import trio
 
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.client import Client
+from kschedd.rpc.encoding import encode_request
 from kschedd.rpc.errors import ConnectionLostError, RpcError
-from kschedd.rpc.protocol import encode_request
 
 NODES = 1_000
 REQUESTS = 64

@@ -7,23 +7,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from kschedd.rpc.encoding import encode_error, encode_notification, encode_request, encode_response
+from kschedd.rpc.message_checks import MOST_CONTAINERS
+from kschedd.rpc.message_limits import FROM_CLIENTS, FROM_DAEMON, Limits
 from kschedd.rpc.protocol import (
-    FROM_CLIENTS,
-    FROM_DAEMON,
-    MOST_CONTAINERS,
     SLICE,
     Connection,
     Event,
     Frame,
-    Limits,
     Notification,
     ProtocolFault,
     Request,
     Response,
-    encode_error,
-    encode_notification,
-    encode_request,
-    encode_response,
     msgids,
     unpack_in_slices,
 )

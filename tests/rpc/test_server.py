@@ -14,9 +14,10 @@ import trio
 
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import Client
+from kschedd.rpc.encoding import PIECE
 from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.message_limits import Limits
 from kschedd.rpc.params import Param
-from kschedd.rpc.protocol import PIECE, Limits
 from kschedd.rpc.sending import Total
 from kschedd.rpc.server import Places, Server
 from kschedd.rpc.session import ENDS_AT_ONCE, Shared, freed

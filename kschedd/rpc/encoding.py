@@ -1,0 +1,83 @@
+"""Messages of MessagePack-RPC out, as bytes: what `kschedd.rpc.protocol` reads, written.
+
+No I/O. Raises what MessagePack raises of values that have no form in it, unless a function says otherwise.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import msgpack
+
+REQUEST: Final = 0
+RESPONSE: Final = 1
+NOTIFICATION: Final = 2
+#: Bytes of a large response that are encoded per step, within one item.
+PIECE: Final = 1 << 16
+
+
+def encode_request(msgid: int, method: str, params: list[Any] | tuple[Any, ...]) -> bytes:
+    return _pack((REQUEST, msgid, method, params))
+
+
+def encode_notification(method: str, params: list[Any] | tuple[Any, ...]) -> bytes:
+    """Raises ValueError, TypeError or OverflowError if a parameter has no MessagePack form."""
+    return _pack((NOTIFICATION, method, params))
+
+
+def encode_response(msgid: int, result: Any) -> bytes:
+    """Raises ValueError, TypeError or OverflowError if the result has no MessagePack form."""
+    return _pack((RESPONSE, msgid, None, result))
+
+
+def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterable[Any], count: int) -> Iterator[bytes]:
+    """The response whose result is the map `head` with the array of `count` values as `name`, in pieces."""
+    packer = msgpack.Packer(use_bin_type=True, default=_plain_number, autoreset=False)
+    packer.pack_array_header(4)
+    for value in (RESPONSE, msgid, None):
+        packer.pack(value)
+    packer.pack_map_header(len(head) + 1)
+    for key, value in head.items():
+        packer.pack(key)
+        packer.pack(value)
+    packer.pack(name)
+    packer.pack_array_header(count)
+    for value in values:
+        packer.pack(value)
+        if packer.getbuffer().nbytes >= PIECE:
+            yield packer.bytes()
+            packer.reset()
+    yield packer.bytes()
+
+
+def encode_error(msgid: int, code: str, message: str, data: Any = None) -> bytes:
+    """An error response; data that has no MessagePack form is left out rather than refused."""
+    error: dict[str, Any] = {"code": code, "message": message.encode("utf-8", "replace").decode()}
+    if data is not None:
+        try:
+            return _pack((RESPONSE, msgid, {**error, "data": data}, None))
+        except (ValueError, TypeError, OverflowError):
+            pass
+    return _pack((RESPONSE, msgid, error, None))
+
+
+def _pack(message: Any) -> bytes:
+    packed: bytes = _packers.packer.pack(message)
+    return packed
+
+
+def _plain_number(value: Any) -> Any:
+    # Scalars from numpy columns; numpy itself is not imported, since clients do not need it.
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return value.item()
+    raise TypeError(f"{type(value).__qualname__} has no MessagePack form")
+
+
+class _Packers(threading.local):
+    """One packer per thread: each has a 256 KiB buffer, and sharing one between threads would mix messages."""
+
+    def __init__(self) -> None:
+        self.packer = msgpack.Packer(use_bin_type=True, default=_plain_number)
+
+
+_packers = _Packers()

@@ -1,0 +1,71 @@
+"""A stream that a client of the socket has subscribed to: items in order, and one message at its end.
+
+An unread stream holds values, not encoded bytes, and its producer waits; while much is sent others get their turn.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import attrs
+import trio
+
+from kschedd.rpc.encoding import encode_notification
+from kschedd.rpc.sending import Outbox
+from kschedd.rpc.table import StreamProducer
+from kschedd.rpc.turns import Turns
+
+#: Bytes of items that are encoded between two yields to other tasks.
+_STREAMED: Final = 64 * 1024
+STOPPING: Final = ("shutting_down", "the daemon is ending")
+
+
+@attrs.define(eq=False)
+class OpenStream:
+    """A subscription of one client: what its producer sends, numbered, and how it ended."""
+
+    id: int
+    method: str
+    feed: StreamProducer
+    _outbox: Outbox
+    _turns: Turns
+    _client: str
+    scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    reason: tuple[Any, ...] = STOPPING
+    _sent: int = 0
+    _since_turn: int = 0
+
+    async def send(self, item: Any) -> None:
+        await trio.lowlevel.checkpoint()
+        await self._put(item)
+
+    async def send_many(self, items: Sequence[Any]) -> None:
+        await trio.lowlevel.checkpoint()
+        for item in items:
+            await self._put(item)
+
+    async def _put(self, item: Any) -> None:
+        """Encode and queue one item once the outbox has room: an unread stream holds values, not encoded bytes."""
+        await self._outbox.room()
+        encoded = self._encoded(item)
+        self._outbox.put(encoded)
+        self._since_turn += len(encoded)
+        if self._since_turn > _STREAMED:
+            self._since_turn = 0
+            async with self._turns.turn(self._client):
+                pass
+
+    def end(self, code: str, message: str) -> None:
+        self.reason = (code, message)
+        self.scope.cancel()
+
+    def farewell(self) -> bytes:
+        code, message, *data = self.reason
+        reason = {"code": code, "message": message}
+        if data and data[0] is not None:
+            reason["data"] = data[0]
+        return encode_notification("stream.end", (self.id, reason))
+
+    def _encoded(self, item: Any) -> bytes:
+        encoded = encode_notification("stream.item", (self.id, self._sent, item))
+        self._sent += 1
+        return encoded
