@@ -255,8 +255,8 @@ class NodeResourcesFit:
         if not new.node_name:
             return QUEUE_SKIP
         before, after = old.requests, new.requests
-        scale_down = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
-        return QUEUE if any(scale_down) else QUEUE_SKIP
+        freed = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
+        return QUEUE if any(freed) else QUEUE_SKIP
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:
         asked = self._compared(pod)

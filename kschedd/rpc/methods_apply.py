@@ -73,7 +73,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
         reading = read_text(manifests, source, check=None if given_up is None else given_up.check)
         return Parsed(
             [Wanted(manifest.raw, source, manifest) for manifest in reading.manifests],
-            tuple(_told(error) for error in reading.errors),
+            tuple(_fault(error) for error in reading.errors),
         )
     wanted: list[Wanted] = []
     errors: list[dict[str, Any]] = []
@@ -82,7 +82,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
         _unfold(value, f"{source}[{number}]" if several else source, wanted, errors)
         if len(errors) > MOST_FAULTS:
             why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
-            errors[MOST_FAULTS:] = [_told(ManifestError(f"{source}[{number}]", 0, "", None, why))]
+            errors[MOST_FAULTS:] = [_fault(ManifestError(f"{source}[{number}]", 0, "", None, why))]
             break
     return Parsed(wanted, tuple(errors))
 
@@ -93,7 +93,7 @@ def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str
         text = value.get(field)
         if not isinstance(text, str) or not text:
             why = "Required value" if text is None else f"Invalid value: {shown(text)}: must be text"
-            faults.append(_told(ManifestError(source, 0, field, text, why)))
+            faults.append(_fault(ManifestError(source, 0, field, text, why)))
     if faults:
         errors += faults
         return
@@ -102,22 +102,22 @@ def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str
         wanted.append(Wanted(value, source))
         return
     if not isinstance(items, list | None) or depth > 4:
-        errors.append(_told(ManifestError(source, 0, "items", None, "Invalid value: must be a list of objects")))
+        errors.append(_fault(ManifestError(source, 0, "items", None, "Invalid value: must be a list of objects")))
         return
     for number, item in enumerate(items or ()):
         if len(errors) > MOST_FAULTS:
             return
         where = f"{source}.items[{number}]"
         if not isinstance(item, dict):
-            errors.append(_told(ManifestError(where, 0, "", item, f"{shown(item)}: an object is a map")))
+            errors.append(_fault(ManifestError(where, 0, "", item, f"{shown(item)}: an object is a map")))
             continue
         if value["kind"] != "List" and "kind" not in item:
             item = {"apiVersion": value["apiVersion"], "kind": value["kind"].removesuffix("List"), **item}
         _unfold(item, where, wanted, errors, depth + 1)
 
 
-def _told(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> dict[str, Any]:
-    change_result = {
+def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> dict[str, Any]:
+    fault = {
         "source": error.file,
         "line": error.line,
         "path": error.path,
@@ -128,12 +128,10 @@ def _told(error: ManifestError, wanted: Wanted | None = None, code: str = "inval
     }
     if wanted is not None:
         meta = wanted.raw.get("metadata")
-        change_result["kind"] = str(wanted.raw.get("kind"))
-        change_result["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
-        change_result["name"] = (
-            str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
-        )
-    return change_result
+        fault["kind"] = str(wanted.raw.get("kind"))
+        fault["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
+        fault["name"] = str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
+    return fault
 
 
 @attrs.frozen(eq=False)
@@ -162,10 +160,10 @@ class ApplyOutcome:
         """The same with its refusals among the errors."""
         for one, refusal in self.refused:
             if isinstance(refusal, Invalid | StrictDecodingError):
-                self.errors += [_told(one.fault(fault), one) for fault in refusal.faults]
+                self.errors += [_fault(one.fault(fault), one) for fault in refusal.faults]
             else:
                 error = ManifestError(one.source, one.line, "", None, str(refusal))
-                self.errors.append(_told(error, one, refusal.rpc_code))
+                self.errors.append(_fault(error, one, refusal.rpc_code))
         self.refused.clear()
         return self
 

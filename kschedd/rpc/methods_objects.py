@@ -305,13 +305,13 @@ class ObjectMethods:
                     outcome.add(await self._cluster.store.do(partial(apply_all, portion, terms=terms)))
         if large:
             await workers.run(call.client, partial(_tell, outcome, parsed, portions))
-        change_result = outcome.tell()
+        told = outcome.tell()
         head = {
-            "errors": change_result.errors,
-            "warnings": change_result.warnings,
-            "unsupported": change_result.unsupported,
+            "errors": told.errors,
+            "warnings": told.warnings,
+            "unsupported": told.unsupported,
         }
-        return Large(head, "results", change_result.results, each=_RESULT_BYTES)
+        return Large(head, "results", told.results, each=_RESULT_BYTES)
 
     async def create(self, call: Call) -> Any:
         def made(store: ClusterWriter) -> dict[str, Any]:
@@ -347,10 +347,7 @@ class ObjectMethods:
 
     async def _recorded(self, namespace: str | None) -> Sequence[dict[str, Any]]:
         """The events of the scheduler as objects."""
-        return [
-            as_object(change_result)
-            for change_result in await self._cluster.events.query(lambda record: record.latest(namespace))
-        ]
+        return [as_object(event) for event in await self._cluster.events.query(lambda record: record.latest(namespace))]
 
     async def list(self, call: Call) -> Any:
         return await self._listed(call)
@@ -478,7 +475,7 @@ class ObjectMethods:
         namespace, without = call["namespace"], frozenset(call["without"] or ())
         shown = _shown(call["metadata_only"], call["fields"])
         pause_s = float(call["interval_s"])
-        change_result = await self._cluster.events.query(lambda record: record.number)
+        latest = await self._cluster.events.query(lambda record: record.number)
 
         def recorded(event: EventSeries) -> dict[str, Any]:
             change = "ADDED" if event.count == 1 else "MODIFIED"
@@ -490,7 +487,7 @@ class ObjectMethods:
         async def feed(stream: Stream) -> None:
             async with trio.open_nursery() as beside:
                 if kinds == {"Event"}:
-                    beside.start_soon(follow, self._cluster, change_result, namespace, recorded, stream)
+                    beside.start_soon(follow, self._cluster, latest, namespace, recorded, stream)
                 await stored(stream)
                 beside.cancel_scope.cancel()
 
@@ -516,8 +513,8 @@ class ObjectMethods:
 
 
 def _made(obj: Object, warnings: Sequence[str]) -> dict[str, Any]:
-    change_result = [attrs.asdict(each) for each in unsupported(obj.raw)]
-    return {"object": without_entries(obj.raw), "warnings": list(warnings), "unsupported": change_result}
+    ignored = [attrs.asdict(each) for each in unsupported(obj.raw)]
+    return {"object": without_entries(obj.raw), "warnings": list(warnings), "unsupported": ignored}
 
 
 def _metadata(raw: Raw) -> Raw:
