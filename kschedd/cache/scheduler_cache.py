@@ -103,8 +103,9 @@ class SchedulerCache:
             elif isinstance(obj, Node):
                 self.put_node(obj)
             else:
-                self.objects.setdefault(obj.kind, {})[obj.key] = obj
-                self.versions.touch_object(obj.kind)
+                key = obj.key
+                self.objects.setdefault(obj.kind, {})[key] = obj
+                self.versions.touch_object(obj.kind, (key, obj))
                 if obj.kind == "Namespace":
                     self.counts.set_namespace(obj.name, obj.labels)
         except Exception:
@@ -118,7 +119,7 @@ class SchedulerCache:
             self.remove_node(obj.name)
         else:
             self.objects.get(obj.kind, {}).pop(obj.key, None)
-            self.versions.touch_object(obj.kind)
+            self.versions.touch_object(obj.kind, (obj.key, None))
             if obj.kind == "Namespace":
                 self.counts.set_namespace(obj.name, None)
 

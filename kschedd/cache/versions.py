@@ -12,7 +12,8 @@ The parts, and their readers (through `changed`, or the stamp itself):
     IMAGES      which node has which image, or how many nodes there are                 ImageLocality
     TAINT_SETS  an id was reused for another set of taints                               TaintToleration
     TERMS       an affinity term's first pod came or its last one went; a namespace's labels    existing pods' terms
-    a kind      some object of that kind ("Service", "ResourceClaim", ...)              plugins that read such objects
+    a kind      some object of that kind ("Service", "ResourceClaim", ...); of a kind that somebody follows each change
+                by itself (`follow`)                                                     plugins that read such objects
 
     POD_UPDATES a pod on a row has a new version with the same requests: other annotations or status, or it is being
                 deleted; row by row (`pod_updates`)                                     plugins that read the pods
@@ -25,7 +26,7 @@ Shapes: `row_pods_at` has one int64 for each row of the table.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 import numpy as np
@@ -37,19 +38,28 @@ TAINT_SETS: Final = "taint sets"
 TERMS: Final = "terms"
 
 _LOG_LIMIT = 1 << 14
+_OBJECT_LOG_LIMIT = 1 << 12  # fewer: a log keeps objects that are gone
+
+Entry = TypeVar("Entry")
+
+ObjectChange = tuple[str, Any]
+"""An object's key, and the object as it is from then on; None: it is gone."""
 
 
 @attrs.define(eq=False)
-class ChangeLog:
-    """Rows in the order they changed, each with its stamp. A query from before the log's start gets None: all rows."""
+class ChangeLog(Generic[Entry]):
+    """Rows, or changes of objects, in the order they changed, each with its stamp.
+
+    A query from before the log's start gets None: anything may have changed.
+    """
 
     limit: int = _LOG_LIMIT
     at: int = 0  # of the last change
-    rows: list[int] = attrs.field(factory=list)
+    rows: list[Entry] = attrs.field(factory=list)
     dates: list[int] = attrs.field(factory=list)
     _forgotten: int = 0  # the stamp up to which changes are no longer in the log
 
-    def add(self, row: int, date: int) -> None:
+    def add(self, row: Entry, date: int) -> None:
         self.at = date
         self.rows.append(row)
         self.dates.append(date)
@@ -62,8 +72,8 @@ class ChangeLog:
         self._forgotten = self.dates[half - 1]
         del self.rows[:half], self.dates[:half]
 
-    def since(self, stamp: int) -> list[int] | None:
-        """The rows that changed after the stamp, with repetitions; None if the log does not reach back that far."""
+    def since(self, stamp: int) -> list[Entry] | None:
+        """What changed after the stamp, with repetitions; None if the log does not reach back that far."""
         if stamp < self._forgotten:
             return None
         return self.rows[bisect_right(self.dates, stamp) :]
@@ -73,17 +83,18 @@ class ChangeLog:
 class Versions:
     row_pods_at: npt.NDArray[np.int64]
     now: int = 0
-    nodes: ChangeLog = attrs.field(factory=ChangeLog)
-    pods: ChangeLog = attrs.field(factory=ChangeLog)
-    pod_updates: ChangeLog = attrs.field(factory=ChangeLog)
+    nodes: ChangeLog[int] = attrs.field(factory=ChangeLog)
+    pods: ChangeLog[int] = attrs.field(factory=ChangeLog)
+    pod_updates: ChangeLog[int] = attrs.field(factory=ChangeLog)
     at: dict[str, int] = attrs.field(factory=lambda: dict.fromkeys((LABELS, IMAGES, TAINT_SETS, TERMS), 0))
     objects_at: int = 0  # of the last change of an object of any kind but pods and nodes
     parts_at: int = 0  # of the last change of any part in `at`
+    _followed: dict[str, ChangeLog[ObjectChange]] = attrs.field(factory=dict)  # by kind
 
     def fork(self) -> "Versions":
         """As this one is now, for a copy of what it dates; its logs know nothing of what was before."""
         nodes, pods, updates = (
-            ChangeLog(log.limit, log.at, forgotten=self.now) for log in (self.nodes, self.pods, self.pod_updates)
+            ChangeLog[int](log.limit, log.at, forgotten=self.now) for log in (self.nodes, self.pods, self.pod_updates)
         )
         return Versions(
             self.row_pods_at.copy(), self.now, nodes, pods, updates, self.at.copy(), self.objects_at, self.parts_at
@@ -136,10 +147,20 @@ class Versions:
         self.now += 1
         self.at[part] = self.parts_at = self.now
 
-    def touch_object(self, kind: str) -> None:
+    def touch_object(self, kind: str, change: ObjectChange | None = None) -> None:
         """An object of this kind was added, updated or deleted."""
         self.touch(kind)
         self.objects_at = self.now
+        log = self._followed.get(kind)
+        if log is not None and change is not None:
+            log.add(change, self.now)
+
+    def follow(self, kind: str) -> ChangeLog[ObjectChange]:
+        """The log of this kind's objects; what was before the first who asks for it is not in it."""
+        log = self._followed.get(kind)
+        if log is None:
+            log = self._followed[kind] = ChangeLog(_OBJECT_LOG_LIMIT, forgotten=self.now)
+        return log
 
     def grow(self, capacity: int) -> None:
         """The table's capacity has grown to this many rows."""

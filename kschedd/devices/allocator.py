@@ -49,15 +49,19 @@ class Allocator:
 
         Raises AllocationError or NodeFailure.
         """
-        try:
-            pools = pools_of(self.inventory, node, self.rules)
-        except InventoryError as fault:
-            raise AllocationError(f"gather pool information: {fault}") from fault
+        pools = self.pools(node)
         search = self._search(node, self.claims if claims is None else claims, pools)
         solution = search.run()
         if solution is None and self.rules.invalid_pools_passed_over and any(pool.invalid for pool in pools):
             raise NodeFailure("invalid resource pools were encountered")
         return solution
+
+    def pools(self, node: Node) -> tuple[Pool, ...]:
+        """The pools that the node can use: all of the node that an allocation depends on. Raises AllocationError."""
+        try:
+            return pools_of(self.inventory, node, self.rules)
+        except InventoryError as fault:
+            raise AllocationError(f"gather pool information: {fault}") from fault
 
     def _search(self, node: Node, claims: tuple[Claim, ...], pools: tuple[Pool, ...]) -> Search:
         resolver = RequestResolver(node, pools, self.classes, self.in_use, self.rules)

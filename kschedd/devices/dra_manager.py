@@ -10,27 +10,43 @@ from collections.abc import Hashable
 
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.devices.allocated import AllocatedState, InUse
+from kschedd.devices.claims import Claim
 from kschedd.devices.extended_resources import DeviceClassResolver
 from kschedd.devices.in_flight import ClaimsInFlight
 from kschedd.devices.inventory import Inventory
-from kschedd.devices.known_allocations import KnownAllocations
+from kschedd.devices.known_allocations import AskedFor, KnownAllocations
 
 
 class DRAManager:
     def __init__(self, cluster: SchedulerCache) -> None:
         self._cluster = cluster
-        self.in_flight = ClaimsInFlight(cluster)
+        self._in_use = InUse()
+        self._changes = cluster.versions.follow("ResourceClaim")
+        self._changes_stamp = -1
+        self.in_flight = ClaimsInFlight(cluster, self._in_use)
         self.resolver = DeviceClassResolver(cluster)
         self.known = KnownAllocations()
-        self._in_use = InUse()
         self._inventory = Inventory()
         self._inventory_stamp = -1
 
     def fork(self, cluster: SchedulerCache) -> "DRAManager":
         """The same allocations and reservations in flight over a fork of the cluster."""
+        self.catch_up()
         forked = DRAManager(cluster)
-        forked.in_flight = self.in_flight.fork(cluster)
+        forked.in_flight = self.in_flight.fork(cluster, forked._in_use)
         return forked
+
+    def catch_up(self) -> None:
+        """Take in what became of claims since: called before an attempt looks at any."""
+        changes = self._changes.since(self._changes_stamp)
+        if changes is None:
+            self._in_use.take_all(self._cluster.of_kind("ResourceClaim"))
+            self.in_flight.see_all()
+        else:
+            for key, claim in changes:
+                self._in_use.take(key, claim)
+                self.in_flight.seen(key, claim)
+        self._changes_stamp = self._cluster.versions.now
 
     def inventory(self) -> Inventory:
         versions = self._cluster.versions
@@ -41,12 +57,16 @@ class DRAManager:
 
     def allocated(self) -> AllocatedState:
         """What claims hold, allocations in flight included."""
-        self.in_flight.forget_seen()
-        claims, versions = self._cluster.of_kind("ResourceClaim"), self._cluster.versions
-        return self._in_use.state(claims, versions, self.in_flight.held() if self.in_flight else None)
+        self.catch_up()
+        return self._in_use.state
+
+    def asked_for(self, claims: tuple[Claim, ...], most_steps: int) -> AskedFor:
+        """What is known to be found, in at most so many steps, for what these claims ask for."""
+        stamp = self._cluster.versions.latest("ResourceSlice", "DeviceClass")
+        return self.known.of(claims, most_steps, self.inventory(), stamp, self._in_use.pools)
 
     @property
     def stamp(self) -> Hashable:
         """Changes whenever anything of this does."""
         versions = self._cluster.versions
-        return (versions.latest("ResourceSlice", "ResourceClaim", "DeviceClass"), self.in_flight.changes)
+        return (versions.latest("ResourceSlice", "ResourceClaim", "DeviceClass"), self._in_use.pools.at)

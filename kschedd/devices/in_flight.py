@@ -7,17 +7,13 @@ instances of DynamicResources, so that none allocates another's devices; reads t
 Source: Kubernetes v1.34, plugins/dynamicresources/dra_manager.go (claimTracker, inFlightAllocations).
 """
 
-from collections.abc import Iterator
-
 import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.devices.allocated import Held, held_devices
+from kschedd.devices.allocated import InUse
 from kschedd.devices.claims import allocation, consumer, reserved_for
-
-_MANY = 64  # number of claims with pending entries above which `forget_seen` drops the written ones
 
 
 @attrs.frozen(eq=False)
@@ -28,44 +24,50 @@ class _InFlight:
 
 
 class ClaimsInFlight:
-    def __init__(self, cluster: SchedulerCache) -> None:
+    def __init__(self, cluster: SchedulerCache, in_use: InUse) -> None:
         self._cluster = cluster
+        self._in_use = in_use
         self._allocations: dict[str, _InFlight] = {}  # by the claim's uid
-        self._reserving: dict[str, dict[str, Raw]] = {}  # claim's uid -> pod's uid -> entry
-        self.changes = 0  # how often allocations came or went
+        self._uids: dict[str, str] = {}  # of allocations, by the claim's key
+        self._reserving: dict[str, dict[str, Raw]] = {}  # claim's key -> pod's uid -> entry
 
-    def fork(self, cluster: SchedulerCache) -> "ClaimsInFlight":
+    def fork(self, cluster: SchedulerCache, in_use: InUse) -> "ClaimsInFlight":
         """The same allocations and reservations over a fork of the cluster."""
-        forked = ClaimsInFlight(cluster)
-        forked._allocations.update(self._allocations)
-        forked.changes = self.changes
+        forked = ClaimsInFlight(cluster, in_use)
+        for uid, one in self._allocations.items():
+            forked._put(uid, one)
         forked._reserving.update({claim: entries.copy() for claim, entries in self._reserving.items()})
         return forked
-
-    def __bool__(self) -> bool:
-        return bool(self._allocations)
 
     def __contains__(self, claim: Object) -> bool:
         """Whether an allocation of the claim is in flight."""
         return claim.uid in self._allocations
 
-    def held(self) -> Iterator[Held]:
-        """The devices of allocations in flight."""
-        return (held for one in self._allocations.values() for held in held_devices(one.allocation))
-
     def allocate(self, claim: Object, kept: Raw, created_as: str = "") -> None:
         """`created_as`: the name of the claim that will be created for this one."""
-        self.changes += 1
         key = f"{claim.namespace}/{created_as}" if created_as else claim.key
-        self._allocations[claim.uid] = _InFlight(key, kept, bool(created_as))
+        self._put(claim.uid, _InFlight(key, kept, bool(created_as)))
+
+    def _put(self, uid: str, one: _InFlight) -> None:
+        for earlier in (uid, self._uids.get(one.key)):  # of this claim, or of one that had its name
+            if earlier in self._allocations:
+                self._drop(earlier)
+        self._allocations[uid] = one
+        self._uids[one.key] = uid
+        self._in_use.take_in_flight(one.key, one.allocation)
 
     def give_back(self, claim: Object) -> None:
-        self.changes += 1
-        self._allocations.pop(claim.uid, None)
+        if claim.uid in self._allocations:
+            self._drop(claim.uid)
+
+    def _drop(self, uid: str) -> None:
+        one = self._allocations.pop(uid)
+        del self._uids[one.key]
+        self._in_use.take_in_flight(one.key, None)
 
     def reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
         """`status.reservedFor` with this pod added, and the pods whose entries are in flight."""
-        entries = self._reserving.setdefault(claim.uid, {})
+        entries = self._reserving.setdefault(claim.key, {})
         for entry in reserved_for(claim):
             entries.pop(entry.get("uid") or "", None)
         entries[pod.uid] = consumer(pod)
@@ -73,19 +75,29 @@ class ClaimsInFlight:
 
     def release(self, claim: Object, pod: Pod) -> None:
         """Drop the pod's entry in flight: it is no longer to be written."""
-        self._reserving.get(claim.uid, {}).pop(pod.uid, None)
+        self._reserving.get(claim.key, {}).pop(pod.uid, None)
 
-    def forget_seen(self) -> None:
-        """Drop allocations and reservations that the watch has delivered, or whose claim no longer exists."""
-        for uid, one in list(self._allocations.items()):
-            claim = self._cluster.get("ResourceClaim", one.key)
-            gone = not one.to_be_created and (claim is None or claim.uid != uid)
+    def seen(self, key: str, claim: Object | None) -> None:
+        """The watch has delivered this version of the claim; None: it is gone.
+
+        What it shows has arrived, though it be gone again by the next version: whoever used the claim may be.
+        """
+        if key in self._reserving:
+            self._reservations_seen(key, claim)
+        uid = self._uids.get(key)
+        if uid is not None:
+            gone = not self._allocations[uid].to_be_created and (claim is None or claim.uid != uid)
             if gone or (claim is not None and allocation(claim) is not None):
-                self.changes += 1
-                del self._allocations[uid]
-        if len(self._reserving) > _MANY:
-            claims = {claim.uid: claim for claim in self._cluster.of_kind("ResourceClaim").values()}
-            for uid in list(self._reserving):
-                seen = {entry.get("uid") for entry in reserved_for(claims[uid])} if uid in claims else None
-                if seen is None or not self._reserving[uid].keys() - seen:
-                    del self._reserving[uid]
+                self._drop(uid)
+
+    def _reservations_seen(self, key: str, claim: Object | None) -> None:
+        entries = self._reserving[key]
+        for entry in () if claim is None else reserved_for(claim):
+            entries.pop(entry.get("uid") or "", None)
+        if claim is None or not entries:
+            del self._reserving[key]
+
+    def see_all(self) -> None:
+        """As `seen`, of all claims, where only their latest versions are known."""
+        for key in [*self._uids, *self._reserving]:
+            self.seen(key, self._cluster.get("ResourceClaim", key))

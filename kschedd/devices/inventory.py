@@ -33,7 +33,7 @@ CounterSets = Mapping[str, Mapping[str, Fraction]]
 """Counters by the name of their set and their own."""
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class DeviceId:
     driver: str
     pool: str
@@ -231,6 +231,17 @@ class Inventory:
         """The slices that the node may be able to use, by name: those that do not name another node."""
         local = self._by_node.get(node.name, [])
         return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
+
+    @property
+    def mixes_counters(self) -> bool:
+        """Whether one name of a pool stands for several of those whose counters upstream keeps by that name."""
+        known: bool | None = self.cache.get("mixes_counters")
+        if known is None:
+            named = {(one.driver, one.pool, one.generation) for one in self.slices()}
+            counted = {one.pool for one in self.slices() if one.counter_sets}
+            names = [pool for _, pool, _ in named if pool in counted]
+            known = self.cache["mixes_counters"] = len(names) > len(counted)
+        return known
 
     def of_pool(self, key: PoolKey) -> Sequence[Slice]:
         return self._by_pool.get(key, ())

@@ -44,15 +44,30 @@ def pools_of(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool
     key = (rules, node.name)
     known: tuple[Node, tuple[Pool, ...]] | None = inventory.cache.get(key)
     if known is None or known[0] is not node:
-        known = inventory.cache[key] = (node, tuple(_gathered(inventory, node, rules)))
+        known = inventory.cache[key] = (node, _shared(inventory, node, rules))
     return known[1]
 
 
-def _gathered(inventory: Inventory, node: Node, rules: DeviceRules) -> list[Pool]:
+def _shared(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool, ...]:
+    """The pools that the node can use: the same for all nodes that can use the same slices, all devices of them."""
+    slices = [
+        one
+        for one in inventory.usable_on(node)
+        if _is_read(one, rules) and not _counters_only(one, rules) and one.reaches(node)
+    ]
+    if any(one.per_device for one in slices):
+        return tuple(_gathered(inventory, slices, rules))
+    key = (rules, *map(id, slices))
+    known: tuple[Pool, ...] | None = inventory.cache.get(key)
+    if known is None:
+        known = inventory.cache[key] = tuple(_gathered(inventory, slices, rules))
+    return known
+
+
+def _gathered(inventory: Inventory, slices: Sequence[Slice], rules: DeviceRules) -> list[Pool]:
     members: dict[PoolKey, list[Slice]] = {}
-    for one in inventory.usable_on(node):
-        if _is_read(one, rules) and not _counters_only(one, rules) and one.reaches(node):
-            members.setdefault((one.driver, one.pool), []).append(one)
+    for one in slices:
+        members.setdefault((one.driver, one.pool), []).append(one)
     pools = []
     for key, with_devices in members.items():
         counters = [one for one in inventory.of_pool(key) if _counters_only(one, rules)]

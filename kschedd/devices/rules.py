@@ -6,7 +6,7 @@ Each field says what is so where it is true; without any all is as in 1.34.
 import attrs
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, cache_hash=True)  # part of a key, for each node
 class DeviceRules:
     admin_access: bool = True
     """Requests may ask for admin access to devices that others use."""

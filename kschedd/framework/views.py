@@ -112,7 +112,7 @@ class LabelColumnView(_View):
 class ChangesView(_View):
     __slots__ = ("_log",)
 
-    def __init__(self, log: ChangeLog) -> None:
+    def __init__(self, log: ChangeLog[int]) -> None:
         self._log = log
 
     @property

@@ -176,7 +176,7 @@ class DynamicResources:
             claims.append(extended.obj)
         if not claims:
             return SKIP
-        self._manager.in_flight.forget_seen()
+        self._manager.catch_up()
         reachable: list[NodeSelector | None] = []
         open_claims: dict[int, Claim] = {}
         for place, claim in enumerate(claims):
@@ -198,7 +198,7 @@ class DynamicResources:
         wanted, known = tuple(open_claims.values()), None
         allocator = self._allocator(wanted, cluster) if wanted else None
         if allocator is not None and extended is None:
-            known = self._manager.known.of(wanted, self._most_steps, self._manager.stamp)
+            known = self._manager.asked_for(wanted, self._most_steps)
             allocator = attrs.evolve(allocator, claims=known.sharing(wanted))
         state.data[self.name] = DeviceAttempt(
             tuple(claims),
@@ -411,6 +411,8 @@ class DynamicResources:
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Plan | Status | None:
         attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
+        if attempt.claims:
+            self._manager.catch_up()
         writes: list[Write] = []
         to_become_ready: list[str] = []
         at = stamp(self._handle.now_s) if self._rules.binding_conditions else ""

@@ -34,6 +34,19 @@ def test_a_log_that_overflows_forgets_the_oldest_and_says_so(rows: list[int], li
     assert log.at == len(rows)
 
 
+def test_of_a_kind_that_is_followed_each_object_is_logged() -> None:
+    kept = versions()
+    kept.touch_object("ResourceClaim", ("d/a", None))
+    log = kept.follow("ResourceClaim")
+    assert log.since(0) is None, "what was before nobody knows"
+    stamp = kept.now
+    kept.touch_object("ResourceClaim", ("d/b", "made"))
+    kept.touch_object("Service", ("d/s", "made"))
+    kept.touch_object("ResourceClaim", ("d/b", None))
+    assert kept.follow("ResourceClaim").since(stamp) == [("d/b", "made"), ("d/b", None)]
+    assert kept.fork().follow("ResourceClaim").since(stamp) is None
+
+
 @pytest.mark.parametrize(
     ("part", "changes"),
     [

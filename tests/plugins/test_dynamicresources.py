@@ -14,8 +14,9 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.feature_gates import defaults
 from kschedd.config.kube_versions import DEFAULT
+from kschedd.devices.allocated import held_devices
 from kschedd.devices.allocator import Allocator
-from kschedd.devices.claims import Claim
+from kschedd.devices.claims import Claim, allocation
 from kschedd.devices.dra_manager import DRAManager
 from kschedd.devices.known_allocations import KnownAllocations
 from kschedd.devices.solution import Allocation
@@ -307,12 +308,16 @@ def test_what_is_known_of_nodes_is_what_would_be_found_anew(seed: int) -> None:
                 world.plugin.unreserve(state, of, name)
         return verdicts, plans
 
-    for _ in range(30):
+    for _ in range(60):
         number = chance.randrange(9)
         of = pod(f"c{number}", name=f"p{number}")
         known = outcome(of)
         manager.known = KnownAllocations()
         assert known == outcome(of)
+        held = (allocation(one) for one in world.cluster.of_kind("ResourceClaim").values())
+        by_claims = {one.device for each in held for one in held_devices(each)}
+        assert manager.allocated().whole >= by_claims
+        assert len(manager.allocated().whole - by_claims) <= 2 * len(placed)
         if of.name in placed:
             world.plugin.unreserve(placed.pop(of.name), of, "n1")
         elif len(known) == 2 and isinstance(known[0], list) and known[0][0] is None:
@@ -320,6 +325,36 @@ def test_what_is_known_of_nodes_is_what_would_be_found_anew(seed: int) -> None:
         if chance.random() < 0.2:
             devices = [device(f"g{n}", model=chance.choice("ab")) for n in range(chance.randrange(1, 4))]
             world.cluster.put(slice_of("n2", *devices))
+        if chance.random() < 0.2:  # devices that both nodes can use
+            devices = [device(f"r{n}", model=chance.choice("ab")) for n in range(chance.randrange(3))]
+            world.cluster.put(slice_of("rack", *devices, allNodes=True))
+        if chance.random() < 0.2:
+            world.cluster.put(node(chance.choice(("n1", "n2")), zone=chance.choice("ab")))
+        if chance.random() < 0.5:  # somebody else's claim
+            on, what = chance.choice(("n1", "n2", "rack")), chance.choice(("g0", "g1", "r0"))
+            other = claim(f"of-others-{chance.randrange(3)}", status=allocated(what, on_node=on))
+            (world.cluster.put if chance.random() < 0.6 else world.cluster.remove)(other)
+
+
+def test_devices_that_were_given_back_before_anybody_looked_are_free() -> None:
+    world = ScenarioCluster(claim("a", exact("r", count=2)), claim("b", exact("r", count=2)))
+    of = pod("a")
+    plan = world.plugin.pre_bind(world.placed(of), of, "n1")
+    world.write(plan)
+    held = world.claim("a")
+    world.cluster.put(parse({**held.raw, "status": {}}))  # the pod is gone already
+    other, _ = world.start(pod("b", name="q"))
+    assert world.verdicts(other, pod("b", name="q")) == [None, None]
+
+
+def test_a_reservation_that_ended_before_anybody_looked_is_not_written_again() -> None:
+    world = ScenarioCluster(claim("a"))
+    first, second = pod("a"), pod("a", name="q")
+    world.write(world.plugin.pre_bind(world.placed(first), first, "n1"))
+    held = world.claim("a")
+    world.cluster.put(parse({**held.raw, "status": {**held.raw["status"], "reservedFor": []}}))
+    world.write(world.plugin.pre_bind(world.placed(second), second, "n1"))
+    assert [entry["name"] for entry in world.claim("a").status["reservedFor"]] == ["q"]
 
 
 def test_nodes_are_searched_once_for_claims_that_ask_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,17 +371,36 @@ def test_nodes_are_searched_once_for_claims_that_ask_for_the_same(monkeypatch: p
         state, _ = world.start(pod(name))
         assert world.verdicts(state, pod(name)) == [None, None]
     assert searched == ["n1", "n2"]
-    world.cluster.put(node("n2"))  # another object of that node
+    world.cluster.put(node("n2"))  # another object of that node, with the same devices
     state, _ = world.start(pod("b"))
     world.verdicts(state, pod("b"))
-    assert searched == ["n1", "n2", "n2"]
+    assert searched == ["n1", "n2"]
     state, _ = world.start(pod("c"))
     world.verdicts(state, pod("c"))
-    assert searched == ["n1", "n2", "n2", "n1", "n2"]
+    assert searched == ["n1", "n2", "n1", "n2"]
     # Of claims that share what they ask for each has results of its own.
     assert world.plugin.reserve(state, pod("c"), "n1") is None
     state, _ = world.start(pod("b"))
     assert world.verdicts(state, pod("b"))[0] == refusal(UNRESOLVABLE, "cannot allocate all claims")
+    assert searched == ["n1", "n2", "n1", "n2", "n1"], "where nothing has changed nobody looks again"
+
+
+def test_nodes_with_the_same_devices_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+    allocate = Allocator.allocate
+
+    def noted(allocator: Allocator, node: Node, claims: tuple[Claim, ...] | None = None) -> Allocation | None:
+        searched.append(node.name)
+        return allocate(allocator, node, claims)
+
+    monkeypatch.setattr(Allocator, "allocate", noted)
+    world = ScenarioCluster(claim("a"))
+    for name in ("n1", "n2"):
+        world.cluster.remove(slice_of(name))
+    world.cluster.put(slice_of("rack", device("g0"), allNodes=True))
+    state, _ = world.start(pod("a"))
+    assert world.verdicts(state, pod("a")) == [None, None]
+    assert searched == ["n1"]
 
 
 def test_claim_being_allocated_makes_other_pods_wait() -> None:
