@@ -10,7 +10,7 @@ scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueuein
 Errors: none here. A hint that raises counts as QUEUE; the queue contains it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum, IntFlag, StrEnum
 from typing import Any
 
@@ -19,7 +19,7 @@ import attrs
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.quantity import QuantityError, nanos
 
 Raw = Mapping[str, Any]
@@ -157,6 +157,10 @@ Hint = Callable[[Pod, Any, Any], QueueingHint]
 """`hint(pod, old, new)`, of typed objects: `old` is None if the object came new, `new` is None if it went."""
 
 
+Concerns = Callable[[PodSignature, Any, Any], Collection[str] | None]
+"""`concerns(signature, old, new)`: keys of pods; None: all pods of the signature."""
+
+
 @attrs.frozen
 class ClusterEventWithHint:
     """An event a plugin registers. Without a hint every such event requeues the pods the plugin rejected.
@@ -164,11 +168,15 @@ class ClusterEventWithHint:
     `by_signature` promises that the hint reads nothing of the pod but its signature (spec, namespace, labels);
     only if the event's object is that very pod (same uid) may it read more. The queue then calls the hint once
     for all other pods of a signature.
+
+    `concerns` names the pods that an event may be about, so that the queue need not call the hint for each. Rule: for
+    all other pods of the signature the hint says QueueSkip. Of in-tree plugins only.
     """
 
     event: ClusterEvent
     hint: Hint | None = None
     by_signature: bool = False
+    concerns: Concerns | None = None
 
 
 def on(
@@ -177,9 +185,10 @@ def on(
     hint: Hint | None = None,
     *,
     by_signature: bool = False,
+    concerns: Concerns | None = None,
 ) -> ClusterEventWithHint:
     """Short for a registration: `on(EventResource.NODE, ActionType.ADD, self._hint, by_signature=True)`."""
-    return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_signature)
+    return ClusterEventWithHint(ClusterEvent(resource, action), hint, by_signature, concerns)
 
 
 ASSIGNED_POD_ADD = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.ADD)

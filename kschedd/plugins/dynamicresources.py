@@ -17,7 +17,7 @@ Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -456,7 +456,7 @@ class DynamicResources:
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
         return [
             on(EventResource.NODE, of_nodes),
-            on(EventResource.RESOURCE_CLAIM, changed, self._after_claim),
+            on(EventResource.RESOURCE_CLAIM, changed, self._after_claim, concerns=_users),
             on(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._after_pod),
             on(EventResource.DEVICE_CLASS, changed),
             on(EventResource.RESOURCE_SLICE, changed),
@@ -467,8 +467,8 @@ class DynamicResources:
             used = self._user_claims(pod, self._handle.cluster)
         except ClaimError:
             return QUEUE_SKIP  # the pod's claims are still incomplete
-        if old is not None and allocation(old) is not None and allocation(new) is None:
-            return QUEUE  # devices became free
+        if _freed(old, new):
+            return QUEUE
         if all(claim.uid != new.uid for claim in used):
             return QUEUE_SKIP
         return QUEUE if old is None or old.status != new.status else QUEUE_SKIP
@@ -490,3 +490,20 @@ class DynamicResources:
         if allocator is not None:
             allocator = attrs.evolve(allocator, claims=attempt.asked.get(context.name(row), allocator.claims))
         return remedies_of.on_a_node(context, row, status, allocator)
+
+
+def _freed(old: Object | None, new: Object) -> bool:
+    """Whether devices of a claim became free."""
+    return old is not None and allocation(old) is not None and allocation(new) is None
+
+
+def _users(signature: PodSignature, old: Object | None, new: Object) -> Collection[str] | None:
+    """The pods that a change of a claim is about: those that name it, or the one that it was made for."""
+    if _freed(old, new):
+        return None
+    if signature.namespace != new.namespace:
+        return ()
+    if any(entry.get("resourceClaimName") == new.name for entry in signature.spec.raw.get("resourceClaims") or ()):
+        return None
+    owner = new.owner
+    return () if owner is None else (f"{new.namespace}/{owner.name}",)

@@ -6,7 +6,7 @@ Called by SchedulingQueue and UnschedulablePods.
 Fails: a hint that raises counts as Queue, so that no pod gets stuck, and is reported to `on_fault`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -18,6 +18,7 @@ from kschedd.framework.events import (
     QUEUE_SKIP,
     ClusterEvent,
     ClusterEventWithHint,
+    Concerns,
     Hint,
     QueueingHint,
     matches,
@@ -55,6 +56,11 @@ class MatchedRegistration:
     plugin: str
     hint: Hint | None
     by_signature: bool
+    concerns: Concerns | None = None
+
+    def concerned(self, signature: PodSignature, old: Any, new: Any) -> Collection[str] | None:
+        """The pods of the signature that the hint may say Queue for; None: any."""
+        return None if self.hint is None or self.concerns is None else self.concerns(signature, old, new)
 
 
 @attrs.define(eq=False)
@@ -101,7 +107,7 @@ class HintTable:
                 None
                 if plugins is None
                 else tuple(
-                    MatchedRegistration(plugin, registered.hint, registered.by_signature)
+                    MatchedRegistration(plugin, registered.hint, registered.by_signature, registered.concerns)
                     for plugin, events in plugins.items()
                     for registered in events
                     if matches(registered.event, event)

@@ -11,7 +11,7 @@ Source: Kubernetes v1.34, scheduler/backend/queue/unschedulable_pods.go and sche
 (movePodsToActiveOrBackoffQueue). Owns the index, not the entries. Called by SchedulingQueue.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -193,8 +193,8 @@ class UnschedulablePods:
                         moved.extend((entry, decision) for entry in pods.values() if entry is not own)
             else:
                 answers: dict[tuple[int, PodSignature], QueueingHint] = {}
-                for pods in signatures.values():
-                    for entry in pods.values():
+                for signature, pods in signatures.items():
+                    for entry in _concerned(relevant, signature, pods, old, new):
                         if entry is own:
                             continue
                         decision = self.hints.combine(entry, relevant, event, old, new, answers)
@@ -215,3 +215,18 @@ class UnschedulablePods:
                 if entry.pod.uid == subject.uid:
                     return entry
         return None
+
+
+def _concerned(
+    relevant: Sequence[MatchedRegistration], signature: PodSignature, pods: _Shape, old: Any, new: Any
+) -> Collection[QueuedPod]:
+    """The pods of the signature for which not all hints say QueueSkip anyway, in their order."""
+    keys: set[str] = set()
+    for asked in relevant:
+        concerned = asked.concerned(signature, old, new)
+        if concerned is None:
+            return pods.values()
+        keys.update(concerned)
+    if len(keys) > 1:
+        return [entry for key, entry in pods.items() if key in keys]
+    return [pods[key] for key in keys if key in pods]

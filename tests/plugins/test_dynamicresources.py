@@ -535,6 +535,36 @@ def test_only_a_changed_status_of_the_own_claim_matters() -> None:
     assert after(pod("c"), before, held) is QUEUE
 
 
+def test_the_pods_that_a_claim_concerns_are_all_that_it_wakes() -> None:
+    owned = {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}]}
+    named, made, free = claim("c"), claim("made", meta=owned), claim("other")
+    held = claim("other", status=allocated("g0", on_node="n1"))
+    world = ScenarioCluster(named, made, free)
+    [registered] = [
+        entry for entry in world.plugin.events_to_register() if entry.event.resource is EventResource.RESOURCE_CLAIM
+    ]
+    assert registered.hint is not None
+    assert registered.concerns is not None
+    pods = [
+        pod("c"),
+        pod("c", name="q"),
+        pod("other"),
+        pod("c", template="t"),
+        pod("c", template="t", statuses=_MADE),
+        pod("c", name="q", template="t", statuses=_MADE),
+    ]
+    woken = 0
+    for old, new in ((None, named), (None, made), (None, free), (free, held), (held, free), (made, made)):
+        for of in pods:
+            concerned = registered.concerns(of.signature, old, new)
+            said = registered.hint(of, old, new)
+            assert said is QUEUE_SKIP or concerned is None or of.key in concerned
+            woken += said is QUEUE
+    assert woken > 5
+    assert registered.concerns(pods[3].signature, None, made) == ("default/p",)
+    assert registered.concerns(pods[3].signature, None, named) == ()
+
+
 def test_name_of_a_made_claim_wakes_its_pod() -> None:
     waiting = pod("c", template="t")
     served = pod("c", template="t", statuses=_MADE)

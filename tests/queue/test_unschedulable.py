@@ -1,11 +1,12 @@
 """The index of waiting pods moves exactly the pods that asking for each of them moves."""
 
+from collections.abc import Collection
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.framework.events import (
     QUEUE,
     QUEUE_SKIP,
@@ -47,16 +48,30 @@ def by_pod(pod: Pod, old: Any, new: Any) -> QueueingHint:
     return QUEUE if pod.name in ("p0", "p3") else QUEUE_SKIP
 
 
+def those(signature: PodSignature, old: Any, new: Any) -> Collection[str] | None:
+    """The pods that `by_pod` may say Queue for; of one colour it is not said."""
+    return None if signature.labels.get("colour") == "blue" else ("d/p3", "d/p9", "d/p0")
+
+
 def broken(pod: Pod, old: Any, new: Any) -> QueueingHint:
     raise RuntimeError("boom")
 
 
 actions = st.sampled_from([A.ADD | A.UPDATE_NODE_LABEL, A.DELETE | A.UPDATE_POD_LABEL, A.ALL, A.ALL])
 registrations = st.builds(
-    lambda resource, action, hint: on(resource, action, hint[0], by_signature=hint[1]),
+    lambda resource, action, hint: on(resource, action, hint[0], by_signature=hint[1], concerns=hint[2]),
     st.sampled_from([R.NODE, R.POD, R.WILDCARD]),
     actions,
-    st.sampled_from([(red, True), (blue, True), (by_pod, False), (None, False), (broken, False)]),
+    st.sampled_from(
+        [
+            (red, True, None),
+            (blue, True, None),
+            (by_pod, False, None),
+            (by_pod, False, those),
+            (None, False, None),
+            (broken, False, None),
+        ]
+    ),
 )
 profiles = st.fixed_dictionaries({plugin: st.lists(registrations, max_size=3) for plugin in PLUGINS})
 tables = st.fixed_dictionaries({"default-scheduler": profiles}, optional={"other": profiles})
