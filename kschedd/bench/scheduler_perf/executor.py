@@ -8,6 +8,7 @@ Raises: PerfRunError; PerfConfigError for templates; ParameterError.
 """
 
 import fnmatch
+import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -20,9 +21,11 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
 from kschedd.api.kinds import Kind
+from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.bench.pod_templates import namespace as namespace_object
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfWorkload, parameters
+from kschedd.bench.scheduler_perf.claims import allocated
 from kschedd.bench.scheduler_perf.collectors import Collected, Collection, collected
 from kschedd.bench.scheduler_perf.objects import any_object, in_namespace, namespaces, nodes, pods, resource_slice
 from kschedd.bench.scheduler_perf.operations import (
@@ -54,15 +57,18 @@ from kschedd.controllers.claims import ResourceClaims
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.volumes import VolumeController
 from kschedd.daemon import cluster_actors
+from kschedd.devices.rules import DeviceRules
+from kschedd.devices.solution import AllocationError
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import FullCollections
 from kschedd.metrics.instruments import MetricFamily
+from kschedd.plugins.dynamicresources import device_rules
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.startup.state import StateOptions
 from kschedd.store.admission import Admission
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import AlreadyExists, ApiError
-from kschedd.store.writes import Create, Delete, Update
+from kschedd.store.writes import Create, Delete, Update, status_of
 
 _PATIENCE_S: Final = 600.0  # as upstream waits for pods
 _BATCH: Final = 64
@@ -111,7 +117,8 @@ async def run_workload(
             async with trio.open_nursery() as background:
                 background.start_soon(look_now_and_then, collections)  # as in the daemon
                 background.start_soon(tracker.run, watch)
-                run = _Run(case, workload, cluster, tracker, background, str(source), TemplateFolder(source), tell)
+                rules, templates = device_rules(config.rules, config.feature_gates), TemplateFolder(source)
+                run = _Run(case, workload, cluster, tracker, background, str(source), templates, rules, seed, tell)
                 try:
                     await run.all(steps)
                 except KscheddError as refused:
@@ -132,6 +139,8 @@ class _Run:
     _background: trio.Nursery
     _source: str
     _templates: TemplateFolder
+    _device_rules: DeviceRules
+    _seed: int
     _tell: Tell
     results: list[Collected] = attrs.field(factory=list, init=False)
     _expected: dict[str, int] = attrs.field(factory=dict, init=False)  # pods to wait for at a barrier, by namespace
@@ -179,8 +188,7 @@ class _Run:
                     resource_slice(step.driver_name, name, step.max_claims_per_node) for name in matching
                 )
             case AllocResourceClaims():
-                if await self._cluster.store.list("ResourceClaim", step.namespace or None):
-                    raise self._wrong("allocating claims that no pod uses is not supported")
+                await self._allocate(step)
             case Churn():
                 await self._churn(step, step.namespace or f"namespace-{number}")
             case Barrier():
@@ -255,6 +263,22 @@ class _Run:
                     await self._cluster.store.perform(Update(raw, "status"))
             except ApiError as refused:
                 raise self._wrong(str(refused)) from None
+
+    async def _allocate(self, step: AllocResourceClaims) -> None:
+        store = self._cluster.store
+        claims = await store.list("ResourceClaim", step.namespace or None)
+        classes = {each.name: each for each in await store.list("DeviceClass")}
+        nodes = [node for node in await store.list("Node") if isinstance(node, Node)]
+        everything = await store.list("ResourceClaim"), nodes, await store.list("ResourceSlice"), classes
+        try:
+            made = list(allocated(claims, *everything, self._device_rules, random.Random(self._seed)))
+        except AllocationError as fault:
+            raise self._wrong(str(fault)) from None
+        for place in range(0, len(made), _BATCH):
+            writes = [status_of(claim, {"allocation": kept}) for claim, kept in made[place : place + _BATCH]]
+            for answer in await store.perform_each(writes):
+                if isinstance(answer, ApiError):
+                    raise self._wrong(str(answer))
 
     # -- pods
 

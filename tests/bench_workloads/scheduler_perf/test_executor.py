@@ -77,6 +77,14 @@ spec:
     devices:
       requests: [{name: r, exactly: {deviceClassName: class}}]
 """,
+    "taken.yaml": """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: "taken-{{.Index}}"}
+spec:
+  devices:
+    requests: [{name: r, exactly: {deviceClassName: class}}]
+""",
     "device-pod.yaml": """\
 apiVersion: v1
 kind: Pod
@@ -193,6 +201,25 @@ async def test_devices_of_a_driver_are_claimed(tmp_path, autojump_clock) -> None
         "- {opcode: createPods, namespace: test, count: 8, podTemplatePath: device-pod.yaml, collectMetrics: true}"
     )
     assert measured(await run(tmp_path, steps)) == [8]
+
+
+async def test_allocated_claims_leave_the_other_devices_to_pods(tmp_path, autojump_clock) -> None:
+    steps = NODES + (
+        "- {opcode: createResourceDriver, driverName: driver.example, nodes: node-*, maxClaimsPerNode: 2}\n"
+        "- {opcode: createAny, templatePath: class.yaml}\n"
+        "- {opcode: createAny, templatePath: taken.yaml, namespace: init, count: 5}\n"
+        "- {opcode: allocResourceClaims, namespace: init}\n"
+        "- {opcode: allocResourceClaims}\n"
+        "- {opcode: createAny, templatePath: claim.yaml, namespace: test}\n"
+        "- {opcode: createPods, namespace: test, count: 3, podTemplatePath: device-pod.yaml, collectMetrics: true}"
+    )
+    assert measured(await run(tmp_path, steps)) == [3]
+    with pytest.raises(PerfRunError) as refusal:
+        await run(tmp_path, steps.replace("count: 3", "count: 4"))
+    assert "3 of 4 pods in test were scheduled" in str(refusal.value)
+    with pytest.raises(PerfRunError) as refusal:
+        await run(tmp_path, steps.replace("count: 5", "count: 9"))
+    assert "perf.yaml:7: allocResourceClaims: no node has devices for claim init/taken-" in str(refusal.value)
 
 
 async def test_pods_with_volumes_are_scheduled(tmp_path) -> None:
