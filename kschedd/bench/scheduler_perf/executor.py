@@ -23,6 +23,7 @@ from kschedd.actors.full_collections import look_now_and_then
 from kschedd.api.kinds import Kind
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
+from kschedd.bench.own_time import Clock
 from kschedd.bench.pod_templates import namespace as namespace_object
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfWorkload, parameters
 from kschedd.bench.scheduler_perf.claims import allocated
@@ -95,9 +96,15 @@ class PerfRunError(KscheddError):
 
 
 async def run_workload(
-    case: PerfCase, workload: PerfWorkload, config: Config, source: Path, seed: int, tell: Tell = lambda what: None
+    case: PerfCase,
+    workload: PerfWorkload,
+    config: Config,
+    source: Path,
+    seed: int,
+    tell: Tell = lambda what: None,
+    timer: Clock = time.perf_counter,
 ) -> list[Collected]:
-    """What the case's steps collected. See the module for what it raises."""
+    """What the case's steps collected, in seconds of the timer. See the module for what it raises."""
     asked = parameters(workload)
     steps = unrolled(case.steps, asked)
     if asked.unused:
@@ -110,7 +117,7 @@ async def run_workload(
     controllers: list[Controller] = [VolumeController(), ResourceClaims()]
     actors = cluster_actors(config, seed=seed, state=StateOptions(admission=admission), controllers=controllers)
     async with actors as cluster:
-        tracker = PodTracker(time.perf_counter)
+        tracker = PodTracker(timer)
         watch = await cluster.store.watch({"Pod"})
         failure: KscheddError | None = None
         with FullCollections() as collections:
@@ -413,7 +420,7 @@ class _Run:
         families = await self._metrics()
         label = f"BenchmarkPerfScheduling/{self._case.name}/{self._workload.name}/{name}"
         first = len(self._tracker.bindings)
-        self._collecting = Collection(label, within, selector, config, time.perf_counter(), first, families)
+        self._collecting = Collection(label, within, selector, config, self._tracker.timer(), first, families)
 
     async def _metrics(self) -> list[MetricFamily]:
         """The scheduler's metrics once it has counted the bindings that were seen here; churn never ends."""
@@ -426,7 +433,7 @@ class _Run:
         if self._collecting is None:
             raise self._wrong("startCollectingMetrics is missing before it")
         families = await self._metrics()
-        self.results.append(collected(self._collecting, self._tracker, time.perf_counter(), families))
+        self.results.append(collected(self._collecting, self._tracker, self._tracker.timer(), families))
         self._collecting = None
 
 

@@ -24,7 +24,7 @@ class BoundPod:
 class PodTracker:
     """`timer` is a clock that only goes forward, in seconds."""
 
-    _timer: Callable[[], float]
+    timer: Callable[[], float]
     bindings: list[BoundPod] = attrs.field(factory=list, init=False)
     _pods: dict[str, dict[str, Pod]] = attrs.field(factory=lambda: defaultdict(dict), init=False)
     _bound: dict[str, int] = attrs.field(factory=lambda: defaultdict(int), init=False)
@@ -33,7 +33,7 @@ class PodTracker:
 
     async def run(self, watch: ClusterWatch) -> None:
         while await watch.wait():
-            now = self._timer()
+            now = self.timer()
             for event in watch.take():
                 self._take(event, now)
             self._changed.set()

@@ -48,6 +48,13 @@ def test_a_missed_threshold_and_an_unknown_operation_are_told(tmp_path, capsys) 
     assert items[0]["data"]["AverageThreshold"] == 1000000000
 
 
+def test_own_time_is_told(tmp_path, capsys) -> None:
+    file = tmp_path / "performance-config.yaml"
+    file.write_text(FILE)
+    main(options("--config", str(file), "--case", "Good", "--own-time"))
+    assert "own time: without that in which others had the processor" in capsys.readouterr().err
+
+
 def test_the_workloads_are_listed(tmp_path, capsys) -> None:
     file = tmp_path / "performance-config.yaml"
     file.write_text(FILE)
