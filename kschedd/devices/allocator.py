@@ -19,7 +19,7 @@ from kschedd.devices.claims import MOST_DEVICES, Claim
 from kschedd.devices.constraints import Constraint, read_constraint
 from kschedd.devices.counters import Available, Consumed
 from kschedd.devices.inventory import Inventory, InventoryError
-from kschedd.devices.pools import Pool, pools_of
+from kschedd.devices.pools import Pool, candidates_of, pools_of
 from kschedd.devices.resolution import RequestResolver, ResolvedRequest
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.search import Search
@@ -65,7 +65,8 @@ class Allocator:
 
     def _search(self, node: Node, claims: tuple[Claim, ...], pools: tuple[Pool, ...]) -> Search:
         resolver = RequestResolver(node, pools, self.classes, self.in_use, self.rules)
-        search = Search(claims, resolver, Consumed(self.counters), self.most_steps)
+        candidates = candidates_of(self.inventory, pools, self.rules)
+        search = Search(claims, resolver, candidates, Consumed(self.counters), self.most_steps)
         for claim in claims:
             search.add(self._requests(resolver, claim), self._constraints(claim))
         return search

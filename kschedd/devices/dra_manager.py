@@ -8,10 +8,12 @@ Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dra_manager.go.
 
 from collections.abc import Hashable
 
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.devices.allocated import AllocatedState, InUse
 from kschedd.devices.claims import Claim
-from kschedd.devices.extended_resources import DeviceClassResolver
+from kschedd.devices.extended_resources import CreatedClaims, DeviceClassResolver
 from kschedd.devices.in_flight import ClaimsInFlight
 from kschedd.devices.inventory import Inventory
 from kschedd.devices.known_allocations import AskedFor, KnownAllocations
@@ -21,6 +23,7 @@ class DRAManager:
     def __init__(self, cluster: SchedulerCache) -> None:
         self._cluster = cluster
         self._in_use = InUse()
+        self._created = CreatedClaims()
         self._changes = cluster.versions.follow("ResourceClaim")
         self._changes_stamp = -1
         self.in_flight = ClaimsInFlight(cluster, self._in_use)
@@ -40,11 +43,14 @@ class DRAManager:
         """Take in what became of claims since: called before an attempt looks at any."""
         changes = self._changes.since(self._changes_stamp)
         if changes is None:
-            self._in_use.take_all(self._cluster.of_kind("ResourceClaim"))
+            claims = self._cluster.of_kind("ResourceClaim")
+            self._in_use.take_all(claims)
+            self._created.take_all(claims)
             self.in_flight.see_all()
         else:
             for key, claim in changes:
                 self._in_use.take(key, claim)
+                self._created.take(key, claim)
                 self.in_flight.seen(key, claim)
         self._changes_stamp = self._cluster.versions.now
 
@@ -59,6 +65,11 @@ class DRAManager:
         """What claims hold, allocations in flight included."""
         self.catch_up()
         return self._in_use.state
+
+    def extended_claim(self, pod: Pod) -> Object | None:
+        """The claim that was created for the pod's extended resources."""
+        self.catch_up()
+        return self._created.of(pod)
 
     def asked_for(self, claims: tuple[Claim, ...], most_steps: int) -> AskedFor:
         """What is known to be found, in at most so many steps, for what these claims ask for."""

@@ -12,7 +12,7 @@ Source: Kubernetes v1.36, scheduler plugins/dynamicresources/extendeddynamicreso
 dynamic-resource-allocation/deviceclass/extendedresourcecache.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -22,7 +22,6 @@ from kschedd.api.pods import Pod
 from kschedd.api.quantity import value
 from kschedd.api.resource_names import is_extended
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.devices.claims import controlled_by
 
 IN_MEMORY: Final = "<extended-resources>"
 """The name of a claim that is not created yet; no object can have it."""
@@ -107,26 +106,52 @@ class ExtendedResourceClaim:
 
 
 def extended_resource_claim(
-    pod: Pod, resolver: DeviceClassResolver, claims: Mapping[str, Object]
+    pod: Pod, resolver: DeviceClassResolver, find: Callable[[Pod], Object | None]
 ) -> ExtendedResourceClaim | None:
-    """The pod's claim for its extended resources; None if no class stands behind any of them."""
+    """The pod's claim for its extended resources; None if no class stands behind any of them.
+
+    `find`: the claim that was created for a pod already.
+    """
     classes = resolver.classes()
     if not classes:
         return None
     asked = {name: amount for name, amount in pod.pod_spec.requests.items() if amount and may_be_devices(name)}
     if not any(name in classes for name in asked):
         return None
-    found = find_claim(pod, claims.values())
-    return ExtendedResourceClaim(_in_memory(pod) if found is None else found, asked)
+    return ExtendedResourceClaim(find(pod) or _in_memory(pod), asked)
 
 
-def find_claim(pod: Pod, claims: Iterable[Object]) -> Object | None:
-    """The pod's claim for extended resources that was created already."""
-    for claim in claims:
-        annotations = claim.metadata.get("annotations") or {}
-        if annotations.get(ANNOTATION) == "true" and controlled_by(claim, pod):
-            return claim
-    return None
+class CreatedClaims:
+    """The claims that were created for pods' extended resources, by the pod."""
+
+    def __init__(self) -> None:
+        self._by_owner: dict[str, dict[str, Object]] = {}  # pod's uid -> claim's key -> claim
+        self._owners: dict[str, str] = {}  # by claim's key
+
+    def take(self, key: str, claim: Object | None) -> None:
+        """The claim as it is now; None: it is gone."""
+        owner = None
+        if claim is not None and (claim.metadata.get("annotations") or {}).get(ANNOTATION) == "true":
+            owner = claim.owner
+        before, now = self._owners.get(key), None if owner is None else owner.uid
+        if before is not None and before != now:
+            del self._owners[key], self._by_owner[before][key]
+            if not self._by_owner[before]:
+                del self._by_owner[before]
+        if claim is not None and now is not None:
+            self._owners[key] = now
+            self._by_owner.setdefault(now, {})[key] = claim
+
+    def take_all(self, claims: Mapping[str, Object]) -> None:
+        """These are all claims, by key."""
+        self._by_owner.clear()
+        self._owners.clear()
+        for key, claim in claims.items():
+            self.take(key, claim)
+
+    def of(self, pod: Pod) -> Object | None:
+        """The first of the pod's; there is one, unless somebody else creates such claims."""
+        return next(iter(self._by_owner.get(pod.uid, {}).values()), None)
 
 
 def _in_memory(pod: Pod) -> Object:

@@ -25,6 +25,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.quantity import parse
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
+from kschedd.devices.capacity import consumed_capacity
 from kschedd.errors import KscheddError
 
 _ATTRIBUTE_TYPES: Final = ("int", "bool", "string", "version")
@@ -106,6 +107,15 @@ class Device:
             for consumption in self.raw.get("consumesCounters") or ()
             for name, counter in (consumption.get("counters") or {}).items()
         )
+
+    @property
+    def capacities(self) -> Mapping[str, Raw]:
+        return self.raw.get("capacity") or {}
+
+    @cached
+    def consumed_by_default(self) -> Mapping[str, str] | None:
+        """What a request consumes of the capacities that says nothing of them; None if it cannot be served."""
+        return consumed_capacity({}, self.capacities)
 
     def attribute(self, qualified: str) -> tuple[str, Any] | None:
         """(type, value) of the attribute with this qualified name; the driver domain is the default domain."""

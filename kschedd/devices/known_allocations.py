@@ -41,14 +41,14 @@ class AskedFor:
         each = zip(claims, self.requests, strict=True)
         return tuple(attrs.evolve(claim, requests=requests) for claim, requests in each)
 
-    def allocate(self, allocator: Allocator, node: Node) -> Allocation | None:
-        """As `Allocator.allocate` for its own claims, which share the requests."""
+    def allocate(self, allocator: Allocator, node: Node, claims: tuple[Claim, ...]) -> Allocation | None:
+        """As `Allocator.allocate` for claims that share the requests."""
         pools = allocator.pools(node)
         known = self._by_pools.get(id(pools))
         if known is None:
             if len(self._by_pools) >= _MOST_NODES:
                 self.forget_all()
-            known = self._by_pools[id(pools)] = (pools, allocator.allocate(node))
+            known = self._by_pools[id(pools)] = (pools, allocator.allocate(node, claims))
             for pool in pools:
                 self._with_pool.setdefault((pool.driver, pool.name), set()).add(id(pools))
         return known[1]

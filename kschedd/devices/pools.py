@@ -18,7 +18,7 @@ from fractions import Fraction
 import attrs
 
 from kschedd.api.nodes import Node
-from kschedd.devices.inventory import CounterSets, Device, Inventory, PoolKey, Slice
+from kschedd.devices.inventory import CounterSets, Device, DeviceId, Inventory, PoolKey, Slice
 from kschedd.devices.rules import DeviceRules
 
 
@@ -37,6 +37,30 @@ class Pool:
 
     def devices(self) -> Iterator[Device]:
         return (device for one in self.slices for device in one.devices)
+
+
+@attrs.frozen(eq=False)
+class Candidates:
+    """The devices of some pools in the order in which they are tried; a pool that ends the search stands for itself."""
+
+    pools: tuple[Pool, ...]
+    in_order: list[Device | Pool] = attrs.field(factory=list)
+    pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
+
+
+def candidates_of(inventory: Inventory, pools: tuple[Pool, ...], rules: DeviceRules) -> Candidates:
+    """The devices of pools that `pools_of` this inventory has returned by these rules; remembered with them."""
+    key = ("candidates", id(pools))
+    known: Candidates | None = inventory.cache.get(key)
+    if known is None or known.pools is not pools:
+        known = inventory.cache[key] = Candidates(pools)
+        for pool in pools:
+            if pool.invalid and not rules.invalid_pools_passed_over:
+                known.in_order.append(pool)
+            else:
+                known.in_order.extend(pool.devices())
+                known.pool_of.update((device.id, pool) for device in pool.devices())
+    return known
 
 
 def pools_of(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool, ...]:

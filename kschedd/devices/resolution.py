@@ -39,9 +39,10 @@ class ResolvedRequest:
 
     def consumed(self, device: Device) -> Amounts | None:
         """What the request consumes of the device's capacities; None if the device cannot serve the request."""
+        if not self.subrequest.capacity:
+            return device.consumed_by_default
         if device.id not in self._consumed:
-            capacities: Mapping[str, Raw] = device.raw.get("capacity") or {}
-            self._consumed[device.id] = consumed_capacity(self.subrequest.capacity, capacities)
+            self._consumed[device.id] = consumed_capacity(self.subrequest.capacity, device.capacities)
         return self._consumed[device.id]
 
 
@@ -141,8 +142,7 @@ class RequestResolver:
         used = self.in_use.capacity.get(device.id, _NOTHING)
         if taken:
             used = {name: used.get(name, Fraction()) + taken.get(name, Fraction()) for name in {**used, **taken}}
-        capacities: Mapping[str, Raw] = device.raw.get("capacity") or {}
-        return fits(consumed, used, capacities)
+        return fits(consumed, used, device.capacities)
 
     def _reaches(self, device: Device) -> bool:
         known = self._reached.get(device.id)

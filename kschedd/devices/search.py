@@ -29,7 +29,7 @@ from kschedd.devices.claims import MOST_DEVICES, Claim, DeviceSubRequest
 from kschedd.devices.constraints import Constraint
 from kschedd.devices.counters import Consumed
 from kschedd.devices.inventory import Device, DeviceId
-from kschedd.devices.pools import Pool
+from kschedd.devices.pools import Candidates, Pool
 from kschedd.devices.resolution import RequestResolver, ResolvedRequest
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.solution import AllocatedDevice, Allocation, AllocationError, AllocationTimeout
@@ -52,19 +52,17 @@ class _DeadEnd(Enum):
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
-_Candidate = tuple[Pool, Device]
 
 
 @attrs.define(eq=False)
 class Search:
     claims: tuple[Claim, ...]
     resolver: RequestResolver
+    candidates: Candidates
     counters: Consumed
     most_steps: int  # 0: no limit
     wanted: list[list[list[ResolvedRequest]]] = attrs.field(factory=list)  # claim, request, alternative
     constraints: list[list[Constraint]] = attrs.field(factory=list)
-    candidates: list[_Candidate | Pool] = attrs.field(factory=list)  # a pool that ends the search stands for itself
-    pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
     taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)  # device -> indices of claims holding it in this search
     shares: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)  # capacity taken in this search
     given: list[list[AllocatedDevice]] = attrs.field(factory=list)
@@ -89,12 +87,6 @@ class Search:
         self.chosen.append([0] * len(requests))
 
     def run(self) -> Allocation | None:
-        for pool in self.resolver.pools:
-            if pool.invalid and not self._rules.invalid_pools_passed_over:
-                self.candidates.append(pool)
-            else:
-                self.candidates += [(pool, device) for device in pool.devices()]
-                self.pool_of.update((device.id, pool) for device in pool.devices())
         if not self._solve():
             return None
         return Allocation(
@@ -175,11 +167,12 @@ class Search:
             led_to = yield (claim, request, alternative if self._rules.alternatives_kept_apart else 0, number + 1, 0)
             self._give_back(place, wanted, device)
             return led_to
-        for at in range(start, len(self.candidates)):
-            candidate = self.candidates[at]
+        candidates = self.candidates.in_order
+        for at in range(start, len(candidates)):
+            candidate = candidates[at]
             if isinstance(candidate, Pool):
                 raise AllocationError(f"pool {candidate.name} is invalid: {candidate.invalid}")
-            device = candidate[1]
+            device = candidate
             if self._occupied(claim, wanted.subrequest, device):
                 continue
             if not (self.resolver.selected(wanted, device) and self._capacity_fits(wanted, device)):
@@ -222,7 +215,7 @@ class Search:
             return False
         if not self._accepted(place, wanted, device, must=must):
             if counted:
-                self.counters.give_back(self.pool_of[device.id], device)
+                self.counters.give_back(self.candidates.pool_of[device.id], device)
             return False
         share = None
         if self._in_shares(device):
@@ -255,7 +248,7 @@ class Search:
         return not (self._in_shares(device) and shared_already)
 
     def _take_counters(self, device: Device) -> bool:
-        return self._rules.partitionable_devices and self.counters.take(self.pool_of[device.id], device)
+        return self._rules.partitionable_devices and self.counters.take(self.candidates.pool_of[device.id], device)
 
     def _add_to_constraints(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
         of_claim = self.claims[place[0]]
@@ -291,7 +284,7 @@ class Search:
         self._remove_from_constraints(place, wanted)
         given = self.given[claim].pop()
         if given.counted:
-            self.counters.give_back(self.pool_of[device.id], device)
+            self.counters.give_back(self.candidates.pool_of[device.id], device)
         if given.share is None:
             holders = self.taken[device.id]
             holders.discard(claim)

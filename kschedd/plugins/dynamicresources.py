@@ -53,7 +53,6 @@ from kschedd.devices.extended_resources import (
     IN_MEMORY,
     ExtendedResourceClaim,
     extended_resource_claim,
-    find_claim,
     may_be_devices,
     node_claim,
 )
@@ -79,7 +78,7 @@ from kschedd.framework.writes import Plan, Write
 from kschedd.plugins import dynamicresources_remedies as remedies_of
 from kschedd.plugins import dynamicresources_writes as writes_of
 from kschedd.plugins.dynamicresources_args import DynamicResourcesArgs
-from kschedd.plugins.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, DeviceAttempt
+from kschedd.plugins.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, AskedOfNode, DeviceAttempt
 
 # Search steps per second of upstream's filter timeout: steps, not time, so that runs are deterministic.
 STEPS_PER_SECOND: Final = 5_000
@@ -165,7 +164,7 @@ class DynamicResources:
             return SKIP
         extended = None
         if self._extended:
-            extended = extended_resource_claim(pod, self._manager.resolver, cluster.of_kind("ResourceClaim"))
+            extended = extended_resource_claim(pod, self._manager.resolver, self._manager.extended_claim)
         if extended is None and not pod.pod_spec.raw.get("resourceClaims"):
             return SKIP
         try:
@@ -195,19 +194,14 @@ class DynamicResources:
                 if selector.problems:
                     return error(str(SelectorError(selector.problems)))
             reachable.append(selector)
-        wanted, known = tuple(open_claims.values()), None
-        allocator = self._allocator(wanted, cluster) if wanted else None
-        if allocator is not None and extended is None:
-            known = self._manager.asked_for(wanted, self._most_steps)
-            allocator = attrs.evolve(allocator, claims=known.sharing(wanted))
+        wanted = tuple(open_claims.values())
         state.data[self.name] = DeviceAttempt(
             tuple(claims),
             tuple(reachable),
             frozenset(place for place, claim in enumerate(claims) if self._cannot_become_ready(claim)),
-            allocator,
+            self._allocator(wanted, cluster) if wanted else None,
             tuple(open_claims),
             extended,
-            known,
         )
         return None
 
@@ -271,16 +265,16 @@ class DynamicResources:
         return attempt.outcomes[name]
 
     def _judge(self, attempt: DeviceAttempt, pod: Pod, node: NodeInfo) -> Status | None:
-        extended = None
+        needed: tuple[str, ...] = ()
         if attempt.extended is not None:
             if attempt.extended.stale:
                 return unresolvable("cannot schedule extended resource claim")
-            needed = self._left_to_devices(attempt.extended, node)
-            if needed is None:
+            left = self._left_to_devices(attempt.extended, node)
+            if left is None:
                 return unresolvable("cannot fit resource")
+            needed = left
             if not needed and not attempt.has_user_claims:
                 return None  # device plugins provide them all
-            extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
         unavailable = [
             place
             for place, selector in enumerate(attempt.reachable)
@@ -288,14 +282,12 @@ class DynamicResources:
         ]
         found = None
         if attempt.allocator is not None:
-            claims = attempt.allocator.claims
-            if extended is not None:
-                claims = attempt.asked[node.name] = (*claims[:-1], read_claim(extended.obj))
+            asked = attempt.asked_by_need.get(needed)
+            if asked is None:
+                asked = attempt.asked_by_need[needed] = self._asked(attempt, attempt.allocator.claims, pod, needed)
+            attempt.asked[node.name] = asked.claims
             try:
-                if attempt.known is not None:
-                    solution = attempt.known.allocate(attempt.allocator, node.node)
-                else:
-                    solution = attempt.allocator.allocate(node.node, claims)
+                solution = asked.known.allocate(attempt.allocator, node.node, asked.claims)
             except AllocationError as fault:
                 return error(str(fault))
             except AllocationTimeout as fault:
@@ -304,7 +296,7 @@ class DynamicResources:
                 return unresolvable(str(fault))
             if solution is None:
                 return unresolvable(remedies_of.CANNOT_ALLOCATE)
-            found = AllocationOnNode(claims, solution, extended)
+            found = AllocationOnNode(asked.claims, solution, asked.extended)
         if unavailable:
             attempt.unavailable.update(unavailable)
             return unresolvable(remedies_of.NOT_AVAILABLE)
@@ -312,7 +304,18 @@ class DynamicResources:
             attempt.found[node.name] = found
         return None
 
-    def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> list[str] | None:
+    def _asked(
+        self, attempt: DeviceAttempt, claims: tuple[Claim, ...], pod: Pod, needed: tuple[str, ...]
+    ) -> AskedOfNode:
+        """What nodes are asked for that leave these resources to devices."""
+        extended = None
+        if attempt.extended is not None:
+            extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
+            claims = (*claims[:-1], read_claim(extended.obj))
+        known = self._manager.asked_for(claims, self._most_steps)
+        return AskedOfNode(known.sharing(claims), known, extended)
+
+    def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> tuple[str, ...] | None:
         """The resources that the node's device plugins leave to a DeviceClass; None if one is left to neither."""
         classes, allocatable = self._manager.resolver.classes(), node.node.allocatable
         needed = []
@@ -321,7 +324,7 @@ class DynamicResources:
                 needed.append(name)
             elif name not in allocatable:
                 return None
-        return needed
+        return tuple(needed)
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, verdicts: Any) -> PostFilterResult:
         if not self._enabled:
@@ -399,10 +402,9 @@ class DynamicResources:
 
     def _current(self, claim: Object, pod: Pod) -> Object | None:
         """The claim as the cluster has it by now."""
-        claims = self._handle.cluster.of_kind("ResourceClaim")
         if claim.name == IN_MEMORY:
-            return find_claim(pod, claims.values())
-        current = claims.get(claim.key)
+            return self._manager.extended_claim(pod)
+        current = self._handle.cluster.get("ResourceClaim", claim.key)
         return current if current is not None and current.uid == claim.uid else None
 
     def pre_bind_pre_flight(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:

@@ -20,6 +20,15 @@ _MOST_ALTERNATIVES: Final = 8  # of a request: what the first of them scores
 
 
 @attrs.frozen(eq=False)
+class AskedOfNode:
+    """What nodes are asked for where their device plugins leave the same to devices."""
+
+    claims: tuple[Claim, ...]
+    known: AskedFor = attrs.field(repr=False)
+    extended: NodeClaim | None = None
+
+
+@attrs.frozen(eq=False)
 class AllocationOnNode:
     """What a node gives to the claims that are not allocated."""
 
@@ -38,9 +47,11 @@ class DeviceAttempt:
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
-    known: AskedFor | None = attrs.field(default=None, repr=False)  # where all nodes are asked the same
+    asked_by_need: dict[tuple[str, ...], AskedOfNode] = attrs.field(
+        factory=dict
+    )  # by extended resources left to devices
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
-    asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node, where the node decides what is asked
+    asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
     unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot use
     reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation

@@ -1,4 +1,4 @@
-"""What claims hold, claim by claim: at any time what would be worked out of all of them."""
+"""What is followed claim by claim is at any time what would be worked out of all claims."""
 
 from typing import Any
 
@@ -6,8 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.api.objects import Object, parse
+from kschedd.api.pods import Pod
 from kschedd.devices.allocated import AllocatedState, InUse, held_devices
-from kschedd.devices.claims import allocation
+from kschedd.devices.claims import allocation, controlled_by
+from kschedd.devices.extended_resources import ANNOTATION, CreatedClaims
 from tests.devices.made import DRIVER, claim_raw, exact
 
 _KEYS = ("default/a", "default/b", "default/c")
@@ -73,3 +75,28 @@ def test_what_is_in_use_follows_each_claim(steps: list[tuple[str, str, Any]]) ->
             if before[2].get(device) != after[2].get(device)
         }
         assert differ <= set(changed)
+
+
+@given(changes)
+def test_created_claims_are_found_by_their_pod(steps: list[tuple[str, str, Any]]) -> None:
+    created, there = CreatedClaims(), {}
+    pods = [Pod.from_raw({"kind": "Pod", "metadata": {"name": uid, "uid": uid}, "spec": {}}) for uid in ("p", "q")]
+    for number, (what, key, allocated) in enumerate(steps):
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pq"[number % 2], "controller": True}
+        meta = {"name": key.partition("/")[2], "namespace": "default", "ownerReferences": [owner]}
+        meta["annotations"] = {ANNOTATION: "false" if allocated is None else "true"}
+        made = parse({**claim_raw(meta["name"], exact("r")), "metadata": meta})
+        if what == "gone":
+            there.pop(key, None)
+            created.take(key, None)
+        elif what == "all":
+            created.take_all(there)
+        else:
+            there[key] = made
+            created.take(key, made)
+        for of in pods:
+            found = created.of(of)
+            fitting = [
+                one for one in there.values() if one.annotations[ANNOTATION] == "true" and controlled_by(one, of)
+            ]
+            assert found in fitting if fitting else found is None
