@@ -17,6 +17,7 @@ Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache
 
 import copy
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Self
 
 import attrs
@@ -38,6 +39,8 @@ CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
 _FEWEST_IN_A_SLICE = 256  # rows
+_LONG = 256  # pods on a row from which on their places are noted
+_JUST_COME = 16  # pods at the end of a list among which is looked first
 _MOST_LABELS, _MOST_RESOURCES = 256, 128  # columns, if no other bounds are given
 _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # always needed sooner or later, so these columns exist from the start
 
@@ -150,6 +153,8 @@ class NodeTable:
         self.nodes: list[Node | None] = [None] * capacity
         self.pods: list[list[Pod]] = [[] for _ in range(capacity)]
         self._shared = bytearray(capacity)  # rows whose list of pods a fork has, too: copied before it is changed
+        # Where in the list of its row a pod probably is, by uid, where that list is long: see `_place`.
+        self._places: dict[str, int] = {}
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
         self._rows_kept: dict[str, int] = {}  # rows of nodes that are still to be added: see `lay_out`
@@ -448,7 +453,10 @@ class NodeTable:
         self._count(row, pod, 1)
         if self._shared[row]:
             self._own(row)
-        self.pods[row].append(pod)
+        pods = self.pods[row]
+        pods.append(pod)
+        if len(pods) > _LONG:
+            self._places[pod.uid] = len(pods) - 1
         self.versions.touch_pods(row)
 
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> bool:
@@ -475,7 +483,10 @@ class NodeTable:
         for row, pod in zip(rows, pods, strict=True):
             if self._shared[row]:
                 self._own(row)
-            self.pods[row].append(pod)
+            of_row = self.pods[row]
+            of_row.append(pod)
+            if len(of_row) > _LONG:
+                self._places[pod.uid] = len(of_row) - 1
             self.pod_count[row] += 1
         self.versions.touch_pods_of(rows)
         return True
@@ -487,8 +498,9 @@ class NodeTable:
         pods = self.pods[row]
         place = self._place(row, pod)
         self._count(row, pods[place], -1)
-        pods[place] = pods[-1]
+        self._move_last(pods, place)
         pods.pop()
+        self._places.pop(pod.uid, None)
         self.versions.touch_pods(row)
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
@@ -501,8 +513,10 @@ class NodeTable:
                 self._own(row)
             pods = self.pods[row]
             place = self._place(row, old)
-            pods[place] = pods[-1]
+            self._move_last(pods, place)
             pods[-1] = new
+            if len(pods) > _LONG:
+                self._places[new.uid] = len(pods) - 1
             self.versions.touch_pod(row)
         else:
             self.remove_pod(row, old)
@@ -512,13 +526,24 @@ class NodeTable:
         self.pods[row] = self.pods[row].copy()
         self._shared[row] = 0
 
+    def _move_last(self, pods: list[Pod], place: int) -> None:
+        """The last pod of the list there as well."""
+        last = pods[place] = pods[-1]
+        if len(pods) > _LONG:
+            self._places[last.uid] = place
+
     def _place(self, row: int, pod: Pod) -> int:
-        """From the end: most pods that are looked for have just come, and are confirmed. A node may have 100,000."""
-        pods = self.pods[row]
-        uid = pod.uid
-        for back, candidate in enumerate(reversed(pods), 1):
+        """Most pods that are looked for have just come, and are confirmed. A node may have 100,000."""
+        pods, uid = self.pods[row], pod.uid
+        for back, candidate in enumerate(islice(reversed(pods), _JUST_COME), 1):
             if candidate is pod or candidate.uid == uid:
                 return len(pods) - back
+        noted = self._places.get(uid, len(pods))
+        if noted < len(pods) and pods[noted].uid == uid:
+            return noted
+        for place, candidate in enumerate(pods):
+            if candidate.uid == uid:
+                return place
         raise AssertionError(f"pod {pod.key} is expected on row {row} ({self.names[row]})")
 
     def set_pod_level_resize(self, holds: bool) -> None:
@@ -626,6 +651,7 @@ class TableCopy(NodeTable):
         self.nodes = [whole.nodes[row] for row in chosen]
         self.pods = [list(whole.pods[row]) for row in chosen]
         self._shared = bytearray(len(chosen))
+        self._places = {}
         self.row_of = {name: row for row, name in enumerate(self.names)}
         self._free = []
         self.resources = dict(whole.resources)

@@ -1,8 +1,10 @@
 """Columns of resources: made when a pod asks for them, few at a time however many a node has."""
 
+import random
 from typing import Any
 
 import numpy as np
+import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
@@ -179,3 +181,35 @@ def test_rows_around_one_that_is_gone_are_read_one_by_one() -> None:
     assert table.places(over) is over
     assert table.places(after) == slice(301, 591)
     assert list(table.names[301:591]) == [table.names[row] for row in after.tolist()]
+
+
+def of_uid(uid: str) -> Pod:
+    return Pod.from_raw({"kind": "Pod", "metadata": {"name": uid, "uid": uid}, "spec": {}})
+
+
+def test_pods_on_a_full_row_are_found_wherever_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kschedd.cache.table._LONG", 6)
+    monkeypatch.setattr("kschedd.cache.table._JUST_COME", 2)
+    chance = random.Random(1)
+    table = NodeTable()
+    rows = [table.put_node(made(name)) for name in ("a", "b")]
+    lists: dict[int, list[str]] = {row: [] for row in rows}
+    for number in range(3000):
+        row = chance.choice(rows)
+        uids = lists[row]
+        if not uids or (len(uids) < 40 and chance.random() < 0.4):
+            table.add_pod(row, of_uid(f"u{number}"))
+            uids.append(f"u{number}")
+        else:
+            uid = chance.choice(uids)
+            place = uids.index(uid)
+            uids[place] = uids[-1]
+            if chance.random() < 0.5:
+                table.remove_pod(row, of_uid(uid))
+                uids.pop()
+            else:
+                table.replace_pod(row, of_uid(uid), of_uid(uid))
+                uids[-1] = uid
+        if number == 1500:
+            table = table.fork()
+        assert [pod.uid for pod in table.pods[row]] == uids
