@@ -7,6 +7,8 @@ from typing import Any, Final
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
+_OLDER_CONTROLLER_UID: Final = "controller-uid"
+_OF_UID: Final = frozenset((CONTROLLER_UID, _OLDER_CONTROLLER_UID))
 
 Raw = dict[str, Any]
 
@@ -21,12 +23,30 @@ def with_selector(job: Raw) -> Raw:
         return job
     template = spec.get("template") or {}
     uid, name = job["metadata"]["uid"], job["metadata"].get("name") or ""
-    own = {CONTROLLER_UID: uid, "controller-uid": uid, JOB_NAME: name, "job-name": name}
+    own = {CONTROLLER_UID: uid, _OLDER_CONTROLLER_UID: uid, JOB_NAME: name, "job-name": name}
     meta = template.get("metadata") or {}
     labelled = {**template, "metadata": {**meta, "labels": {**own, **(meta.get("labels") or {})}}}
     given = spec.get("selector") or {}
     selector = {**given, "matchLabels": {CONTROLLER_UID: uid, **(given.get("matchLabels") or {})}}
     return {**job, "spec": {**spec, "template": labelled, "selector": selector}}
+
+
+def with_uid(job: Raw, uid: str) -> Raw:
+    """A Job under another uid: labels and selector that were generated from its uid name the new one."""
+    old, spec = job["metadata"]["uid"], job["spec"]
+    template, selector = spec.get("template") or {}, spec.get("selector") or {}
+    changed = {**spec, "template": {**template, "metadata": _named(template.get("metadata") or {}, "labels", old, uid)}}
+    if selector:
+        changed["selector"] = _named(selector, "matchLabels", old, uid)
+    return {**job, "metadata": {**_named(job["metadata"], "labels", old, uid), "uid": uid}, "spec": changed}
+
+
+def _named(part: Raw, field: str, old: str, new: str) -> Raw:
+    """The part of a Job whose labels in `field` name its uid."""
+    labels = part.get(field)
+    if not labels:
+        return part
+    return {**part, field: {key: new if key in _OF_UID and value == old else value for key, value in labels.items()}}
 
 
 def with_own_labels(job: Raw) -> Raw:

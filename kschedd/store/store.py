@@ -59,6 +59,7 @@ from kschedd.store.deletion import (
 from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Gone, Invalid, NotFound, Unadmitted
 from kschedd.store.generated import Generated
 from kschedd.store.identity import check_version, same_object
+from kschedd.store.job_selector import with_uid
 from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog, EventType, WatchEvent
 from kschedd.store.managing import (
     MANAGED,
@@ -684,9 +685,12 @@ class Store(StoreReader):
                 version = self.log.version + 1
                 # A fork gives its own uids to objects that get others here.
                 uid = new.uid if old is not None and old.uid == new.uid else self._generated.uid(new.kind)
-                meta = {**new.metadata, "resourceVersion": str(version), "uid": uid}
-                raw = {**new.raw, "metadata": meta}
-                here = attrs.evolve(new, resource_version=version, uid=uid, raw=raw)
+                raw = {**new.raw, "metadata": {**new.metadata, "resourceVersion": str(version)}}
+                if new.kind == "Job" and uid != new.uid:
+                    here = retyped(new, with_uid(raw, uid))
+                else:
+                    raw["metadata"]["uid"] = uid
+                    here = attrs.evolve(new, resource_version=version, uid=uid, raw=raw)
                 self._objects.commit(ADDED if old is None else MODIFIED, old, here)
                 adopted[key] = here
             yield

@@ -71,6 +71,26 @@ def test_two_forks_of_one_moment_do_not_give_two_objects_one_uid(store: Store) -
 
 
 @pytest.mark.parametrize(
+    "labels", [pytest.param({}, id="labels-of-its-own-pods"), pytest.param({"a": "b"}, id="labels-of-its-own")]
+)
+def test_a_job_that_gets_another_uid_than_in_the_fork_selects_pods_by_that_one(store: Store, labels: Any) -> None:
+    store.create(pod("other"))
+    fork = store.fork()
+    since = fork.version
+    of_pods = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    meta = {"name": "once", "labels": labels}
+    fork.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": of_pods}})
+    driven(store.adopt(fork.changes_since(since)))
+    job = store.get("Job", "default", "once")
+    assert job.uid != fork.get("Job", "default", "once").uid
+    assert job.spec["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": job.uid}}
+    generated = {"batch.kubernetes.io/controller-uid": job.uid, "controller-uid": job.uid}
+    assert job.spec["template"]["metadata"]["labels"].items() >= generated.items()
+    assert job.labels == job.metadata["labels"] == (labels or job.spec["template"]["metadata"]["labels"])
+    store.merge_patch("Job", "default", "once", {"metadata": {"annotations": {"is": "valid"}}})
+
+
+@pytest.mark.parametrize(
     "meanwhile",
     [
         pytest.param(lambda store: store.create(pod("a")), id="the-same-object"),
