@@ -5,15 +5,16 @@ A write is large if its message or the object it changes is large. It then runs 
 the fork is raised to the caller: it is correct for the store's state at the time of the fork.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from kschedd.api.objects import Object
+from kschedd.api.objects import Object, Raw
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call
 from kschedd.rpc.workers import GivenUp
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.managing import MANAGED, without_entries
 from kschedd.store.trial import Changes, Key
 
 T = TypeVar("T")
@@ -44,8 +45,20 @@ async def change(
     return await aside(cluster, call, lambda store, _: request(store))
 
 
-async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
-    """Run the request on a fork and adopt its changes; the objects in its result are the adopted ones."""
+def _answer(result: Any) -> Sequence[dict[str, Any]]:
+    return [result] if isinstance(result, dict) else []
+
+
+async def aside(
+    cluster: ClusterBackend,
+    call: Call,
+    request: Callable[[ClusterWriter, GivenUp], T],
+    told: Callable[[T], Iterable[dict[str, Any]]] = _answer,
+) -> T:
+    """Run the request on a fork and adopt its changes.
+
+    `told`: the maps of the result that tell an object as `object`; they get the adopted one.
+    """
     for _ in range(_TRIES):
         fork = await cluster.store.do_in_steps(lambda store: store.forking())
         since = fork.version
@@ -65,11 +78,25 @@ async def aside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterW
 
         adopted = await cluster.store.do_in_steps(adopt)
         if adopted is not None:
-            if isinstance(result, dict) and "object" in result:
-                here = {id(new.raw): adopted[key].raw for key, (_, new) in changes.objects.items() if new is not None}
-                result["object"] = here.get(id(result["object"]), result["object"])
+            here = {_identity(new.raw): adopted[key] for key, (_, new) in changes.objects.items() if new is not None}
+            for each in told(result):
+                if "object" in each:
+                    each["object"] = _adopted(each["object"], here)
             return result
     raise RpcError("conflict", f"{call.method}: what it depends on was changed {_TRIES} times meanwhile; try again")
+
+
+def _identity(raw: Raw) -> tuple[Any, ...]:
+    """What tells an object of a fork from all others, and from what else bears its uid, such as its Scale."""
+    return raw.get("apiVersion"), raw.get("kind"), (raw.get("metadata") or {}).get("uid")
+
+
+def _adopted(shown: Raw, here: Mapping[tuple[Any, ...], Object]) -> Raw:
+    """An object of the fork as it is in the store: its uid and resourceVersion may be others."""
+    found = here.get(_identity(shown))
+    if found is None:
+        return shown
+    return found.raw if MANAGED in shown["metadata"] else without_entries(found.raw)
 
 
 async def beside(cluster: ClusterBackend, call: Call, request: Callable[[ClusterWriter, GivenUp], T]) -> T:

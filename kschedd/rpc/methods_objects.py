@@ -294,13 +294,13 @@ class ObjectMethods:
             outcome.add(tried)
         elif call["atomic"]:
             try:
-                outcome.add(await aside(self._cluster, call, partial(_all_or_nothing, parsed.wanted, terms)))
+                outcome.add(await aside(self._cluster, call, partial(_all_or_nothing, parsed.wanted, terms), _results))
             except _Refused as refused:
                 outcome.add(refused.outcome)
         else:
             for portion in portions:
                 if len(portion) == 1 and weight(portion[0].raw) > LARGE:
-                    outcome.add(await aside(self._cluster, call, partial(_tried, portion, terms)))
+                    outcome.add(await aside(self._cluster, call, partial(_tried, portion, terms), _results))
                 else:
                     outcome.add(await self._cluster.store.do(partial(apply_all, portion, terms=terms)))
         if large:
@@ -589,6 +589,10 @@ def _tell(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]
 
 def _tried(wanted: Sequence[Wanted], terms: ApplyOptions, fork: ClusterWriter, given_up: GivenUp) -> ApplyOutcome:
     return apply_all(wanted, fork, terms, given_up).tell()
+
+
+def _results(outcome: ApplyOutcome) -> list[dict[str, Any]]:
+    return outcome.results
 
 
 def _all_or_nothing(

@@ -481,6 +481,15 @@ async def test_all_of_an_atomic_apply_is_there_or_nothing(talk: Talk) -> None:
     assert await talk.cluster.store.find("ConfigMap", "default", "new") is None
 
 
+async def test_an_atomic_apply_tells_its_objects_as_they_are(talk: Talk) -> None:
+    await talk("objects.create", manifest=pod("before"))
+    told = await talk("objects.apply", manifests=[pod("a")], atomic=True, with_objects=True, field_manager="me")
+    found = await talk("objects.get", kind="Pod", name="a")
+    for field in ("uid", "resourceVersion"):
+        assert told["results"][0]["object"]["metadata"][field] == found["object"]["metadata"][field]
+    assert "managedFields" not in told["results"][0]["object"]["metadata"]
+
+
 async def test_a_dry_run_changes_nothing(talk: Talk) -> None:
     tried = await talk("objects.apply", manifests=[config_map("a", 1)], dry_run=True)
     assert tried["results"][0]["action"] == "created"
