@@ -25,6 +25,8 @@ UNREAD: Final = frozenset(
     " Job CronJob PersistentVolume PersistentVolumeClaim CSINode VolumeAttachment ResourceSlice".split()
 )
 """Kinds that no write reads, except of the very object it writes."""
+READ_BY_THEIR_OWN: Final = frozenset(("Service",))
+"""Those of them that a write of another object of the kind reads: a Service gets what address and port none has."""
 
 
 @attrs.frozen(eq=False)
@@ -36,7 +38,11 @@ class Changes:
 
     def stale(self, events: Iterable[WatchEvent]) -> bool:
         """Whether what others wrote in the meantime may have made a difference."""
-        return any(event.new.kind not in UNREAD or key_of(event.new) in self.objects for event in events)
+        read = READ_BY_THEIR_OWN.intersection(kind for kind, _, _ in self.objects)
+        return any(
+            event.new.kind not in UNREAD or event.new.kind in read or key_of(event.new) in self.objects
+            for event in events
+        )
 
 
 def unchanged(changes: Changes, find: Callable[[str, str, str], Object | None]) -> Generator[None, None, bool]:

@@ -107,6 +107,28 @@ def test_what_is_stale_is_not_taken_over(store: Store, meanwhile: Any) -> None:
     assert store.version == version
 
 
+def service(name: str) -> dict[str, Any]:
+    spec = {"type": "NodePort", "ports": [{"port": 80}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def test_two_services_never_get_one_address(store: Store) -> None:
+    forks = [store.fork(), store.fork()]
+    since = store.version
+    for fork, name in zip(forks, "ab", strict=True):
+        fork.create(service(name))
+    assert driven(store.adopt(forks[0].changes_since(since)))[0] is not None
+    assert driven(store.adopt(forks[1].changes_since(since)))[0] is None
+
+
+def test_a_service_is_no_matter_to_what_is_none(store: Store) -> None:
+    fork = store.fork()
+    since = fork.version
+    fork.create(pod("a"))
+    store.create(service("s"))
+    assert driven(store.adopt(fork.changes_since(since)))[0] is not None
+
+
 def test_many_changes_are_looked_through_before_any_is_done_and_that_can_be_left_as_well(store: Store) -> None:
     fork = store.fork()
     since = fork.version
