@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.kinds import BY_NAME
+from kschedd.api.numbers import whole_number
 from kschedd.api.schema import schema_of, type_named
 from kschedd.registry.disabled_fields import (
     NO_FEATURES,
@@ -310,11 +311,11 @@ def _update_stateful_set(new: Raw, old: Old) -> None:
 
 def _create_daemon_set(new: Raw, at: str) -> None:
     given = (new["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION) or "1"
-    _annotate(new, TEMPLATE_GENERATION, given if given.isdecimal() and int(given) >= 1 else "1")
+    _annotate(new, TEMPLATE_GENERATION, given if 1 <= (whole_number(given) or 0) <= _LAST_GENERATION else "1")
 
 
 def _update_daemon_set(new: Raw, old: Old) -> None:
-    before = int((_annotations(old) or {}).get(TEMPLATE_GENERATION) or 0)
+    before = whole_number((_annotations(old) or {}).get(TEMPLATE_GENERATION) or "0") or 0
     changed = not same_in(new.get("spec") or {}, old.get("spec") or {}, "template", type_named("apps.v1.DaemonSetSpec"))
     if before + changed:
         _annotate(new, TEMPLATE_GENERATION, str(before + changed))

@@ -41,6 +41,22 @@ def test_annotations_of_a_deployment_count_as_they_are_copied_to_its_replica_set
     assert prepare_update("ReplicaSet", noted, old)["metadata"]["generation"] == 1
 
 
+GENERATION = "deprecated.daemonset.template.generation"
+
+
+@pytest.mark.parametrize("stated", ["9" * 5000, str(2**63), "0", "-1", "²", "x"])
+def test_the_template_of_a_daemon_set_is_the_first_where_no_number_is_stated(stated: str) -> None:
+    daemon_set = {"kind": "DaemonSet", "metadata": {"name": "x", "annotations": {GENERATION: stated}}, "spec": {}}
+    new = prepare_create("DaemonSet", daemon_set, NOW)
+    assert new["metadata"]["annotations"][GENERATION] == "1"
+
+
+def test_a_change_of_the_template_counts_from_nothing_where_no_number_was_kept() -> None:
+    old = {"kind": "DaemonSet", "metadata": {"name": "x", "annotations": {GENERATION: "x"}}, "spec": {}}
+    changed = prepare_update("DaemonSet", {**old, "spec": {"template": {"spec": {"hostIPC": True}}}}, old)
+    assert changed["metadata"]["annotations"][GENERATION] == "1"
+
+
 def test_a_volume_is_pending_since_its_birth() -> None:
     assert made("PersistentVolume", spec={})["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
 

@@ -5,8 +5,13 @@ Pure functions of numbers; `deployments` reads the inputs from objects and write
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 import attrs
+
+from kschedd.api.numbers import whole_number
+
+_ANY_PERCENTAGE: Final = 10**100  # more than whatever else is counted
 
 
 @attrs.frozen
@@ -28,7 +33,8 @@ def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
         return amount
     text = amount.strip()
     if text.endswith("%"):
-        parts = int(text[:-1]) * total
+        percentage = whole_number(text[:-1])
+        parts = (_ANY_PERCENTAGE if percentage is None else percentage) * total  # None: one of too many digits
         return -(-parts // 100) if up else parts // 100
     return int(text)
 

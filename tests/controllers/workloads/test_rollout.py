@@ -12,6 +12,7 @@ from kschedd.controllers.workloads.rollout import Replicas, fenceposts, proporti
         pytest.param("25%", "25%", 1, (1, 0), id="one-replica"),
         pytest.param(0, "10%", 5, (0, 1), id="both-zero-would-never-move"),
         pytest.param(2, 0, 5, (2, 0), id="absolute"),
+        pytest.param(f"{'9' * 5000}%", 0, 5, (5 * 10**98, 0), id="percentage-of-many-digits"),
         pytest.param(1, 9, 5, (1, 5), id="never-more-unavailable-than-there-are"),
     ],
 )
