@@ -9,10 +9,16 @@ import base64
 import binascii
 import html
 import json
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote_plus
+
+from kschedd.api.numbers import whole_number
+
+_WIDEST: Final = 1_000_000  # Go takes no wider one
+_LONGEST_PRECISION: Final = 6  # digits
 
 
 class _Absent:
@@ -43,6 +49,8 @@ def shown(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{' '.join(map(_inside, value))}]"
     if isinstance(value, float):
+        if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
         return f"{value:g}" if value != int(value) or abs(value) >= 1e21 else str(int(value))
     return str(value)
 
@@ -149,6 +157,8 @@ def _printf(form: Any, *values: Any) -> str:
 
 def _formatted(value: Any, found: re.Match[str]) -> str:
     verb, precision = found["verb"], found["precision"]
+    if precision is not None and len(precision) > _LONGEST_PRECISION:
+        return "%!(BADPREC)"
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if verb in "vs" and (verb == "v" or not number):
         text = "<nil>" if value in (None, ABSENT) else shown(value)
@@ -157,7 +167,7 @@ def _formatted(value: Any, found: re.Match[str]) -> str:
         return json.dumps(value, ensure_ascii=False)
     if verb == "t" and isinstance(value, bool):
         return shown(value)
-    if verb in "dxXob" and number and value == int(value):
+    if verb in "dxXob" and number and (isinstance(value, int) or value.is_integer()):
         sign = "+" if "+" in found["flags"] else ""
         return format(int(value), f"{sign}{verb}")
     if verb in "feEgG" and number:
@@ -169,7 +179,7 @@ def _formatted(value: Any, found: re.Match[str]) -> str:
 
 
 def _padded(text: str, found: re.Match[str]) -> str:
-    width = int(found["width"]) if (found["width"] or "").isdigit() else 0
+    width = min(whole_number(found["width"] or "") or 0, _WIDEST)
     if "-" in found["flags"]:
         return text.ljust(width)
     zeros = "0" in found["flags"] and found["verb"] in "dxXobfeEgG"

@@ -12,6 +12,7 @@ Errors: GoTemplateError.
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -331,7 +332,10 @@ class _Parser:
             case "string" | "char":
                 return _Operand("constant", self._quoted(token), (), line)
             case "number":
-                return _Operand("constant", _number(token.text), (), line)
+                number = _number(token.text)
+                if number is None:
+                    raise self._wrong(f'bad number syntax: "{token.text[:60]}"', line)
+                return _Operand("constant", number, (), line)
             case "word":
                 return self._word(token)
             case "mark" if token.text == "(":
@@ -384,11 +388,16 @@ def _fields(text: str) -> tuple[str, ...]:
     return tuple(text[1:].split("."))
 
 
-def _number(text: str) -> int | float:
+def _number(text: str) -> int | float | None:
+    """None for one that is no number, or more than a float64."""
     try:
-        return int(text, 0)
+        number: int | float = int(text, 0)
     except ValueError:
-        return float(text)
+        try:
+            number = float(text)
+        except ValueError:
+            return None
+    return number if abs(number) <= sys.float_info.max else None
 
 
 _ESCAPES: Final = {"a": "\\u0007", "v": "\\u000b", "'": "'"}

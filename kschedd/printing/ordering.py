@@ -19,11 +19,14 @@ _PIECE: Final = re.compile(r"\d+|\D")
 Key = tuple[int, Any]
 
 
-def natural(text: str) -> tuple[tuple[int, int, int], ...]:
+def natural(text: str) -> tuple[tuple[int, int, str, int], ...]:
     """Natural sort key: `web-9` comes before `web-10`."""
-    # A run of digits sorts as a digit among other characters, then by its value, then by its leading zeros.
+    # A run of digits sorts as a digit among other characters, then by its value, then by its leading zeros. Of two
+    # values the longer one is the larger: runs may be longer than `int` takes.
     return tuple(
-        (ord("0"), int(piece), len(piece)) if piece.isascii() and piece.isdigit() else (ord(piece[0]), 0, 0)
+        (ord("0"), len(value := piece.lstrip("0")), value, len(piece))
+        if piece.isascii() and piece.isdigit()
+        else (ord(piece[0]), 0, "", 0)
         for piece in _PIECE.findall(text)
     )
 

@@ -47,10 +47,20 @@ VALUE: dict[str, Any] = {
             '{{base64decode "aGk="}} {{exists . "kind"}} {{html "<a>"}}', "hi true &lt;a&gt;", id="kubectls-functions"
         ),
         pytest.param('{{len "é"}} {{slice "abc" 1 2}} {{print 1 2 "a"}}', "2 b 1 2a", id="more-functions"),
+        pytest.param('{{printf "%.99999999999f" 1.5}}', "%!(BADPREC)", id="precision-that-is-none"),
     ],
 )
 def test_what_is_printed(template: str, text: str) -> None:
     assert evaluate(template, VALUE) == text
+
+
+def test_numbers_that_are_none_are_printed_as_by_go() -> None:
+    value = {"up": float("inf"), "down": float("-inf"), "none": float("nan")}
+    assert GoTemplate("{{.up}} {{.down}} {{.none}}").evaluate(value) == "+Inf -Inf NaN"
+
+
+def test_no_text_is_padded_to_more_than_go_pads_it() -> None:
+    assert len(GoTemplate('{{printf "%99999999999d" 5}}').evaluate({})) == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -74,6 +84,8 @@ def test_what_is_printed(template: str, text: str) -> None:
         pytest.param("{{len}}", "error calling len: wrong number of args", id="number-of-arguments"),
         pytest.param("{{range .kind}}x{{end}}", "range can't iterate over List", id="range"),
         pytest.param("{{#}}", "unexpected '#'", id="character"),
+        pytest.param("{{1e400}}", 'bad number syntax: "1e400"', id="number-beyond-all-floats"),
+        pytest.param("{{" + "9" * 5000 + "}}", 'bad number syntax: "9999', id="number-of-many-digits"),
     ],
 )
 def test_what_cannot_be_used_is_said(template: str, why: str) -> None:

@@ -14,6 +14,7 @@ from kschedd.printing.ordering import natural, sort_by
         pytest.param([2, "2500m", 3], id="quantities-written-as-numbers"),
         pytest.param(["web-2", "web-10", "web-10a", "web-100"], id="names-in-natural-order"),
         pytest.param(["a", "a1", "a2b", "a10b", "b"], id="digits-within-names"),
+        pytest.param(["a1", "a01", "a2", "a" + "8" * 5000, "a" + "9" * 5000], id="many-digits"),
         pytest.param(["a-1", "a1", "ab"], id="as-text-where-no-digits-meet"),
         pytest.param(["2025-01-01T00:00:00Z", "2025-01-01T00:00:00.5Z", "2025-01-01T00:00:01Z"], id="times"),
         pytest.param(["2025-01-01T03:00:00+02:00", "2025-01-01T02:00:00Z"], id="times-of-several-zones"),
