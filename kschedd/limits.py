@@ -26,6 +26,7 @@ class Bound:
 
 
 _MIB: Final = 1 << 20
+_MOST_DIGITS: Final = 18  # of a limit; `int` refuses more than 4,300 in its own words
 _DROPPED: Final = "the oldest is dropped"
 
 BOUNDS: Final[Mapping[str, Bound]] = {
@@ -152,8 +153,9 @@ def read_limits(texts: Iterable[str]) -> DaemonLimits:
         bound = BOUNDS.get(name)
         if bound is None:
             raise UnknownLimit(f'"{name[:60]}" is no limit; there are {", ".join(BOUNDS)}')
-        if not (number.isascii() and number.isdigit() and bound.minimum <= int(number) <= bound.maximum):
+        digits = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
+        if not digits or not bound.minimum <= (value := int(number)) <= bound.maximum:
             why = f"a whole number from {bound.minimum} to {bound.maximum} is allowed"
             raise UnknownLimit(f"{name}={number[:60]}: {why}")
-        changed[name] = int(number)
+        changed[name] = value
     return DaemonLimits(changed)

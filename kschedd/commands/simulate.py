@@ -52,6 +52,7 @@ PENDING: Final = 1
 BAD_INPUT: Final = 2
 _EVERY_S: Final = 0.2
 _MOST_GENERATED: Final = 100_000_000
+_FEWEST_A_SECOND: Final = 1e-9  # some thirty years apart
 
 
 @attrs.define(eq=False)
@@ -290,8 +291,10 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
         raise SimulateUsageError(f"--generate, --generate-nodes: must be 0 to {_MOST_GENERATED:,}")
     rate = 10.0 if options.arrival_rate is None else options.arrival_rate
     lifetime_s = parse_duration(options.lifetime or "10m")
-    if not 0 < rate <= 1e6 or not 0 < lifetime_s:
-        raise SimulateUsageError("--arrival-rate, --lifetime: must be more than 0, at most 1,000,000 pods in a second")
+    if not _FEWEST_A_SECOND <= rate <= 1e6 or not 0 < lifetime_s:
+        raise SimulateUsageError(
+            f"--arrival-rate, --lifetime: must be more than 0, from {_FEWEST_A_SECOND:g} to 1,000,000 pods in a second"
+        )
     shapes = [
         GeneratedPods.parse("--pod-shape", text, number)
         for number, text in enumerate(options.pod_shape or POD_SHAPES, start=1)

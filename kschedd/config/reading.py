@@ -22,6 +22,7 @@ INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
 
 _DURATION_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+_LONGEST_S = float(2**63 // 10**9)  # a number of nanoseconds in 64 bits, as Go has it
 _SECONDS = {
     "ns": Decimal("1e-9"),
     "us": Decimal("1e-6"),
@@ -222,6 +223,8 @@ def seconds_of(text: str) -> float | None:
     if not parts or "".join(part.group() for part in parts) != unsigned:
         return None
     seconds = float(sum(Decimal(part[1]) * _SECONDS[part[2]] for part in parts))
+    if seconds > _LONGEST_S:
+        return None
     return -seconds if text.startswith("-") else seconds
 
 

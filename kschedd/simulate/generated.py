@@ -19,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL
+from kschedd.api.numbers import whole_number
 from kschedd.api.quantity import QuantityError, parse
 from kschedd.errors import KscheddError
 from kschedd.simulate.trace import TraceEvent
@@ -155,9 +156,10 @@ def _parsed(flag: str, text: str, known: Mapping[str, int]) -> tuple[dict[str, s
         if name in resources:
             raise GeneratedWorkloadError(flag, text, f"{name} is given twice")
         if name in known:
-            if not value.isascii() or not value.isdigit() or int(value) > _MOST:
+            number = whole_number(value)
+            if number is None or number > _MOST:
                 raise GeneratedWorkloadError(flag, text, f"{name} must be a whole number, 0 to {_MOST}")
-            numbers[name] = int(value)
+            numbers[name] = number
             continue
         try:
             amount = parse(value)

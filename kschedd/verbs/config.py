@@ -1,10 +1,10 @@
 """Verbs on the configuration: config (show, check, convert, changes, undo, apply), undo; and the part of set."""
 
 import argparse
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.api.numbers import whole_number
 from kschedd.printing import documents
 from kschedd.printing.scheduling import profiles_of
 from kschedd.printing.tables import Table, render
@@ -249,10 +249,11 @@ def set_(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _set_weight(session: VerbSession, options: argparse.Namespace, plugin: str, number: str) -> int:
-    if not number.isdigit() or not 0 < int(number) < math.inf:
+    weight = whole_number(number)
+    if not weight:
         raise UsageError(f'"{number}": a weight is a whole number from 1 up')
     profile = _profile(session, options)
-    answer = session.daemon.call("scheduler.set_weight", profile=profile, plugin=plugin, weight=int(number))
+    answer = session.daemon.call("scheduler.set_weight", profile=profile, plugin=plugin, weight=weight)
     session.write(f"weight of {plugin} in {profile}: {answer['before']} -> {answer['after']}\n")
     return 0
 
@@ -280,9 +281,10 @@ def _on_or_off(word: str) -> str:
 
 
 def _number(what: str, word: str) -> int:
-    if not word.isascii() or not word.isdigit():
+    number = whole_number(word)
+    if number is None:
         raise UsageError(f'{what}: "{word}": a whole number is expected', "set")
-    return int(word)
+    return number
 
 
 def _mapping(text: str) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.kinds import kind_of, lookup
+from kschedd.api.numbers import whole_number
 from kschedd.verbs import generating
 from kschedd.verbs.changing import FORMS, dry_run_text, write_change
 from kschedd.verbs.each_manifest import each_manifest
@@ -210,7 +211,7 @@ def _expose_words(words: VerbParser) -> None:
 
 def expose(session: VerbSession, options: argparse.Namespace) -> int:
     targets: list[Target] = targets_of(session, options.what, needs_name=True)
-    if options.port and not all(port.isdecimal() for port in options.port.split(",")):
+    if options.port and not all(whole_number(port) is not None for port in options.port.split(",")):
         raise UsageError(f'--port "{options.port}": numbers are expected, such as 80 or 80,443')
     if options.name and len(targets) > 1:
         raise UsageError("--name names one service, and there are several objects")

@@ -4,6 +4,7 @@ import argparse
 import re
 from typing import Any, Final
 
+from kschedd.api import numbers
 from kschedd.errors import KscheddError
 from kschedd.printing.debugging import breakpoint_text, breakpoints_table, brief_text, stop_text, where_text
 from kschedd.rpc.errors import RpcError
@@ -137,10 +138,10 @@ def _goal(session: VerbSession, options: argparse.Namespace, words: list[str]) -
         key = pod_key(words[1], namespace_of(session, options))
         _warn_of_no_pod(session, key)
         return {"pod": key}
-    if len(words) == 2 and words[0].isdecimal() and words[1] in ("pod", "pods"):
-        if not int(words[0]):
+    if len(words) == 2 and (many := numbers.whole_number(words[0])) is not None and words[1] in ("pod", "pods"):
+        if not many:
             raise UsageError("0 pods are bound at any time: a number from 1 up is expected", "until")
-        return {"scheduled": int(words[0])}
+        return {"scheduled": many}
     text = " ".join(words)
     if is_moment(text):
         return {"time_s": moment_of(text)}
@@ -246,7 +247,7 @@ def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
         raise UsageError(f"break {options.action} which breakpoints? Say their ids, or --all")
     if options.all:
         return [each["id"] for each in session.daemon.call("debug.break_list")]
-    wrong = [word for word in options.ids if not word.isdecimal()]
+    wrong = [word for word in options.ids if numbers.whole_number(word) is None]
     if wrong:
         raise UsageError(f'"{wrong[0]}" is no id of a breakpoint: `break` lists them')
     return [int(word) for word in options.ids]

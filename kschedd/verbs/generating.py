@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from kschedd.api.numbers import whole_number
 from kschedd.verbs.grammar import UsageError, suggest
 
 Raw = dict[str, Any]
@@ -144,7 +145,7 @@ def pod_disruption_budget(name: str, options: argparse.Namespace, folder: Path) 
         raise UsageError("a selector must be specified: --selector app=web")
     spec: Raw = {"selector": {"matchLabels": listed(options.selector, "--selector app=web")}}
     given = least if least is not None else most
-    spec["minAvailable" if least is not None else "maxUnavailable"] = int(given) if given.isdecimal() else given
+    spec["minAvailable" if least is not None else "maxUnavailable"] = _number_or_text(given)
     return _manifest("policy/v1", "PodDisruptionBudget", name, spec=spec)
 
 
@@ -240,11 +241,16 @@ def service(sort: str, name: str, options: argparse.Namespace) -> Raw:
 
 def _port(word: str) -> Raw:
     port, colon, target = word.partition(":")
-    if not port.isdecimal():
+    number = whole_number(port)
+    if number is None:
         raise UsageError(f'"{word}": a port is expected, such as --tcp 80 or --tcp 80:8080')
-    to: int | str = int(target) if target.isdecimal() else target
-    named = f"{port}-{target}" if colon else port
-    return {"name": named, "protocol": "TCP", "port": int(port), "targetPort": to if colon else int(port)}
+    to = _number_or_text(target) if colon else number
+    return {"name": f"{port}-{target}" if colon else port, "protocol": "TCP", "port": number, "targetPort": to}
+
+
+def _number_or_text(text: str) -> int | str:
+    number = whole_number(text)
+    return text if number is None else number
 
 
 def pod(name: str, options: argparse.Namespace) -> Raw:
@@ -290,8 +296,8 @@ def exposing_service(name: str, options: argparse.Namespace, raw: Mapping[str, A
     if not ports:
         raise UsageError("couldn't find port via --port flag or introspection")
     target: Any = options.target_port
-    if isinstance(target, str) and target.isdecimal():
-        target = int(target)
+    if isinstance(target, str):
+        target = _number_or_text(target)
     entries: list[Raw] = []
     for number, port in enumerate(ports, 1):
         entry: Raw = {"protocol": options.protocol, "port": port, "targetPort": port if target is None else target}

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.kinds import Kind, kind_of, lookup
+from kschedd.api.numbers import whole_number
 from kschedd.printing import documents
 from kschedd.printing.columns import RowContext, event_moment
 from kschedd.printing.kind_tables import table_of
@@ -312,7 +313,7 @@ def _place(found: Sequence[_Group]) -> Place:
     if group is not None and version is None:
         version = group.objects[0]["metadata"].get("resourceVersion")
     if isinstance(version, str):
-        version = int(version) if version.isdigit() else None
+        version = whole_number(version)
     return Place("resource_version", "epoch", version, None if group is None else group.epoch)
 
 

@@ -12,6 +12,7 @@ import attrs
 
 from kschedd.api.durations import DurationError, parse_duration
 from kschedd.api.kinds import Kind, kind_of
+from kschedd.api.numbers import whole_number
 from kschedd.api.times import stamp
 from kschedd.printing import documents
 from kschedd.printing.rollouts import CHANGE_CAUSE, REVISION, RolloutError, revisions_table, rollout_progress
@@ -215,8 +216,8 @@ def _history_of(session: VerbSession, kind: Kind, raw: Raw) -> _History:
     for each in found:
         if any(owner.get("uid") == meta["uid"] for owner in each["metadata"].get("ownerReferences") or ()):
             number = (each["metadata"].get("annotations") or {}).get(REVISION) if deployment else each.get("revision")
-            if number and str(number).isdigit():
-                revisions[int(number)] = each
+            if number and (revision := whole_number(str(number))) is not None:
+                revisions[revision] = each
     return _History(dict(sorted(revisions.items())), deployment)
 
 

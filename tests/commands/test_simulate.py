@@ -381,6 +381,7 @@ def test_a_generated_workload_is_simulated(capsys: pytest.CaptureFixture[str]) -
         pytest.param(("--generate", "-1"), "--generate, --generate-nodes: must be 0 to", id="fewer-than-none"),
         pytest.param(("--generate", "1", "--lifetime", "soon"), 'invalid duration "soon"', id="no-duration"),
         pytest.param(("--generate", "1", "--arrival-rate", "0"), "must be more than 0", id="nobody-arrives"),
+        pytest.param(("--generate", "1", "--arrival-rate", "1e-300"), "from 1e-09 to", id="nobody-arrives-for-ages"),
         pytest.param(("--generate", "1", "--pod-shape", "cpu=1,weight=0"), "a weight above 0", id="no-weight"),
         pytest.param(("--generate", "1", "--fill", "cpu=1"), "not beside the pods of a trace", id="beside-a-trace"),
     ],

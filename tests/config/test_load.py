@@ -251,6 +251,11 @@ def test_aliases_that_never_end_are_refused() -> None:
     ("body", "refusal"),
     [
         pytest.param(
+            f"leaderElection: {{leaseDuration: {'9' * 400}s}}",
+            "3 $.leaderElection.leaseDuration: not a duration",
+            id="lease-longer-than-all-durations",
+        ),
+        pytest.param(
             "leaderElection: {leaseDuration: 5s}",
             "3 $.leaderElection.leaseDuration: must be longer than renewDeadline",
             id="lease-shorter-than-its-renewal",

@@ -82,6 +82,9 @@ def test_nodes_have_what_their_shape_says_and_are_spread_over_the_zones() -> Non
     assert zones == ["zone-0", "zone-1", "zone-0", "zone-1", "zone-0"]
 
 
+MANY_DIGITS = "9" * 5000
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
@@ -94,6 +97,11 @@ def test_nodes_have_what_their_shape_says_and_are_spread_over_the_zones() -> Non
             lambda: shapes("cpu=1,weight=x"),
             "--pod-shape cpu=1,weight=x: weight must be a whole number, 0 to 1000000000",
             id="weight",
+        ),
+        pytest.param(
+            lambda: shapes(f"weight={MANY_DIGITS}"),
+            f"--pod-shape weight={MANY_DIGITS}: weight must be a whole number, 0 to 1000000000",
+            id="more-digits-than-int-takes",
         ),
         pytest.param(
             lambda: generated_nodes(1, "cpu=1,zones=-1"),

@@ -7,6 +7,7 @@ from typing import Final
 import attrs
 
 from kschedd.api.durations import DurationError, parse_duration
+from kschedd.api.numbers import whole_number
 from kschedd.api.times import seconds
 from kschedd.errors import KscheddError
 from kschedd.scheduling.records import AttemptRecord
@@ -41,13 +42,13 @@ class StopAt:
             raise StopError("--until and --to: give one of them")
         if to is not None:
             pod, _, number = to.partition("#")
-            if number and not (number.isascii() and number.isdigit()):
+            if number and whole_number(number) is None:
                 raise StopError(f"--to {to!r}: POD or POD#ATTEMPT is expected, such as web/app-1#2")
             return cls(pod=pod if "/" in pod else f"default/{pod}", attempt=int(number or 0))
         if until is None:
             return cls()
-        if until.isascii() and until.isdigit():
-            return cls(attempts=int(until))
+        if (attempts := whole_number(until)) is not None:
+            return cls(attempts=attempts)
         try:
             return cls(time_s=start_s + parse_duration(until))
         except DurationError:
