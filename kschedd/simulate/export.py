@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Object
+from kschedd.store.job_selector import without_selector
 from kschedd.store.log import DELETED
 from kschedd.store.patches import LAST_APPLIED
 from kschedd.store.store import Store
@@ -20,6 +21,7 @@ _FILLED_IN: Final = frozenset(
     "deletionGracePeriodSeconds".split()
 )
 _CLUSTER_IPS: Final = ("clusterIP", "clusterIPs")
+_HEADLESS: Final = "None"  # a clusterIP that is stated, not given out
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 
 
@@ -68,5 +70,7 @@ def manifest_of(obj: Object) -> dict[str, Any]:
         if offered:
             made["status"] = offered
     if obj.kind == "Service":
-        made["spec"] = {name: value for name, value in made.get("spec", {}).items() if name not in _CLUSTER_IPS}
-    return made
+        spec = made.get("spec", {})
+        if spec.get("clusterIP") != _HEADLESS:
+            made["spec"] = {name: value for name, value in spec.items() if name not in _CLUSTER_IPS}
+    return without_selector(made) if obj.kind == "Job" else made

@@ -8,7 +8,9 @@ from typing import Any, Final
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
 _OLDER_CONTROLLER_UID: Final = "controller-uid"
+_OLDER_JOB_NAME: Final = "job-name"
 _OF_UID: Final = frozenset((CONTROLLER_UID, _OLDER_CONTROLLER_UID))
+_GENERATED: Final = frozenset((*_OF_UID, JOB_NAME, _OLDER_JOB_NAME))
 
 Raw = dict[str, Any]
 
@@ -23,7 +25,7 @@ def with_selector(job: Raw) -> Raw:
         return job
     template = spec.get("template") or {}
     uid, name = job["metadata"]["uid"], job["metadata"].get("name") or ""
-    own = {CONTROLLER_UID: uid, _OLDER_CONTROLLER_UID: uid, JOB_NAME: name, "job-name": name}
+    own = {CONTROLLER_UID: uid, _OLDER_CONTROLLER_UID: uid, JOB_NAME: name, _OLDER_JOB_NAME: name}
     meta = template.get("metadata") or {}
     labelled = {**template, "metadata": {**meta, "labels": {**own, **(meta.get("labels") or {})}}}
     given = spec.get("selector") or {}
@@ -47,6 +49,23 @@ def _named(part: Raw, field: str, old: str, new: str) -> Raw:
     if not labels:
         return part
     return {**part, field: {key: new if key in _OF_UID and value == old else value for key, value in labels.items()}}
+
+
+def without_selector(job: Raw) -> Raw:
+    """A Job as a manifest says it, without generated selector and labels; unchanged if manualSelector is set."""
+    spec = job.get("spec") or {}
+    if spec.get("manualSelector"):
+        return job
+    template = spec.get("template") or {}
+    spec = {name: value for name, value in spec.items() if name not in ("selector", "manualSelector")}
+    spec["template"] = {**template, "metadata": _stated(template.get("metadata") or {})}
+    return {**job, "metadata": _stated(job["metadata"]), "spec": spec}
+
+
+def _stated(meta: Raw) -> Raw:
+    labels = {key: value for key, value in (meta.get("labels") or {}).items() if key not in _GENERATED}
+    rest = {name: value for name, value in meta.items() if name != "labels"}
+    return {**rest, "labels": labels} if labels else rest
 
 
 def with_own_labels(job: Raw) -> Raw:

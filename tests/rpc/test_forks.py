@@ -249,6 +249,23 @@ async def test_what_was_changed_by_hand_is_exported_and_can_be_applied(talk: Tal
     ]
 
 
+async def test_what_the_api_server_gives_a_job_and_a_service_is_not_exported_and_what_they_state_is(talk: Talk) -> None:
+    await talk("fork.create", name="a")
+    of_pods = {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "once"}, "spec": {"template": of_pods}}
+    await talk.within("a", "objects.create", manifest=job)
+    for name, spec in (("plain", {}), ("headless", {"clusterIP": "None"})):
+        spec = {**spec, "ports": [{"port": 80}]}
+        service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+        await talk.within("a", "objects.create", manifest=service)
+    found = await talk("fork.export", fork="a")
+    applied = await talk("objects.apply", manifests=found["manifests"])
+    assert (applied["errors"], len(applied["results"])) == ([], 3)
+    for name, address in (("plain", "10.0.1.2"), ("headless", "None")):
+        made = await talk("objects.get", kind="Service", name=name)
+        assert made["object"]["spec"]["clusterIP"] == address
+
+
 async def test_forks_are_listed_and_limited_and_go_when_discarded(talk: Talk) -> None:
     for number in range(MOST_FORKS):
         made = await talk("fork.create")
