@@ -66,7 +66,7 @@ def scoring_resources(
             amounts.append(asked)
     if numbers == _CPU_AND_MEMORY:  # what is scored unless the profile says otherwise
         used = (table.nonzero if nonzero else table.requested[:2]).take(rows, axis=1)
-        capacity = table.allocatable[:2].take(rows, axis=1)
+        capacity = table.cpu_and_memory(rows)
     else:
         used = np.zeros((len(numbers), len(rows)), dtype=np.int64)
         capacity = np.zeros_like(used)

@@ -15,6 +15,7 @@ set of resources the node has too little of.
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -28,7 +29,7 @@ from kschedd.api.resource_names import is_extended, is_scalar
 from kschedd.api.resources import Resources
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
-from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.config.scoring_args import ShapePoint, piecewise_linear
 from kschedd.devices.device_totals import with_devices
 from kschedd.devices.dra_manager import DRAManager
@@ -49,6 +50,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import Status, unresolvable, unschedulable
 from kschedd.plugins.noderesources_args import NodeResourcesFitArgs, ScoringStrategy
+from kschedd.values import fast_frozen
 
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
@@ -57,12 +59,59 @@ _MOST_BITS = (
     32  # requested resources that have a bit each: codes stay far below 2**63, also times the number of filters
 )
 
+_LEAST = -(1 << 63)  # of the numbers that a column may have
+
 _NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # with few rows, in half the time that a plain number takes
 
 Scorer = Callable[[Fractions], Ints]
 
-_Wanted = tuple[int, Ints, str]
-"""(column, amount, name) of a resource; the amount has no dimension."""
+
+@fast_frozen(eq=False)
+class _Lines:
+    """Columns of resources that are compared together, a line for each: a block of the table's columns from the first
+    of them to the last, or where they are many, or far apart (`block` is None), a copy of theirs."""
+
+    names: tuple[str, ...]  # in the order of upstream's reasons
+    numbers: tuple[int, ...]  # the columns of these
+    block: slice | None
+    places: tuple[int, ...]  # the lines of these
+    lines: tuple[int, ...]  # all of them
+    bits: Ints  # by line: what a code has where a node has too little of it
+
+    def of(self, table: NodeTable, at: Rows | slice) -> tuple[Ints, Ints]:
+        """What is allocatable there, and what is requested."""
+        allocatable, requested = table.allocatable, table.requested
+        if self.block is None:
+            both = [np.array([column[number][at] for number in self.numbers]) for column in (allocatable, requested)]
+            return both[0], both[1]
+        allocatable, requested = allocatable[self.block], requested[self.block]
+        if isinstance(at, slice):
+            return allocatable[:, at], requested[:, at]
+        return allocatable.take(at, axis=1), requested.take(at, axis=1)
+
+    def amounts(self, requested: list[int]) -> Ints:
+        """The amounts that a pod requests of these, as a column; of a line that is none of theirs the least number,
+        which no node falls short of."""
+        if self.places == self.lines:
+            return np.array(requested)[:, np.newaxis]
+        by_line = [_LEAST] * len(self.lines)
+        for place, amount in zip(self.places, requested, strict=True):
+            by_line[place] = amount
+        return np.array(by_line)[:, np.newaxis]
+
+
+def _lines_of(names: tuple[str, ...], numbers: tuple[int, ...]) -> _Lines:
+    first, end = min(numbers, default=0), max(numbers, default=-1) + 1
+    together = len(names) <= _MOST_BITS and end - first <= 2 * len(names)
+    places = tuple(number - first for number in numbers) if together else tuple(range(len(names)))
+    bits = np.zeros(end - first if together else len(names), dtype=np.int64)
+    for place, line in enumerate(places[:_MOST_BITS]):  # of more resources they are not used
+        bits[line] = 1 << _FIRST_RESOURCE + place
+    return _Lines(names, numbers, slice(first, end) if together else None, places, tuple(range(len(bits))), bits)
+
+
+_Wanted = tuple[_Lines, Ints]
+"""What is compared, and the amounts that are requested of it."""
 
 
 def requested_resources(requests: Resources) -> list[tuple[str, int]]:
@@ -85,7 +134,8 @@ class NodeResourcesFit:
     strategy: ScoringStrategy
     _score: Scorer
     _devices: DRAManager | None  # None: devices are not behind extended resources
-    _wants: dict[object, list[_Wanted]] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
+    _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
+    _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of resources
     _numbering: int = 0  # the table's, which these columns belong to
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
     _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key, and code
@@ -127,48 +177,36 @@ class NodeResourcesFit:
     # -- filter -----------------------------------------------------------------------------------------------
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-        at = table.places(rows)
+        lines, amounts = self._wanted(pod, table)
+        at, places = table.span(rows)
         full = table.pod_count[at] >= table.allowed_pods[at]
-        wanted = self._wanted(pod, table)
-        if len(wanted) > _MOST_BITS:
-            return self._filter_many(full * _TOO_MANY_PODS, wanted, table, rows)
-        rejected = [(full, _TOO_MANY_PODS)] if np.count_nonzero(full) else []
-        bit = 1 << _FIRST_RESOURCE
-        by_devices = self._by_devices()
-        for number, amount, name in wanted:
-            allocatable = table.allocatable[number][at]
-            lacks = amount > allocatable - table.requested[number][at]
-            if name in by_devices:
-                lacks &= allocatable > 0
+        codes = full * _TOO_MANY_PODS if np.count_nonzero(full) else None
+        if lines.names:
+            allocatable, requested = lines.of(table, at)
+            lacks = amounts > allocatable - requested
+            if self._devices is not None:
+                self._leave_to_devices(lines, lacks, allocatable)
             if np.count_nonzero(lacks):
-                rejected.append((lacks, bit))
-                never = lacks & (amount > allocatable)
+                lacking: Ints = self._set_codes(lines, lacks) if len(lines.names) > _MOST_BITS else lines.bits @ lacks
+                never = lacks & (amounts > allocatable)
                 if np.count_nonzero(never):
-                    rejected.append((never, _UNRESOLVABLE))
-            bit <<= 1
-        if not rejected:
-            return None
-        codes = np.zeros(len(rows), dtype=np.int64)
-        for those, why in rejected:
-            codes |= those * why
-        return codes
+                    lacking |= np.logical_or.reduce(never) * _UNRESOLVABLE
+                codes = lacking if codes is None else codes | lacking
+        return codes if codes is None or places is None else codes[places]
 
-    def _filter_many(self, codes: Ints, wanted: list[_Wanted], table: NodeTable, rows: Rows) -> Ints:
-        """`filter_rows` for more resources than codes have bits for."""
-        if not len(rows):
-            return codes
-        lacks = np.empty((len(wanted), len(rows)), dtype=np.bool_)
+    def _leave_to_devices(self, lines: _Lines, lacks: Bools, allocatable: Ints) -> None:
+        """Nodes without any of a resource that a DeviceClass stands behind do not lack it: they may have devices."""
         by_devices = self._by_devices()
-        for place, (number, amount, name) in enumerate(wanted):
-            allocatable = table.allocatable[number][rows]
-            lacks[place] = amount > allocatable - table.requested[number][rows]
-            if name in by_devices:
-                lacks[place] &= allocatable > 0
-            codes |= (lacks[place] & (amount > allocatable)) * _UNRESOLVABLE
+        if by_devices:
+            for name, line in zip(lines.names, lines.places, strict=True):
+                if name in by_devices:
+                    lacks[line] &= allocatable[line] > 0
+
+    def _set_codes(self, lines: _Lines, lacks: Bools) -> Ints:
+        """As the bits, for more resources than there are bits for."""
         sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
-        names = [tuple(wanted[place][2] for place in np.flatnonzero(column)) for column in sets.T]
-        numbers = np.array([self._scarce_number(scarce) for scarce in names], dtype=np.int64)
-        codes |= numbers[set_of_row.reshape(-1)] << _FIRST_RESOURCE
+        numbers = [self._scarce_number(tuple(compress(lines.names, scarce))) for scarce in sets.T.tolist()]
+        codes: Ints = np.array(numbers, dtype=np.int64)[set_of_row.reshape(-1)] << _FIRST_RESOURCE
         return codes
 
     def _by_devices(self) -> Mapping[str, Object]:
@@ -201,21 +239,24 @@ class NodeResourcesFit:
             return self._scarce[code]
         return [name for place, name in enumerate(names) if code >> place & 1]
 
-    def _wanted(self, pod: Pod, table: NodeTable) -> list[_Wanted]:
+    def _wanted(self, pod: Pod, table: NodeTable) -> _Wanted:
         """Every resource compared for this pod."""
         asks = pod.pod_spec.resource_requests
         if self._numbering != table.numbering:
             self._wants.clear()
+            self._lines.clear()
             self._numbering = table.numbering
         wanted = self._wants.get(asks)
         if wanted is None:
             if len(self._wants) >= _MOST_SHAPES:
                 self._wants.clear()
-            wanted = self._wants[asks] = [
-                (table.resource(name), np.array(amount), name)
-                for name, amount in requested_resources(asks.requests)
-                if not self._ignores(name)
-            ]
+                self._lines.clear()
+            compared = [one for one in requested_resources(asks.requests) if not self._ignores(one[0])]
+            names = tuple([name for name, _ in compared])
+            lines = self._lines.get(names)
+            if lines is None:
+                lines = self._lines[names] = _lines_of(names, tuple([table.resource(name) for name in names]))
+            wanted = self._wants[asks] = lines, lines.amounts([amount for _, amount in compared])
         return wanted
 
     def _ignores(self, name: str) -> bool:
@@ -344,7 +385,10 @@ def _average(fractions: Fractions, weights: tuple[int, ...], score: Callable[[In
 
 def least_allocated(weights: tuple[int, ...]) -> Scorer:
     def free_share(requested: Ints, capacity: Ints) -> Ints:
-        shares: Ints = np.maximum(capacity - requested, _NONE) * _MOST // capacity
+        shares = capacity - requested
+        np.maximum(shares, _NONE, out=shares)
+        shares *= _MOST
+        shares //= capacity
         return shares
 
     def wrapping(requested: Ints, capacity: Ints) -> Ints:

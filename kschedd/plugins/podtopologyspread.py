@@ -56,6 +56,7 @@ _STATUS = {
     TOO_SKEWED: unschedulable(_NOT_MATCHED),
 }
 _FILTER, _SCORE = "PodTopologySpread", "PodTopologySpread/score"
+_FIRST = 512  # nodes
 _CONCERNED = {"pre_filter": HARD, "pre_score": SOFT}  # by the point, the constraints that it is about
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -302,8 +303,7 @@ class PodTopologySpread:
                     points[ids < 0] = 0.0
             else:
                 counts = self._constraints.domains(ready).counts
-                seen = np.zeros(len(counts), dtype=np.bool_)
-                seen[ids if ignored is None else ids[~ignored]] = True
+                seen = _values_among(ids if ignored is None else ids[~ignored], len(counts))
                 if not all_needed:
                     counts = self._constraints.with_unlabelled(ready, counts, seen)
                 weight = math.log(int(np.count_nonzero(seen)) + 2)
@@ -445,6 +445,17 @@ def _raw_taints(node: Node) -> Sequence[Any]:
     """The taints with timeAdded, which upstream compares, too."""
     taints: Sequence[Any] = node.spec.get("taints") or ()
     return taints
+
+
+def _values_among(ids: Ints, size: int) -> Bools:
+    """Which values are among these, the last entry for -1."""
+    seen = np.zeros(size, dtype=np.bool_)
+    seen[ids[:_FIRST]] = True
+    rest = ids[_FIRST:]
+    # Mostly there are few values, the first nodes have them all, and no node has none.
+    if len(rest) and (np.count_nonzero(seen[:-1]) < size - 1 or lowest(rest) < 0):
+        seen[rest] = True
+    return seen
 
 
 def _rounded(points: Floats) -> Ints:

@@ -23,6 +23,7 @@ class FilterPass:
     places: Ints | None = None
     _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (filter, its places, its codes)
     _columns_given: tuple[Places, Ints] | None = None
+    _passing: Rows | None = attrs.field(default=None, init=False)  # None until somebody asks
 
     @classmethod
     def of_columns(cls, rows: Rows, failed: Places, codes: Ints) -> Self:
@@ -38,7 +39,9 @@ class FilterPass:
     @property
     def passing(self) -> Rows:
         """The rows that have passed so far."""
-        return self.rows if self.places is None else self.rows[self.places]
+        if self._passing is None:
+            self._passing = self.rows if self.places is None else self.rows[self.places]
+        return self._passing
 
     def reject(self, who: int, said: Ints) -> None:
         """Apply a filter's codes on the passing rows; 0 lets a row pass."""
@@ -48,6 +51,7 @@ class FilterPass:
             return
         self._said.append((who, self.places, said))
         places = passed.nonzero()[0]
+        self._passing = self.passing[places]
         self.places = places if self.places is None else self.places[places]
 
     def cut(self, most: int) -> None:
@@ -57,6 +61,8 @@ class FilterPass:
             self.rows = self.rows[:most]
         elif len(places) >= most:
             self.rows, self.places = self.rows[: int(places[most - 1]) + 1], places[:most]
+        if self._passing is not None:
+            self._passing = self.rows if places is None else self._passing[:most]
 
     def columns(self) -> tuple[Places, Ints]:
         """For each row the index of the filter that rejected it (PASSED: none), and that filter's code."""

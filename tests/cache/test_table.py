@@ -213,3 +213,38 @@ def test_pods_on_a_full_row_are_found_wherever_they_are(monkeypatch: pytest.Monk
         if number == 1500:
             table = table.fork()
         assert [pod.uid for pod in table.pods[row]] == uids
+
+
+def test_thousands_of_rows_that_lie_close_together_are_read_with_those_between_them() -> None:
+    table = NodeTable()
+    for number in range(6000):
+        table.put_node(made(f"n{number}", cpu=str(number)))
+    near = table.order[100:5000:3][::-1].copy()
+    at, places = table.span(near)
+    assert at == slice(100, 5000)
+    assert places is not None
+    assert table.allocatable[0, at][places].tolist() == table.allocatable[0, near].tolist()
+    alone, few, far = table.order[100:5000], near[:200], table.order[::5].copy()
+    assert table.span(alone) == (slice(100, 5000), None)
+    assert all(table.span(rows)[0] is rows and table.span(rows)[1] is None for rows in (few, far))
+
+
+def test_what_rows_have_of_cpu_and_memory_is_what_the_columns_say_whatever_was_asked_before() -> None:
+    table = NodeTable()
+    for number in range(10):
+        table.put_node(made(f"n{number}", memory=f"{number}Gi"))
+    rows, others = table.order[2:8], table.order[1:7]
+    copy = table.copy_rows([5, 3])
+    for asked in (rows, rows, others, rows):
+        assert table.cpu_and_memory(asked).tolist() == table.allocatable[:2, asked].tolist()
+    table.put_node(made("n3", cpu="7"))
+    assert table.cpu_and_memory(rows).tolist() == table.allocatable[:2, rows].tolist()
+    table.remove_node("n4")
+    assert table.cpu_and_memory(rows).tolist() == table.allocatable[:2, rows].tolist()
+    fork = table.fork()
+    fork.put_node(made("n5", cpu="9"))
+    table.put_node(made("n5", cpu="8"))
+    for each in (fork, table):
+        assert each.cpu_and_memory(rows).tolist() == each.allocatable[:2, rows].tolist()
+    both = np.array([1, 0])
+    assert copy.cpu_and_memory(both).tolist() == copy.allocatable[:2, both].tolist()

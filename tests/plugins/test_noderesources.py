@@ -161,6 +161,18 @@ def test_fit_names_exactly_what_is_lacking_however_many_resources_are_asked_for(
     assert isinstance(drive(machine.begin(incoming, {})), ScheduleResult)
 
 
+def test_thousands_of_rows_are_judged_as_each_of_them_alone() -> None:
+    cluster = SchedulerCache()
+    for place in range(3000):
+        cluster.put(node(f"n{place}", cpu=str(place % 5), memory=f"{place % 3}Gi", pods=str(place % 4)))
+    table, plugin, incoming = cluster.table, fit(), pod("p", {"cpu": "2", "memory": "2Gi"})
+    rows = np.random.default_rng(1).permutation(2900)[:1500].astype(np.int64)
+    codes = plugin.filter_rows(CycleState(), incoming, table, rows)
+    assert codes is not None
+    alone = [plugin.filter_rows(CycleState(), incoming, table, rows[place : place + 1]) for place in range(len(rows))]
+    assert codes.tolist() == [0 if code is None else code.item(0) for code in alone]
+
+
 def test_a_code_can_be_said_after_many_other_shapes_of_pods() -> None:
     plugin, cluster = fit(), SchedulerCache()
     cluster.put(node("n", cpu="1"))
