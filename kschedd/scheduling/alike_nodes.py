@@ -9,6 +9,8 @@ plugins that take part, and the amounts of the node, the columns that `LooksAtAm
 kept until its Node object or its pods change, or there is another resource.
 
 For a few rows at a time: where there are many, the plugins are asked in less time than it takes to see which are alike.
+So it is where nearly all pods have requests of their own, and nothing is asked twice: once it was in vain some times in
+a row, the plugins are asked at once for a while.
 Owned by an evaluation cache.
 """
 
@@ -32,6 +34,8 @@ from kschedd.scheduling.verdicts import Places
 _MOST_ROWS: Final = 64
 _MOST_KINDS: Final = 1 << 11  # of nodes
 _MOST_ASKED: Final = 256  # combinations of requests and plugins
+_MOST_IN_VAIN: Final = 16  # times that something was not known, in a row
+_REST: Final = 256  # times that plugins are asked at once then
 _UNKNOWN: Final = -1  # instead of the number of a kind, and of answers
 
 
@@ -58,6 +62,8 @@ class AlikeNodes:
         self._stamp = 0  # of the table's versions, of `_kind_of`
         self._columns = 0, 0  # how many resources the table has, and its numbering of them, likewise
         self._answers: dict[Hashable, _Answers] = {}
+        self._in_vain = 0  # see `_MOST_IN_VAIN`
+        self._rest = 0  # how often the plugins are asked at once from now on
 
     def judge(
         self,
@@ -69,13 +75,17 @@ class AlikeNodes:
         already_filtered_by: str = "",
     ) -> tuple[Places, Ints]:
         """As `NodeLocalPlugins.judge`. `kinds` are those of the rows (`kinds_of`)."""
+        if kinds is None:
+            return self._plugins.judge(state, pod, table, rows, already_filtered_by)
         names = [one.name for one in self._plugins.filters if one.name not in state.skip_filter]
-        if kinds is None or not self._tell_apart(table, names):
+        if not self._tell_apart(table, names):
             return self._plugins.judge(state, pod, table, rows, already_filtered_by)
         answers = self._known_of(("filter", pod.pod_spec.resource_requests, *names, already_filtered_by))
         failed = answers.failed[kinds]
         if lowest(failed) != _UNKNOWN:
+            self._in_vain = 0
             return failed, answers.values[kinds]
+        self._was_in_vain()
         resources = len(table.resources)
         failed, codes = self._plugins.judge(state, pod, table, rows, already_filtered_by)
         if len(table.resources) == resources:  # else by that resource these nodes may differ
@@ -86,18 +96,27 @@ class AlikeNodes:
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, kinds: Ints | None
     ) -> tuple[Ints, dict[str, Ints]]:
         """As `NodeLocalPlugins.score`. `kinds` are those of the rows (`kinds_of`)."""
+        if kinds is None:
+            return self._plugins.score(state, pod, table, rows)
         names = [one.name for one in self._plugins.scores if one.name not in state.skip_score]
-        if kinds is None or not self._tell_apart(table, names):
+        if not self._tell_apart(table, names):
             return self._plugins.score(state, pod, table, rows)
         answers = self._known_of(("score", pod.pod_spec.resource_requests, *names))
         scores = answers.values[kinds]
         if lowest(scores) != _UNKNOWN:
+            self._in_vain = 0
             return scores, {}
+        self._was_in_vain()
         resources = len(table.resources)
         scores, raw = self._plugins.score(state, pod, table, rows)
         if len(table.resources) == resources:
             answers.values[kinds] = scores
         return scores, raw
+
+    def _was_in_vain(self) -> None:
+        self._in_vain += 1
+        if self._in_vain >= _MOST_IN_VAIN:
+            self._in_vain, self._rest = 0, _REST
 
     def _tell_apart(self, table: NodeTable, names: Sequence[str]) -> bool:
         """Whether the latest kinds tell apart all nodes of which these plugins may say something different: they look
@@ -116,6 +135,9 @@ class AlikeNodes:
     def kinds_of(self, table: NodeTable, rows: Rows) -> Ints | None:
         """The number of each row's kind, as the table is now; None where the plugins are better asked."""
         if len(rows) > _MOST_ROWS or table.wraps or not self._names:
+            return None
+        if self._rest:
+            self._rest -= 1
             return None
         if len(self._kinds) > _MOST_KINDS - _MOST_ROWS:
             self._kinds.clear()

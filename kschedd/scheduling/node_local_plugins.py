@@ -112,9 +112,8 @@ def judge(
 
     `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
     """
-    codes = np.zeros(len(rows), dtype=np.int64)
-    failed = codes.astype(np.int16)
-    failed.fill(PASSED)  # for few rows a fraction of what `np.full` takes
+    failed: Places | None = None
+    codes: Ints | None = None
     skipped = state.skip_filter
     for filter_ in filters:
         if filter_.name in skipped or filter_.name == already_filtered_by:
@@ -122,11 +121,19 @@ def judge(
         said = filter_columns(filter_, state, pod, table, rows)
         if said is None:
             continue
-        rejected = said.astype(np.bool_)
-        if count_nonzero(rejected):
+        rejected = said != 0
+        if not count_nonzero(rejected):
+            continue
+        if failed is None or codes is None:
+            failed, codes = np.where(rejected, np.int16(filter_.place), PASSED_ALL), said.astype(np.int64)
+        else:
             rejected &= failed == PASSED_ALL
             failed[rejected] = filter_.place
             codes[rejected] = said[rejected]
+    if failed is None or codes is None:
+        codes = np.zeros(len(rows), dtype=np.int64)
+        failed = codes.astype(np.int16)
+        failed.fill(PASSED)  # for few rows a fraction of what `np.full` takes
     return failed, codes
 
 

@@ -267,7 +267,11 @@ class NodeSearch:
                 return None
             found, rows = rows[passing], rows[:end]
             # What the entry holds changes, what a search has found does not.
-            verdicts = Verdicts(table, filters, state, pod, rows, failed[:end].copy(), cached.codes[at][:end].copy())
+            if isinstance(at, slice):
+                failed, codes = failed[:end].copy(), cached.codes[at][:end].copy()
+            else:
+                failed, codes = failed[:end], cached.codes[rows]
+            verdicts = Verdicts(table, filters, state, pod, rows, failed, codes)
             break
         if len(found) == wanted:
             self.expected.learn(len(rows), wanted)

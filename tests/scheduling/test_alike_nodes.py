@@ -100,3 +100,22 @@ def test_pods_of_several_templates_with_the_same_requests_share_what_is_known(mo
     monkeypatch.setattr(NodeLocalPlugins, "score", None)  # nobody is asked any more
     others = alike.score(state, _pod("q", label="y", cpu="1"), table, rows + 5, alike.kinds_of(table, rows + 5))
     assert first[0].tolist() == others[0].tolist()
+
+
+def test_once_it_was_in_vain_often_enough_the_plugins_are_asked_at_once_for_a_while() -> None:
+    cluster = SchedulerCache()
+    for number in range(10):
+        cluster.put_node(_node(f"n{number}"))
+    _, alike = _trial(cluster)
+    rows, table, state = np.arange(5), cluster.table, CycleState(skip_filter=_SKIPPED)
+
+    def ask(amount: int) -> bool:
+        kinds = alike.kinds_of(table, rows)
+        alike.score(state, _pod("p", cpu=f"{amount}m"), table, rows, kinds)
+        return kinds is not None
+
+    assert all(ask(7) for _ in range(100))
+    asked = [ask(amount) for amount in range(100, 1100)]
+    assert asked[:10] == [True] * 10
+    assert sum(asked) < 100
+    assert any(asked[500:])
