@@ -244,6 +244,8 @@ class Candidates:
             some_calm = some_calm or bool(is_calm.any())
             calm.append(among[is_calm][:wanted])
             violating.append(among[~is_calm])
+            if not found and self._nobody_to_evict(columns, pod, order[visited:]):
+                break
             # Twice as many next, unless at the rate so far fewer will do.
             size *= 2
             if wanted and some_calm:
@@ -267,6 +269,14 @@ class Candidates:
         columns.invalidate(table, budgets, counted)
         self._signatures.move_to_end(number)
         return columns
+
+    def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
+        """Whether none of these rows, which are next, has a pod to evict; then that is kept. So it is in a cluster
+        without priorities. Of very many rows it is not looked for."""
+        if not 0 < len(rows) <= _LOOKED_THROUGH or np.count_nonzero(self._lowest.on(rows) < pod.priority):
+            return False
+        columns.learn_same(self.filters.cluster.table, rows, NO_VICTIMS)
+        return True
 
     def _try_stale(
         self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, others: Rows, counted: NominatedByRow
