@@ -67,6 +67,27 @@ def marked(obj: Object, now: float) -> dict[str, Any]:
     return {**obj.raw, "metadata": meta}
 
 
+def marked_pod(pod: Pod, now: float, version: int) -> Pod:
+    """As `marked`, of a pod that is not being deleted yet, at this version."""
+    raw = marked(pod, now)
+    raw["metadata"]["resourceVersion"] = str(version)
+    return Pod(
+        pod.kind,
+        pod.name,
+        pod.namespace,
+        pod.uid,
+        version,
+        pod.labels,
+        raw,
+        pod.signature,
+        pod.node_name,
+        pod.nominated_node_name,
+        pod.phase,
+        pod.start_time,
+        raw["metadata"]["deletionTimestamp"],
+    )
+
+
 def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
     """The object with its deletionTimestamp set, or None if it is to be removed at once.
 

@@ -55,6 +55,7 @@ from kschedd.store.deletion import (
     check_grace_period,
     finished,
     marked,
+    marked_pod,
 )
 from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Gone, Invalid, NotFound, Unadmitted
 from kschedd.store.generated import Generated
@@ -482,8 +483,17 @@ class Store(StoreReader):
             return self._write(old, left)
         if isinstance(old, Pod):
             # Pods are deleted gracefully even without a grace period: watchers see that it is being deleted first.
+            if not old.deleting:
+                return self._end(old)
             old = self._write(old, marked(old, self._now()))
         return self._remove(old)
+
+    def _end(self, old: Pod) -> Pod:
+        """Delete a pod that nobody has begun to delete, and that has nothing to wait for."""
+        going = marked_pod(old, self._now(), self.log.version + 1)
+        gone = going.at_version(self.log.version + 2)
+        self._objects.commit_end(old, going, gone)
+        return gone
 
     def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
         """Delete the objects of a custom resource, and its definition with the last of them."""

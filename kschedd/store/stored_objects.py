@@ -1,8 +1,9 @@
 """StoredObjects: all objects by kind, namespace and name, with their indexes and the log of what was written.
 
-What etcd and the watch cache are to an API server. `commit` and its two short cuts for pods are the only ways to write:
-each puts an object in its place, updates the indexes (pods by node, dependents by owner, uids) and appends one event to
-the log. No rule is applied here: whoever commits has seen to them, and to the resourceVersion, which is the log's next.
+What etcd and the watch cache are to an API server. `commit` and its three short cuts for pods are the only ways to
+write: each puts an object in its place, updates the indexes (pods by node, dependents by owner, uids) and appends an
+event to the log for each write. No rule is applied here: whoever commits has seen to them, and to the resourceVersion,
+which is the log's next.
 
 Owns the objects, the indexes and the log. Objects are values; a space (the objects of a kind in a namespace, by name)
 may be read and is never to be kept.
@@ -130,6 +131,14 @@ class StoredObjects:
         self._by_kind["Pod"][bound.namespace][bound.name] = bound
         self._indexes.got_node(bound)
         self.log.append(WatchEvent(MODIFIED, old, bound, bound.resource_version))
+
+    def commit_end(self, old: Pod, going: Pod, gone: Pod) -> None:
+        """As two commits: of a pod that is being deleted, in which nothing differs that is indexed, and of its end."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.place(old, None)
+        self.log.append(WatchEvent(MODIFIED, old, going, going.resource_version))
+        self.log.append(WatchEvent(DELETED, going, gone, gone.resource_version))
 
     def place(self, old: Object | None, new: Object | None) -> None:
         """Put `new` where `old` was, with no event: for whoever starts a store with what there was."""

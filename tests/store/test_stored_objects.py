@@ -2,13 +2,15 @@
 
 from typing import Any
 
+import attrs
 import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.store.binding import bound
+from kschedd.store.deletion import marked, marked_pod
 from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog
-from kschedd.store.stored_objects import StoredObjects, typed
+from kschedd.store.stored_objects import StoredObjects, retyped, typed
 from kschedd.values import run_steps
 from tests.store.manifests import config_map, node, pod
 
@@ -59,6 +61,37 @@ def test_a_copy_and_a_binding_are_committed_as_anything_else_is(uids_are_known: 
     whole.commit(MODIFIED, first, on_node)
     assert state(short) == state(whole)
     assert (short.pods_on("n"), short.owned_by("uid-owner")) == ([on_node], [on_node, copy])
+
+
+@pytest.mark.parametrize("uids_are_known", [False, True])
+@pytest.mark.parametrize("assigned", [False, True])
+def test_the_end_of_a_pod_is_committed_as_its_mark_and_its_deletion_are(uids_are_known: bool, assigned: bool) -> None:
+    short, whole = stored(), stored()
+    there = new_pod("a", 1, ownerReferences=[{"uid": "uid-owner"}], generation=1)
+    if assigned:
+        there = bound(there, "n", 1, AT)
+    for objects in (short, whole):
+        assert not (uids_are_known and objects.has_uid("uid-a"))
+        objects.commit(ADDED, None, there)
+    going = marked_pod(there, 1e9, 2)
+    gone = going.at_version(3)
+    short.commit_end(there, going, gone)
+    whole.commit(MODIFIED, there, going)
+    whole.commit(DELETED, going, gone)
+    assert state(short) == state(whole)
+    assert short.count("Pod") == 0
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+def test_a_pod_is_marked_as_anything_else_is(assigned: bool) -> None:
+    there = new_pod("a", 1, generation=1)
+    if assigned:
+        there = bound(there, "n", 1, AT)
+    raw = marked(there, 1e9)
+    going = retyped(there, {**raw, "metadata": {**raw["metadata"], "resourceVersion": "2"}})
+    at_once = marked_pod(there, 1e9, 2)
+    assert attrs.asdict(at_once, recurse=False) == attrs.asdict(going, recurse=False)
+    assert (at_once.deleting, at_once.metadata["generation"]) == (True, 2)
 
 
 def test_what_is_rolled_back_was_never_there() -> None:
