@@ -17,8 +17,9 @@ checked and kept, and do not influence the simulation.
 
 from collections.abc import Iterable
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -49,6 +50,7 @@ POD_COLUMNS = (
 QOS = ("LS", "Burstable", "BE", "Guaranteed")
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 MOST_GPUS = 8
+_cells_of_spec: Final = itemgetter("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")
 
 
 @fast_frozen
@@ -136,14 +138,20 @@ def _node(record: TraceRecord, seen: dict[str, int]) -> Raw:
 
 def _pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
     seen: dict[str, int] = {}
-    return [_pod(record, seen) for record in records(path, POD_COLUMNS, faults)]
+    specs: dict[tuple[str, ...], Raw] = {}
+    return [_pod(record, seen, specs) for record in records(path, POD_COLUMNS, faults)]
 
 
-def _pod(record: TraceRecord, seen: dict[str, int]) -> TracePod:
+def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...], Raw]) -> TracePod:
+    """`specs`: what the rows before it ask for, by their cells; most rows ask for the same as another."""
     name = _name(record, "name", seen)
-    cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
-    gpus = record.whole("num_gpu", most=MOST_GPUS)
-    spec = _spec(cpu, memory, gpus * _share(record, gpus), _models(record))
+    asked = _cells_of_spec(record.cells)
+    spec = specs.get(asked)
+    if spec is None:
+        known_faults = len(record.faults)
+        spec = _spec_of(record)
+        if len(record.faults) == known_faults:
+            specs[asked] = spec
     created, deleted = record.seconds("creation_time"), record.seconds_or_empty("deletion_time")
     if created is not None and deleted is not None and deleted < created:
         allowed = f"must not be before creation_time ({record.cells['creation_time']}); empty: never deleted"
@@ -165,6 +173,13 @@ def _pod(record: TraceRecord, seen: dict[str, int]) -> TracePod:
         scheduled_s=record.seconds_or_empty("scheduled_time"),
         phase=record.one_of("pod_phase", PHASES),
     )
+
+
+def _spec_of(record: TraceRecord) -> Raw:
+    """What the row asks for; with faults recorded, if it is wrong."""
+    cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
+    gpus = record.whole("num_gpu", most=MOST_GPUS)
+    return _spec(cpu, memory, gpus * _share(record, gpus), _models(record))
 
 
 def _name(record: TraceRecord, column: str, seen: dict[str, int]) -> str:
