@@ -350,7 +350,7 @@ class SchedulingDriver:
 
     def in_group(self, entry: QueuedPod) -> bool:
         """Whether the pod is tried with the others of its PodGroup, in one cycle (`group_cycle`)."""
-        return bool(entry.pod.pod_spec.pod_group_name) and self.machine.handle.rules.pod_groups
+        return self.machine.handle.rules.pod_groups and bool(entry.pod.pod_spec.pod_group_name)
 
     def group_cycle(
         self, entry: QueuedPod, clock: Callable[[], float], told: MemberDone = lambda entry, result: None

@@ -22,7 +22,7 @@ from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Raw, TraceEvent
-from kschedd.store.errors import ApiError
+from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.log import DELETED, WatchEvent
 from kschedd.values import run_steps
 
@@ -140,8 +140,10 @@ class Simulation(Engine):
                 self._create(event.pod)
             else:
                 namespace, _, name = event.key.partition("/")
-                if self.store.find("Pod", namespace, name) is not None:
+                try:
                     self.store.delete("Pod", namespace, name, grace_period_s=0)
+                except NotFound:  # it was refused, or preempted since
+                    pass
             self.run_until_idle()
             if progress is not None:
                 progress(number / count, self.placed, self._waiting)
