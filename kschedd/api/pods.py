@@ -52,6 +52,7 @@ Raw = Mapping[str, Any]
 T = TypeVar("T")
 _NOTHING: Mapping[str, Any] = FrozenDict()  # shared stand-in for an absent map
 _numbers = count(1)
+FINISHED: Final = ("Succeeded", "Failed")  # phases
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 _MOST_REQUESTS: Final = 2048
@@ -503,7 +504,7 @@ class Pod(Object):
 
     @property
     def finished(self) -> bool:
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in FINISHED
 
     @property
     def requests(self) -> Resources:

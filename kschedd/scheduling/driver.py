@@ -55,7 +55,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -189,9 +189,10 @@ class SchedulingDriver:
         rejected: set[str] = set()
         if faults.by_object:
             faults.retry(now)
-        for event, after in zip_longest(events, events[1:]):
+        last = len(events) - 1
+        for place, event in enumerate(events):
             # What is deleted right away need not be put in: pods are marked as being deleted before they go.
-            if after is None or after.type != DELETED or after.old is not event.new:
+            if place == last or events[place + 1].type != DELETED or events[place + 1].old is not event.new:
                 observe(event, now)
             pod, old = event.new, event.old
             if not isinstance(pod, Pod):
