@@ -83,7 +83,15 @@ class FieldSchedule:
     zone: datetime.tzinfo
 
     def next_after(self, after: float) -> float | None:
-        """The first time (seconds since the epoch) after this one; None if there is none within five years."""
+        """The first time (seconds since the epoch) after this one; None if there is none within five years, or up to
+        the last year that a date may have, 9999."""
+        try:
+            return self._next_after(after)
+        except (ValueError, OverflowError):
+            return None
+
+    def _next_after(self, after: float) -> float | None:
+        """Raises ValueError and OverflowError for what comes after all dates."""
         at = int(after) + 1
         last_year = self._local(at).year + _YEARS
         whole = False  # whether the lower fields are at their start

@@ -128,3 +128,9 @@ def test_what_is_no_schedule_is_refused_in_the_parsers_words(schedule: str, why:
 def test_an_unknown_time_zone_is_refused() -> None:
     with pytest.raises(ScheduleError, match="unknown time zone Mars/Olympus"):
         parse_schedule("* * * * *", "Mars/Olympus")
+
+
+@pytest.mark.parametrize("schedule", ["*/5 * * * *", "0 0 * * *", "0 0 1 * *", "0 12 1 1 *"])
+@pytest.mark.parametrize("zone", ["", "TZ=Asia/Tokyo ", "TZ=America/New_York "])
+def test_nothing_comes_after_the_last_date(schedule: str, zone: str) -> None:
+    assert parse_schedule(f"{zone}{schedule}").next_after(instant("9999-12-31T23:58:00+00:00")) is None
