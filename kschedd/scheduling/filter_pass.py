@@ -51,8 +51,8 @@ class FilterPass:
             return
         self._said.append((who, self.places, said))
         places = passed.nonzero()[0]
-        self._passing = self.passing[places]
         self.places = places if self.places is None else self.places[places]
+        self._passing = None
 
     def cut(self, most: int) -> None:
         """Truncate after the row that is number `most` to pass, if so many pass."""
