@@ -132,9 +132,11 @@ class NodeVolumeLimits:
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
         """The nodes with room for the volumes even if they have none of them attached; in a what-if copy those that had
-        it with all their pods, and got no other ones."""
+        it with all their pods, and got no other ones. Where no node has limits, all."""
         wanted: _Wanted | None = state.data.get(self.name)
         own = self._cluster.table
+        if wanted is not None and not self._cluster.of_kind("CSINode"):
+            return np.full(len(rows), not isinstance(wanted.on(None), Status))
         if wanted is None or wanted.everywhere is None:
             return np.zeros(len(rows), dtype=np.bool_)
         if table is own:

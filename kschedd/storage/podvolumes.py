@@ -74,15 +74,26 @@ class _Used:
     def usable_from(self, labels: Mapping[str, str], migrated: frozenset[str]) -> bool:
         if self.plugin is None or not self.plugin.migrated or self.plugin.plugin not in migrated:
             return self.volume.usable_from(labels)
+        translated = self._as_migrated(self.plugin)
+        if isinstance(translated, StorageError):
+            raise translated
+        return usable_from(translated, labels)
+
+    @property
+    def usable_everywhere(self) -> bool:
+        """Whether any node can use it, whichever plugins are migrated there."""
+        if self.volume.affinity is not None:
+            return False
+        return self.plugin is None or not self.plugin.migrated or self._as_migrated(self.plugin) is None
+
+    def _as_migrated(self, plugin: InTree) -> NodeSelector | StorageError | None:
         if not self._is_translated:
             try:
-                self._translated = node_affinity(translated_affinity(self.volume.obj, self.plugin))
+                self._translated = node_affinity(translated_affinity(self.volume.obj, plugin))
             except StorageError as fault:
                 self._translated = fault
             self._is_translated = True
-        if isinstance(self._translated, StorageError):
-            raise self._translated
-        return usable_from(self._translated, labels)
+        return self._translated
 
 
 @attrs.frozen(eq=False)
@@ -106,7 +117,7 @@ class PodClaims:
         """Whether all claims are bound, to volumes that any node can use: then `on` comes to nothing on each."""
         if self.selected or self.to_match:
             return False
-        return all(used is not None and used.plugin is None and used.volume.affinity is None for used in self.bound)
+        return all(used is not None and used.usable_everywhere for used in self.bound)
 
     def on(self, node: str, labels: Mapping[str, str], csi_node: Object | None) -> NodeVolumes | list[str]:
         """What must be bound and provisioned on the node, or the reasons why it does not fit. Raises StorageError."""

@@ -323,3 +323,13 @@ def test_which_nodes_need_not_be_asked_about() -> None:
     assert known.ask(copy) == [False, False, True]
     known.cluster.remove(pod("there", "c", node="n1"))
     assert known.ask(known.cluster.table) == [True, True, True]
+
+
+def test_where_no_node_has_limits_none_need_be_asked_about() -> None:
+    known = Known()
+    disk = bound("disk", source={"awsElasticBlockStore": {"volumeID": "vol-1"}})
+    known.cluster.load(disk)
+    known.wanted = pod("new", "disk", "a")
+    assert known.ask(known.cluster.table) == [True, True, True]
+    known.cluster.put(on_node(0, 2))
+    assert known.ask(known.cluster.table) == [False, False, False]

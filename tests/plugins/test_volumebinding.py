@@ -171,6 +171,8 @@ def test_bound_volume_is_used_from_where_it_is() -> None:
     ("claims", "known"),
     [
         pytest.param(["data"], True, id="bound-to-a-volume-for-every-node"),
+        pytest.param(["data", "disk"], True, id="one-of-a-plugin-that-some-nodes-have-migrated"),
+        pytest.param(["data", "zonal"], False, id="one-that-is-for-some-nodes-once-migrated"),
         pytest.param(["data", "here"], False, id="one-for-some-nodes"),
         pytest.param(["data", "gone"], False, id="one-that-is-not-there"),
         pytest.param(["data", "later"], False, id="one-to-be-bound"),
@@ -182,6 +184,10 @@ def test_no_node_is_asked_about_for_volumes_that_any_can_use(claims: list[str], 
         volume("v"),
         claim("here", annotations=BOUND, volumeName="w"),
         volume("w", "a"),
+        claim("disk", annotations=BOUND, volumeName="disk"),
+        volume("disk", awsElasticBlockStore={"volumeID": "vol-1"}),
+        claim("zonal", annotations=BOUND, volumeName="zonal"),
+        _in_zone(volume("zonal", awsElasticBlockStore={"volumeID": "vol-2"})),
         claim("gone", annotations=BOUND, volumeName="gone"),
         claim("later"),
         storage_class(),
@@ -210,6 +216,11 @@ def test_in_tree_volume_is_used_by_the_drivers_keys_where_the_node_was_migrated(
         ebs,
     )
     assert trial.verdicts(pod("data")) == {"old": [], "new": [], "unlabelled": [WRONG_NODE]}
+
+
+def _in_zone(volume: Object) -> Object:
+    labels = {"topology.kubernetes.io/zone": "a"}
+    return parse({**volume.raw, "metadata": {**volume.raw["metadata"], "labels": labels}})
 
 
 def _zone_affinity(zone: str) -> dict[str, Any]:
