@@ -8,6 +8,7 @@ kube-apiserver's --service-node-port-range.
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
@@ -56,11 +57,24 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
             raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
         return
     usable = range(2, network.num_addresses - 1)  # all but the network's own, the API server's, and the last
+    numbers = {_number(address) for address in used}  # an address of a network takes longer to make than to look up
+    version, first = network.version, int(network.network_address)
     for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
-        if (address := str(network[offset])) not in used:
+        if (version, first + offset) not in numbers:
+            address = str(network[offset])
             spec["clusterIP"], spec["clusterIPs"] = address, [address]
             return
     raise RangeFull("serviceIP")
+
+
+@lru_cache(maxsize=1 << 16)
+def _number(address: str) -> tuple[int, int]:
+    """The version of IP, and the address as a number; (0, 0) for what is no address, as "None"."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return 0, 0
+    return parsed.version, int(parsed)
 
 
 def _reserved(size: int, step: int, most: int) -> int:

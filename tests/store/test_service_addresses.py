@@ -38,6 +38,14 @@ def test_every_address_is_given_out_once_before_the_range_is_full(store: Store) 
         store.create(service("more"))
 
 
+def test_services_without_an_address_take_none_from_others(store: Store) -> None:
+    assert store.create(service("headless", address="None")).spec["clusterIPs"] == ["None"]
+    first = next(iter(ip_network(NETWORK).hosts())) + 1
+    assert [store.create(service(name)).spec["clusterIP"] for name in ("a", "b")] == [
+        str(first + number) for number in (16, 17)
+    ]
+
+
 def test_a_service_that_states_a_low_node_port_finds_it_free(store: Store) -> None:
     others = [store.create(service(f"s{number}", "NodePort")).spec["ports"][0]["nodePort"] for number in range(3)]
     assert min(others) == NODE_PORTS[0] + 86
