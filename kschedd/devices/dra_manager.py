@@ -34,9 +34,11 @@ class DRAManager:
 
     def fork(self, cluster: SchedulerCache) -> "DRAManager":
         """The same allocations and reservations in flight over a fork of the cluster."""
-        self.catch_up()
         forked = DRAManager(cluster)
         forked.in_flight = self.in_flight.fork(cluster, forked._in_use)
+        # What it takes in itself are the latest versions: what was seen before them is to be seen there, too.
+        for key, claim in self._changes.since(self._changes_stamp) or ():
+            forked.in_flight.seen(key, claim)
         return forked
 
     def catch_up(self) -> None:

@@ -40,7 +40,7 @@ class Pool:
 
 
 @attrs.frozen(eq=False)
-class Candidates:
+class DeviceCandidates:
     """The devices of some pools in the order in which they are tried; a pool that ends the search stands for itself."""
 
     pools: tuple[Pool, ...]
@@ -48,12 +48,12 @@ class Candidates:
     pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
 
 
-def candidates_of(inventory: Inventory, pools: tuple[Pool, ...], rules: DeviceRules) -> Candidates:
+def candidates_of(inventory: Inventory, pools: tuple[Pool, ...], rules: DeviceRules) -> DeviceCandidates:
     """The devices of pools that `pools_of` this inventory has returned by these rules; remembered with them."""
     key = ("candidates", id(pools))
-    known: Candidates | None = inventory.cache.get(key)
+    known: DeviceCandidates | None = inventory.cache.get(key)
     if known is None or known.pools is not pools:
-        known = inventory.cache[key] = Candidates(pools)
+        known = inventory.cache[key] = DeviceCandidates(pools)
         for pool in pools:
             if pool.invalid and not rules.invalid_pools_passed_over:
                 known.in_order.append(pool)

@@ -29,7 +29,7 @@ from kschedd.devices.claims import MOST_DEVICES, Claim, DeviceSubRequest
 from kschedd.devices.constraints import Constraint
 from kschedd.devices.counters import Consumed
 from kschedd.devices.inventory import Device, DeviceId
-from kschedd.devices.pools import Candidates, Pool
+from kschedd.devices.pools import DeviceCandidates, Pool
 from kschedd.devices.resolution import RequestResolver, ResolvedRequest
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.solution import AllocatedDevice, Allocation, AllocationError, AllocationTimeout
@@ -58,7 +58,7 @@ _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
 class Search:
     claims: tuple[Claim, ...]
     resolver: RequestResolver
-    candidates: Candidates
+    candidates: DeviceCandidates
     counters: Consumed
     most_steps: int  # 0: no limit
     wanted: list[list[list[ResolvedRequest]]] = attrs.field(factory=list)  # claim, request, alternative

@@ -47,9 +47,8 @@ class DeviceAttempt:
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
-    asked_by_need: dict[tuple[str, ...], AskedOfNode] = attrs.field(
-        factory=dict
-    )  # by extended resources left to devices
+    # By extended resources left to devices.
+    asked_by_need: dict[tuple[str, ...], AskedOfNode] = attrs.field(factory=dict, repr=False)
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node

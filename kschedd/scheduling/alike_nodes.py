@@ -9,8 +9,8 @@ plugins that take part, and the amounts of the node, the columns that `LooksAtAm
 kept until its Node object or its pods change, or there is another resource.
 
 For a few rows at a time: where there are many, the plugins are asked in less time than it takes to see which are alike.
-So it is where nearly all pods have requests of their own, and nothing is asked twice: once it was in vain some times in
-a row, the plugins are asked at once for a while.
+So it is where nearly all pods have requests of their own, and nothing is asked twice: after some misses in a row the
+plugins are asked at once for a while.
 Owned by an evaluation cache.
 """
 
@@ -34,8 +34,8 @@ from kschedd.scheduling.verdicts import Places
 _MOST_ROWS: Final = 64
 _MOST_KINDS: Final = 1 << 11  # of nodes
 _MOST_ASKED: Final = 256  # combinations of requests and plugins
-_MOST_IN_VAIN: Final = 16  # times that something was not known, in a row
-_REST: Final = 256  # times that plugins are asked at once then
+_MOST_MISSES: Final = 16  # askings in a row of which nothing was known
+_REST: Final = 256  # askings after that which go to the plugins at once
 _UNKNOWN: Final = -1  # instead of the number of a kind, and of answers
 
 
@@ -62,7 +62,7 @@ class AlikeNodes:
         self._stamp = 0  # of the table's versions, of `_kind_of`
         self._columns = 0, 0  # how many resources the table has, and its numbering of them, likewise
         self._answers: dict[Hashable, _Answers] = {}
-        self._in_vain = 0  # see `_MOST_IN_VAIN`
+        self._misses = 0  # see `_MOST_MISSES`
         self._rest = 0  # how often the plugins are asked at once from now on
 
     def judge(
@@ -83,9 +83,9 @@ class AlikeNodes:
         answers = self._known_of(("filter", pod.pod_spec.resource_requests, *names, already_filtered_by))
         failed = answers.failed[kinds]
         if lowest(failed) != _UNKNOWN:
-            self._in_vain = 0
+            self._misses = 0
             return failed, answers.values[kinds]
-        self._was_in_vain()
+        self._missed()
         resources = len(table.resources)
         failed, codes = self._plugins.judge(state, pod, table, rows, already_filtered_by)
         if len(table.resources) == resources:  # else by that resource these nodes may differ
@@ -104,19 +104,19 @@ class AlikeNodes:
         answers = self._known_of(("score", pod.pod_spec.resource_requests, *names))
         scores = answers.values[kinds]
         if lowest(scores) != _UNKNOWN:
-            self._in_vain = 0
+            self._misses = 0
             return scores, {}
-        self._was_in_vain()
+        self._missed()
         resources = len(table.resources)
         scores, raw = self._plugins.score(state, pod, table, rows)
         if len(table.resources) == resources:
             answers.values[kinds] = scores
         return scores, raw
 
-    def _was_in_vain(self) -> None:
-        self._in_vain += 1
-        if self._in_vain >= _MOST_IN_VAIN:
-            self._in_vain, self._rest = 0, _REST
+    def _missed(self) -> None:
+        self._misses += 1
+        if self._misses >= _MOST_MISSES:
+            self._misses, self._rest = 0, _REST
 
     def _tell_apart(self, table: NodeTable, names: Sequence[str]) -> bool:
         """Whether the latest kinds tell apart all nodes of which these plugins may say something different: they look

@@ -102,7 +102,7 @@ def test_pods_of_several_templates_with_the_same_requests_share_what_is_known(mo
     assert first[0].tolist() == others[0].tolist()
 
 
-def test_once_it_was_in_vain_often_enough_the_plugins_are_asked_at_once_for_a_while() -> None:
+def test_after_misses_in_a_row_the_plugins_are_asked_at_once_for_a_while() -> None:
     cluster = SchedulerCache()
     for number in range(10):
         cluster.put_node(_node(f"n{number}"))
