@@ -65,12 +65,15 @@ class _Wanted:
     """The volumes the pod needs attached."""
 
     volumes: list[Attachable | Fault]
-    everywhere: Attached | None  # the same on every node with a CSINode; None if that depends on the node
+    at_most: Attached | None  # what counts where every in-tree plugin is migrated; None if a volume has a fault
+    everywhere: bool  # whether all of that counts on every node
     objects_at: int  # last change of the objects that determine the volumes
     is_migrated: IsMigrated
 
     def on(self, csi_node: Object | None) -> Attached | Status:
-        return self.everywhere if self.everywhere is not None else _attached(self.volumes, csi_node, self.is_migrated)
+        if self.everywhere and self.at_most is not None:
+            return self.at_most
+        return _attached(self.volumes, csi_node, self.is_migrated)
 
 
 @attrs.frozen
@@ -131,19 +134,19 @@ class NodeVolumeLimits:
         return bool(spec.volumes)
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
-        """The nodes with room for the volumes even if they have none of them attached; in a what-if copy those that had
-        it with all their pods, and got no other ones. Where no node has limits, all."""
+        """The nodes with room for the volumes even if all of them count and none is attached; in a what-if copy those
+        that had it with all their pods, and got no other ones. Where no node has limits, all."""
         wanted: _Wanted | None = state.data.get(self.name)
         own = self._cluster.table
         if wanted is not None and not self._cluster.of_kind("CSINode"):
             return np.full(len(rows), not isinstance(wanted.on(None), Status))
-        if wanted is None or wanted.everywhere is None:
+        if wanted is None or wanted.at_most is None:
             return np.zeros(len(rows), dtype=np.bool_)
         if table is own:
-            return self._room_for(wanted.everywhere).on(rows, self._has_room, own)
+            return self._room_for(wanted.at_most).on(rows, self._has_room, own)
         if not isinstance(table, TableCopy) or table.whole is not own:
             return np.zeros(len(rows), dtype=np.bool_)
-        passes = self._room_for(wanted.everywhere).on(table.rows_of_whole[rows], self._has_room, own)
+        passes = self._room_for(wanted.at_most).on(table.rows_of_whole[rows], self._has_room, own)
         return passes & np.isin(rows, list(table.joined), invert=True) if table.joined else passes
 
     def _room_for(self, new: Attached) -> "_Room":
@@ -195,10 +198,10 @@ class NodeVolumeLimits:
 
     def _wanted(self, pod: Pod) -> _Wanted:
         volumes = self._storage().attachables(pod, new=True)
-        plain = all(isinstance(volume, Attachable) and volume.plugin is None for volume in volumes)
-        everywhere = _attached(volumes, None, self._is_migrated) if plain else None
-        assert not isinstance(everywhere, Status), "volumes without fault have no error"
-        return _Wanted(volumes, everywhere, self._cluster.versions.latest(*_COUNTED_KINDS), self._is_migrated)
+        counted = [(each.driver, each.handle) for each in volumes if isinstance(each, Attachable)]
+        at_most = frozenset(counted) if len(counted) == len(volumes) else None
+        everywhere = all(each.plugin is None for each in volumes)
+        return _Wanted(volumes, at_most, everywhere, self._cluster.versions.latest(*_COUNTED_KINDS), self._is_migrated)
 
     def _storage(self) -> Storage:
         of_kind = self._cluster.of_kind

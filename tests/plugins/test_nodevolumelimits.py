@@ -331,5 +331,32 @@ def test_where_no_node_has_limits_none_need_be_asked_about() -> None:
     known.cluster.load(disk)
     known.wanted = pod("new", "disk", "a")
     assert known.ask(known.cluster.table) == [True, True, True]
-    known.cluster.put(on_node(0, 2))
+    known.cluster.put(on_node(0, 1))
+    assert known.ask(known.cluster.table) == [True, True, True]
+    known.cluster.put(on_node(0, 0))
+    assert known.ask(known.cluster.table) == [False, True, True]
+
+
+@pytest.mark.parametrize("migrated", ["", "kubernetes.io/portworx-volume"])
+def test_a_node_with_room_for_volumes_of_in_tree_plugins_need_not_be_asked_about(migrated: str) -> None:
+    known = Known()
+    known.cluster.load(bound("disk", source={"awsElasticBlockStore": {"volumeID": "vol-1"}}))
+    known.cluster.load(bound("px", source={"portworxVolume": {"volumeID": "p"}}))
+    known.wanted = pod("new", "disk", "px", "a")
+    meta = {"annotations": {"storage.alpha.kubernetes.io/migrated-plugins": migrated}}
+    for number, most in enumerate((1, 0)):
+        drivers = [
+            {"name": name, "allocatable": {"count": most}}
+            for name in ("ebs.csi.aws.com", "pxd.portworx.com", "csi.one")
+        ]
+        known.cluster.put(make("CSINode", f"n{number}", metadata=meta, spec={"drivers": drivers}))
+    assert known.ask(known.cluster.table) == [True, False, True]
+    known.cluster.put(pod("there", volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "2"}}], node="n0"))
+    assert known.ask(known.cluster.table) == [False, False, True]
+
+
+def test_of_a_pod_with_a_volume_of_no_known_name_no_node_is_known_to_pass() -> None:
+    known = Known()
+    known.cluster.put(on_node(0, 5))
+    known.wanted = pod("new", "a", volumes=[{"name": "v", "awsElasticBlockStore": {"volumeID": "aws://a/b"}}])
     assert known.ask(known.cluster.table) == [False, False, False]
