@@ -149,18 +149,13 @@ def limits(csi_node: Object) -> dict[str, int]:
     return found
 
 
-def attachments_by_node(
-    attachments: Mapping[str, Object], volumes: Mapping[str, Object]
-) -> dict[str, set[tuple[str, str]]]:
-    """Node -> (attacher, volume handle) of the VolumeAttachments of CSI volumes."""
+def attachments_by_node(attachments: Mapping[str, Object]) -> dict[str, set[tuple[str, str]]]:
+    """Node -> (attacher, PersistentVolume) of its VolumeAttachments."""
     found: dict[str, set[tuple[str, str]]] = {}
     for attachment in attachments.values():
         spec = attachment.spec
         attacher = spec.get("attacher") or ""
-        name = (spec.get("source") or {}).get("persistentVolumeName")
-        volume = volumes.get(name) if name is not None else None
-        source = volume.spec.get("csi") if volume is not None else None
-        if attacher and source is not None:
-            handle = source.get("volumeHandle") or ""
-            found.setdefault(spec.get("nodeName") or "", set()).add((attacher, handle))
+        volume = (spec.get("source") or {}).get("persistentVolumeName")
+        if attacher and volume is not None:
+            found.setdefault(spec.get("nodeName") or "", set()).add((attacher, volume))
     return found

@@ -1,0 +1,261 @@
+"""Which volumes are attached to each node, and how many more of each driver could be.
+
+Attached are those of the node's pods, and those of its VolumeAttachments. Both is remembered by row of the cluster's
+table, and worked out anew where it may have changed: what is attached follows from the node's CSINode, its pods, their
+claims, these claims' volumes and classes, and the VolumeAttachments. A change of a claim, a volume, a CSINode or a
+VolumeAttachment concerns the rows that have it, one of a class concerns all.
+Shapes: one value for each row of the cluster's table.
+Errors: none raised; a Fault is returned where upstream returns an error.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.cache.versions import LABELS, ChangeLog, ObjectChange
+from kschedd.storage.attachable import Attachable, Fault, IsMigrated, Storage, attachments_by_node, limits
+from kschedd.storage.claims import claims_used, volume_of
+
+_CLAIM: Final = "PersistentVolumeClaim"
+_VOLUME: Final = "PersistentVolume"
+
+Attached = frozenset[tuple[str, str]]  # (driver, handle)
+_NOTHING: Final[Attached] = frozenset()
+_NO_DRIVERS: Final[Mapping[str, int]] = {}
+_NO_PODS: Final[Mapping[Pod, Attached]] = {}
+_NO_ATTACHMENTS: Final[Set[tuple[str, str]]] = frozenset()
+_ANY: Final = 1 << 62  # volumes: more than there are
+
+
+def counted(wanted: Iterable[Attachable | Fault], csi_node: Object | None, is_migrated: IsMigrated) -> Attached | Fault:
+    """The volumes that count on the node; or the first fault that does."""
+    found = set()
+    for each in wanted:
+        if each.plugin is not None and not is_migrated(each.plugin, csi_node):
+            continue
+        if isinstance(each, Fault):
+            return each
+        found.add((each.driver, each.handle))
+    return frozenset(found)
+
+
+@attrs.frozen
+class Present:
+    """The volumes attached to a node, as of `stamp`."""
+
+    csi_node: Object
+    stamp: int
+    of_pods: Mapping[Pod, Attached]  # by each pod with volumes
+    by_pods: Attached
+    per_driver: Mapping[str, int]  # including volumes attached for no pod on the node
+
+
+class _Left:
+    """How many more volumes of each driver can be attached. By row; `at` are stamps."""
+
+    def __init__(self, rows: int) -> None:
+        self.at: Ints = np.full(rows, -1, dtype=np.int64)
+        self.faulty: Bools = np.zeros(rows, dtype=np.bool_)  # what is attached is not known for a fault
+        self.of_driver: dict[str, Ints] = {}
+
+    def put(self, row: int, at_most: Mapping[str, int], present: Present | Fault | None) -> None:
+        """`present` None: there is no limit."""
+        self.faulty[row] = isinstance(present, Fault)
+        per_driver = present.per_driver if isinstance(present, Present) else _NO_DRIVERS
+        for driver in at_most:
+            if driver not in self.of_driver:
+                self.of_driver[driver] = np.full(len(self.at), _ANY, dtype=np.int64)
+        for driver, left in self.of_driver.items():
+            most = at_most.get(driver)
+            left[row] = _ANY if most is None else min(most, _ANY) - per_driver.get(driver, 0)
+
+
+class _Readers:
+    """Which rows have pods that read an object: by its kind and key."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, str], set[int]] = {}
+
+    def add(self, row: int, kind: str, key: str) -> None:
+        self._rows.setdefault((kind, key), set()).add(row)
+
+    def take(self, kind: str, keys: Iterable[str]) -> set[int]:
+        """The rows that read one of these objects; they are to say it again when they have read them again."""
+        return set().union(*(self._rows.pop((kind, key), ()) for key in keys))
+
+    def clear(self) -> None:
+        self._rows.clear()
+
+
+@attrs.define(eq=False)
+class AttachedVolumes:
+    _cluster: SchedulerCache
+    _is_migrated: IsMigrated
+    _logs: Mapping[str, ChangeLog[ObjectChange]] = attrs.field(init=False)
+    _stamp: int = -1  # up to which changes of objects are in `_objects_at`
+    _objects_at: Ints = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))  # by row, of what it depends on
+    _readers: _Readers = attrs.field(factory=_Readers)
+    _present: dict[int, Present] = attrs.field(factory=dict)  # by row
+    _left: _Left = attrs.field(factory=lambda: _Left(0))
+    _limits: dict[str, tuple[Object, dict[str, int]]] = attrs.field(factory=dict)
+    _attachments: Mapping[str, set[tuple[str, str]]] = attrs.field(factory=dict)  # by node
+
+    def __attrs_post_init__(self) -> None:
+        versions = self._cluster.versions
+        self._logs = {kind: versions.follow(kind) for kind in ("CSINode", _CLAIM, _VOLUME)}
+
+    def storage(self) -> Storage:
+        of_kind = self._cluster.of_kind
+        return Storage(of_kind(_CLAIM), of_kind(_VOLUME), of_kind("StorageClass"))
+
+    def limits_of(self, csi_node: Object) -> Mapping[str, int]:
+        known = self._limits.get(csi_node.name)
+        if known is None or known[0] is not csi_node:
+            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes are added and removed
+                self._limits.clear()
+            known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
+        return known[1]
+
+    # -- what is attached --------------------------------------------------------------------------------------------
+
+    def on(self, table: NodeTable, row: int, csi_node: Object) -> Present | Fault:
+        """The volumes attached to the node of this row of the cluster's table, or of a what-if copy.
+
+        A node of a what-if copy has them as long as its pods with volumes are the same.
+        """
+        self._catch_up()
+        versions, own = self._cluster.versions, table is self._cluster.table
+        of_whole = row if own else self._cluster.table.row_of.get(table.names[row])
+        known = None if of_whole is None else self._known(of_whole, csi_node)
+        if own and known is not None and known.stamp >= versions.row_pods_at[row]:
+            return known
+        pods = [pod for pod in table.pods[row] if pod.signature.spec.volumes]
+        before = _NO_PODS if known is None else known.of_pods
+        if not own and known is not None and before.keys() == set(pods):
+            return known
+        attachments = self._attachments.get(table.names[row], _NO_ATTACHMENTS)
+        if own:
+            self._note_read(row, [pod for pod in pods if pod not in before], attachments)
+        of_pods = self._of_pods(pods, csi_node, before)
+        if isinstance(of_pods, Fault):
+            return of_pods
+        by_pods = _NOTHING.union(*of_pods.values())
+        attached = by_pods.union(self._handles(attachments))
+        per_driver = Counter(driver for driver, _ in attached) if attached else _NO_DRIVERS
+        found = Present(csi_node, versions.now, of_pods, by_pods, per_driver)
+        if own:
+            self._present[row] = found
+        return found
+
+    def _known(self, row: int, csi_node: Object) -> Present | None:
+        """What is remembered of the row, unless the objects that it follows from have changed."""
+        known = self._present.get(row)
+        if known is None or known.csi_node is not csi_node or known.stamp < self._objects_at[row]:
+            return None
+        return known
+
+    def _of_pods(
+        self, pods: Sequence[Pod], csi_node: Object, before: Mapping[Pod, Attached]
+    ) -> dict[Pod, Attached] | Fault:
+        found, storage = {}, self.storage()
+        for pod in pods:
+            theirs = before.get(pod)
+            if theirs is None:
+                count = counted(storage.attachables(pod, new=False), csi_node, self._is_migrated)
+                if isinstance(count, Fault):
+                    return count
+                theirs = count
+            found[pod] = theirs
+        return found
+
+    def _handles(self, attachments: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+        """(attacher, handle) of those that are of CSI volumes."""
+        volumes = self._cluster.of_kind(_VOLUME)
+        for attacher, name in attachments:
+            volume = volumes.get(name)
+            source = None if volume is None else volume.spec.get("csi")
+            if source is not None:
+                yield attacher, source.get("volumeHandle") or ""
+
+    # -- how many more there could be --------------------------------------------------------------------------------
+
+    def room_for(self, wanted: Attached, rows: Rows) -> Bools:
+        """Which of these rows of the cluster's table have room for so many volumes of these drivers."""
+        self._catch_up()
+        versions, left = self._cluster.versions, self._left
+        changed_at = np.maximum(versions.row_pods_at[rows], self._objects_at[rows])
+        for row in rows[left.at[rows] < changed_at].tolist():
+            self._count(row)
+            left.at[row] = versions.now
+        enough: Bools = ~left.faulty[rows]
+        for driver, count in Counter([driver for driver, _ in wanted]).items():
+            if driver in left.of_driver:
+                enough &= left.of_driver[driver][rows] >= count
+        return enough
+
+    def _count(self, row: int) -> None:
+        csi_node = self._cluster.of_kind("CSINode").get(self._cluster.table.names[row])
+        at_most = {} if csi_node is None else self.limits_of(csi_node)
+        present = None if csi_node is None or not at_most else self.on(self._cluster.table, row, csi_node)
+        self._left.put(row, at_most, present)
+
+    # -- what changed ------------------------------------------------------------------------------------------------
+
+    def _note_read(self, row: int, pods: Iterable[Pod], attachments: Iterable[tuple[str, str]]) -> None:
+        """The row depends on the claims of these pods, their volumes, and the volumes of these attachments."""
+        claims, readers = self._cluster.of_kind(_CLAIM), self._readers
+        for pod in pods:
+            for use in claims_used(pod):
+                readers.add(row, _CLAIM, use.key)
+                claim = claims.get(use.key)
+                if claim is not None:
+                    readers.add(row, _VOLUME, volume_of(claim))
+        for _, volume in attachments:
+            readers.add(row, _VOLUME, volume)
+
+    def _catch_up(self) -> None:
+        """Take in which rows have other objects now."""
+        versions, stamp = self._cluster.versions, self._stamp
+        if versions.parts_at <= stamp:
+            return
+        self._stamp = versions.now
+        rows = self._rows_concerned(stamp)
+        if rows is None:
+            size = self._cluster.table.capacity
+            self._objects_at = np.full(size, versions.now, dtype=np.int64)
+            self._left = _Left(size)
+            self._present.clear()
+            self._readers.clear()
+        elif rows:
+            self._objects_at[list(rows)] = versions.now
+
+    def _rows_concerned(self, stamp: int) -> set[int] | None:
+        """The rows for which what changed after the stamp may matter; None: all."""
+        versions, row_of = self._cluster.versions, self._cluster.table.row_of
+        nodes = versions.nodes.since(stamp) if versions.changed(stamp, LABELS) else []
+        changes = {kind: log.since(stamp) for kind, log in self._logs.items()}
+        names = self._nodes_with_other_attachments() if versions.changed(stamp, "VolumeAttachment") else set()
+        grown = len(self._objects_at) != self._cluster.table.capacity
+        if nodes is None or None in changes.values() or grown or versions.changed(stamp, "StorageClass"):
+            return None
+        found = set(nodes)
+        for kind, changed in changes.items():
+            keys = [key for key, _ in changed or ()]
+            if kind == "CSINode":
+                names.update(keys)
+            else:
+                found |= self._readers.take(kind, keys)
+        found.update(row_of[name] for name in names if name in row_of)
+        return found
+
+    def _nodes_with_other_attachments(self) -> set[str]:
+        before, self._attachments = self._attachments, attachments_by_node(self._cluster.of_kind("VolumeAttachment"))
+        now = self._attachments
+        return {node for node in before.keys() | now.keys() if before.get(node) != now.get(node)}
