@@ -254,9 +254,9 @@ class Diagnosis:
             text = f"{_none_of(self.node_count)} {said}." if said else _none_of(self.node_count)
         elif self.verdicts is not None:
             reasons = self.verdicts.reasons()
-            default_status = self.node_count - len(self.verdicts)
-            if default_status and self.verdicts.default_status.reasons:
-                reasons = reasons + Counter(dict.fromkeys(self.verdicts.default_status.reasons, default_status))
+            others = self.node_count - len(self.verdicts)
+            if others and self.verdicts.default_status.reasons:
+                reasons = reasons + Counter(dict.fromkeys(self.verdicts.default_status.reasons, others))
             text = fit_error(self.node_count, reasons)
         else:
             text = _none_of(self.node_count)
