@@ -17,7 +17,7 @@ import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.api.pods import FINISHED, Pod
+from kschedd.api.pods import Pod
 from kschedd.framework import events
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.entry import SECOND
@@ -122,8 +122,8 @@ class EventHandlers:
         return found[0].label if found else ""
 
     def pod_changed(self, old: Pod | None, new: Pod | None, now: int) -> str:
-        old = None if old is None or old.phase in FINISHED else old
-        new = None if new is None or new.phase in FINISHED else new
+        old = None if old is None or old.finished else old
+        new = None if new is None or new.finished else new
         # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
         if new is not None and new.node_name:
             if old is not None and old.node_name:

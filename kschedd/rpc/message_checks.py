@@ -80,7 +80,7 @@ def params_fault(
                 if mapping:
                     for key, value in part:
                         if type(key) is not str:
-                            return f"a map key is {outline(key)}; only strings are allowed"
+                            return f"a map key is {value_text(key)}; only strings are allowed"
                         if type(value) is dict or type(value) is list:
                             below.append(value)
                 else:
@@ -113,7 +113,7 @@ def free_in_slices(seen: list[list[Any] | dict[str, Any]]) -> Iterator[None]:
             yield None
 
 
-def outline(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A short description of a value; never its full contents, and without recursion."""
     match value:
         case dict():

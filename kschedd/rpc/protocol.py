@@ -31,7 +31,7 @@ import attrs
 import msgpack
 
 from kschedd.rpc.encoding import NOTIFICATION, REQUEST, RESPONSE
-from kschedd.rpc.message_checks import announced_too_long, free_in_slices, outline, params_fault
+from kschedd.rpc.message_checks import announced_too_long, free_in_slices, params_fault, value_text
 from kschedd.rpc.message_limits import FROM_CLIENTS, Limits
 from kschedd.values import run_steps
 
@@ -348,7 +348,7 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
             return Response(msgid, error, result)
         case _:
             return ProtocolFault(
-                f"{outline(message)} is no message: allowed are [0, msgid, method, params], "
+                f"{value_text(message)} is no message: allowed are [0, msgid, method, params], "
                 f"[1, msgid, error, result], [2, method, params], with a msgid from 0 to {MAX_MSGID}",
                 None,
                 True,
@@ -358,9 +358,9 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
 def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
     """The fault of a request or notification, "" if it is valid."""
     if type(method) is not str:
-        return f"the method must be a string, not {outline(method)}"
+        return f"the method must be a string, not {value_text(method)}"
     if type(params) is not list:
-        return f"the params must be an array (named ones: one map within it), not {outline(params)}"
+        return f"the params must be an array (named ones: one map within it), not {value_text(params)}"
     if not params or not whole:
         return ""
     return run_steps(params_fault(params, depth, []))

@@ -8,6 +8,7 @@ Owns the statistics; the Engine owns everything else.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
 from kschedd.api.decoding import FieldValidation
@@ -140,10 +141,8 @@ class Simulation(Engine):
                 self._create(event.pod)
             else:
                 namespace, _, name = event.key.partition("/")
-                try:
+                with suppress(NotFound):  # it was refused, or preempted since
                     self.store.delete("Pod", namespace, name, grace_period_s=0)
-                except NotFound:  # it was refused, or preempted since
-                    pass
             self.run_until_idle()
             if progress is not None:
                 progress(number / count, self.placed, self._waiting)

@@ -357,15 +357,21 @@ def test_a_reservation_that_ended_before_anybody_looked_is_not_written_again() -
     assert [entry["name"] for entry in world.claim("a").status["reservedFor"]] == ["q"]
 
 
-def test_nodes_are_searched_once_for_claims_that_ask_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[str] = []
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The nodes that were searched for devices, as they are searched."""
+    nodes: list[str] = []
     allocate = Allocator.allocate
 
     def noted(allocator: Allocator, node: Node, claims: tuple[Claim, ...] | None = None) -> Allocation | None:
-        searched.append(node.name)
+        nodes.append(node.name)
         return allocate(allocator, node, claims)
 
     monkeypatch.setattr(Allocator, "allocate", noted)
+    return nodes
+
+
+def test_nodes_are_searched_once_for_claims_that_ask_for_the_same(searched: list[str]) -> None:
     world = ScenarioCluster(claim("a"), claim("b"), claim("c", exact("r", count=2)))
     for name in "ab":
         state, _ = world.start(pod(name))
@@ -385,15 +391,7 @@ def test_nodes_are_searched_once_for_claims_that_ask_for_the_same(monkeypatch: p
     assert searched == ["n1", "n2", "n1", "n2", "n1"], "where nothing has changed nobody looks again"
 
 
-def test_nodes_with_the_same_devices_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    searched: list[str] = []
-    allocate = Allocator.allocate
-
-    def noted(allocator: Allocator, node: Node, claims: tuple[Claim, ...] | None = None) -> Allocation | None:
-        searched.append(node.name)
-        return allocate(allocator, node, claims)
-
-    monkeypatch.setattr(Allocator, "allocate", noted)
+def test_nodes_with_the_same_devices_are_searched_once(searched: list[str]) -> None:
     world = ScenarioCluster(claim("a"))
     for name in ("n1", "n2"):
         world.cluster.remove(slice_of(name))
