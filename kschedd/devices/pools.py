@@ -14,6 +14,7 @@ Errors: InventoryError where a slice's node selector cannot be read.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import attrs
 
@@ -46,6 +47,19 @@ class DeviceCandidates:
     pools: tuple[Pool, ...]
     in_order: list[Device | Pool] = attrs.field(factory=list)
     pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
+    spans: dict[PoolKey, slice] = attrs.field(factory=dict)  # where the devices of each pool are in this order
+    _with_value: dict[str, dict[Any, list[int]]] = attrs.field(factory=dict)  # by attribute and its value
+
+    def with_value(self, attribute: str, value: Any) -> Sequence[int]:
+        """Where the devices with this value of the attribute are in this order."""
+        by_value = self._with_value.get(attribute)
+        if by_value is None:
+            by_value = self._with_value[attribute] = {}
+            for at, candidate in enumerate(self.in_order):
+                found = None if isinstance(candidate, Pool) else candidate.attribute(attribute)
+                if found is not None:
+                    by_value.setdefault(found, []).append(at)
+        return by_value.get(value, ())
 
 
 def candidates_of(inventory: Inventory, pools: tuple[Pool, ...], rules: DeviceRules) -> DeviceCandidates:
@@ -55,11 +69,13 @@ def candidates_of(inventory: Inventory, pools: tuple[Pool, ...], rules: DeviceRu
     if known is None or known.pools is not pools:
         known = inventory.cache[key] = DeviceCandidates(pools)
         for pool in pools:
+            start = len(known.in_order)
             if pool.invalid and not rules.invalid_pools_passed_over:
                 known.in_order.append(pool)
             else:
                 known.in_order.extend(pool.devices())
                 known.pool_of.update((device.id, pool) for device in pool.devices())
+            known.spans[pool.driver, pool.name] = slice(start, len(known.in_order))
     return known
 
 

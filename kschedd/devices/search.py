@@ -6,6 +6,9 @@ search, but failed states are memoised and not searched twice: whether the remai
 devices taken so far and the constraints' current values. Steps are counted and limited to `most_steps`, in place of
 upstream's timeout (real time would make two runs differ).
 
+Candidates that are known to be refused (`known_candidates`) are not looked at, nor those that differ from the devices
+taken in an attribute that has to match. Steps that known dead ends would take are counted as if they were taken.
+
 Bugs of upstream that are reproduced here:
 
 * 1.34: after its first device, mode All of a subrequest other than the first continues as if the first were tried.
@@ -16,7 +19,7 @@ Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/inter
 (allocateOne, allocateDevice).
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
@@ -26,9 +29,10 @@ import attrs
 from kschedd.devices.allocated import AllocatedState
 from kschedd.devices.capacity import add
 from kschedd.devices.claims import MOST_DEVICES, Claim, DeviceSubRequest
-from kschedd.devices.constraints import Constraint
+from kschedd.devices.constraints import AttributeValue, Constraint
 from kschedd.devices.counters import Consumed
 from kschedd.devices.inventory import Device, DeviceId
+from kschedd.devices.known_candidates import CandidatesOfRequest, KnownCandidates, next_marked
 from kschedd.devices.pools import DeviceCandidates, Pool
 from kschedd.devices.resolution import RequestResolver, ResolvedRequest
 from kschedd.devices.rules import DeviceRules
@@ -48,7 +52,8 @@ class _DeadEnd(Enum):
     """Why the search from a position failed."""
 
     FAILED = 0
-    TOO_MANY = 1  # the claim would exceed its device limit whichever devices are chosen: no others are tried
+    NONE_LEFT = 1  # no candidate could be taken
+    TOO_MANY = 2  # the claim would exceed its device limit whichever devices are chosen: no others are tried
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
@@ -59,6 +64,7 @@ class Search:
     claims: tuple[Claim, ...]
     resolver: RequestResolver
     candidates: DeviceCandidates
+    known: KnownCandidates
     counters: Consumed
     most_steps: int  # 0: no limit
     wanted: list[list[list[ResolvedRequest]]] = attrs.field(factory=list)  # claim, request, alternative
@@ -118,7 +124,7 @@ class Search:
                 led_to = end.value
                 stack.pop()
                 remember = self.steps > _REMEMBER_FROM and len(self.failed) < _MOST_REMEMBERED and not self.has_leaked
-                if remember and led_to is _DeadEnd.FAILED:
+                if remember and led_to is not _DeadEnd.TOO_MANY:
                     self.failed.add(self._state(place))
                 continue
             if following[0] >= len(self.claims):
@@ -127,14 +133,14 @@ class Search:
                 led_to = _DeadEnd.FAILED
                 continue
             led_to = None
-            self._count_step()
+            self._count_steps(1)
             stack.append((following, self._choices(following)))
         if led_to is _DeadEnd.TOO_MANY:
             raise AllocationError("allocation max size exceeded")
         return False
 
-    def _count_step(self) -> None:
-        self.steps += 1
+    def _count_steps(self, number: int) -> None:
+        self.steps += number
         if 0 < self.most_steps < self.steps:
             raise AllocationTimeout("timed out trying to allocate devices")
 
@@ -167,23 +173,90 @@ class Search:
             led_to = yield (claim, request, alternative if self._rules.alternatives_kept_apart else 0, number + 1, 0)
             self._give_back(place, wanted, device)
             return led_to
-        candidates = self.candidates.in_order
-        for at in range(start, len(candidates)):
-            candidate = candidates[at]
+        known = self.known.of((claim, request, alternative), len(self.candidates.in_order))
+        none_taken = True
+        for at in self._positions(place, wanted, known):
+            candidate = self.candidates.in_order[at]
             if isinstance(candidate, Pool):
                 raise AllocationError(f"pool {candidate.name} is invalid: {candidate.invalid}")
             device = candidate
-            if self._occupied(claim, wanted.subrequest, device):
+            if device.id in self.taken and self._occupied(claim, wanted.subrequest, device):
                 continue
-            if not (self.resolver.selected(wanted, device) and self._capacity_fits(wanted, device)):
+            if known.unseen[at]:
+                if not self._suits(claim, wanted, device):
+                    known.refuse(at)
+                    continue
+                known.unseen[at] = 0
+            if device.id in self.shares and not self._capacity_fits(wanted, device):
                 continue
             if self._take(place, wanted, device, must=False):
+                none_taken = False
                 # The order of devices within a request does not matter: continue after this one.
                 led_to = yield (claim, request, alternative, number + 1, at + 1)
+                if led_to is _DeadEnd.NONE_LEFT and _is_first(place) and self._matches_in_pool_only(place, wanted, device):
+                    known.first[at] = 0
                 self._give_back(place, wanted, device)
                 if led_to is _DeadEnd.TOO_MANY:
                     return led_to
-        return _DeadEnd.FAILED
+            elif self._is_kept_back(wanted, device):
+                known.refuse(at)
+        return _DeadEnd.NONE_LEFT if none_taken else _DeadEnd.FAILED
+
+    # -- candidates -------------------------------------------------------------------------------------------
+
+    def _positions(self, place: _Place, wanted: ResolvedRequest, known: CandidatesOfRequest) -> Iterator[int]:
+        """The positions of the candidates to look at, in order."""
+        start = place[-1]
+        if _is_first(place):
+            return self._first_positions(known)
+        required = self._required(place, wanted)
+        if required is None:
+            return known.possible_from(start)
+        return known.alike_from(start, self.candidates.with_value(*required))
+
+    def _first_positions(self, known: CandidatesOfRequest) -> Iterator[int]:
+        """Those for the first device of all claims; at each that is known to be a dead end one step is counted."""
+        after, end = 0, len(known.first)
+        while after < end:
+            at = next_marked(known.first, after)
+            self._count_steps(known.possible.count(1, after, at))
+            if at < end:
+                yield at
+            after = at + 1
+
+    def _required(self, place: _Place, wanted: ResolvedRequest) -> tuple[str, AttributeValue] | None:
+        """The attribute and the value of it without which the device is refused before anything else is changed."""
+        request = self.claims[place[0]].requests[place[1]]
+        for constraint in self.constraints[place[0]]:
+            if constraint.concerns(request, wanted.subrequest):
+                return constraint.required()  # one after it may remember that a device was refused
+        return None
+
+    def _matches_in_pool_only(self, place: _Place, wanted: ResolvedRequest, device: Device) -> bool:
+        """Whether only devices of the same pool can follow this one, which was taken as the first."""
+        required = self._required(place, wanted)
+        if required is None:
+            return False
+        alike = self.candidates.with_value(*required)
+        span = self.candidates.spans[device.id.driver, device.id.pool]
+        return span.start <= alike[0] and alike[-1] < span.stop
+
+    def _suits(self, claim: int, wanted: ResolvedRequest, device: Device) -> bool:
+        """Whether it is free and selected, and large enough, for a search that has not taken any."""
+        return (
+            not (self._is_held(device) and not wanted.subrequest.admin_access)
+            and self.resolver.selected(wanted, device)
+            and self.resolver.capacity_fits(wanted, device, _NOTHING)
+        )
+
+    def _is_kept_back(self, wanted: ResolvedRequest, device: Device) -> bool:
+        """Whether counters or taints keep the device from a search that has not taken any."""
+        if self._is_tainted(wanted, device):
+            return True
+        if not self._consumes_counters(device):
+            return False
+        pool = self.candidates.pool_of[device.id]
+        return not (self._rules.partitionable_devices and Consumed(self.counters.available).take(pool, device))
 
     def _alternatives(self, claim: int, request: int) -> _Choices:
         """Try the alternatives in order; TOO_MANY only if every alternative exceeds the device limit."""
@@ -202,8 +275,15 @@ class Search:
         takers = self.taken.get(device.id, _NOBODY)
         if subrequest.admin_access:
             return claim in takers
-        held = device.id in (self._in_use.whole if self._rules.consumable_capacity else self._in_use)
-        return bool(takers) or held
+        return bool(takers) or self._is_held(device)
+
+    def _is_held(self, device: Device) -> bool:
+        return device.id in (self._in_use.whole if self._rules.consumable_capacity else self._in_use)
+
+    def _is_tainted(self, wanted: ResolvedRequest, device: Device) -> bool:
+        """Whether it has a taint that the request does not tolerate."""
+        taints = device.raw.get("taints") if self._rules.device_taints else None
+        return bool(taints) and untolerated(taints, wanted.subrequest.tolerations)
 
     def _take(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
         """Take the device if it is free and nothing refuses it, checked in upstream's order."""
@@ -230,8 +310,7 @@ class Search:
 
     def _accepted(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
         """Whether taints, constraints and capacity admit the device; if so it is added to the constraints."""
-        tolerations = wanted.subrequest.tolerations
-        if self._rules.device_taints and untolerated(device.raw.get("taints") or (), tolerations):
+        if self._is_tainted(wanted, device):
             return False
         if not self._add_to_constraints(place, wanted, device, must=must):
             return False
@@ -295,3 +374,9 @@ class Search:
             add(used, given.share, -1)
             if not any(used.values()):
                 del self.shares[device.id]
+
+
+def _is_first(place: _Place) -> bool:
+    """Whether it is for the first device of all claims."""
+    claim, request, _, number, _ = place
+    return not (claim or request or number)

@@ -363,9 +363,9 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     nodes: list[str] = []
     allocate = Allocator.allocate
 
-    def noted(allocator: Allocator, node: Node, claims: tuple[Claim, ...] | None = None) -> Allocation | None:
+    def noted(allocator: Allocator, node: Node, *more: Any) -> Allocation | None:
         nodes.append(node.name)
-        return allocate(allocator, node, claims)
+        return allocate(allocator, node, *more)
 
     monkeypatch.setattr(Allocator, "allocate", noted)
     return nodes

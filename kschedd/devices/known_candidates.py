@@ -1,0 +1,81 @@
+"""What searches for devices found out about the candidates, so that the next search does not look at all of them.
+
+Of each request, by the position of the candidate: whether it is refused to every search, and whether the claims cannot
+be allocated with it as the first device. Both hold while what is held in the pool of the candidate does not change
+(`forget`). A candidate that no search has looked at is not known to be anything: looking at it may fail.
+
+Shapes: one byte, 0 or 1, for each candidate, so that the next candidate of some kind is found by `bytearray.find`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import attrs
+
+RequestPlace = tuple[int, int, int]
+"""Index of the claim, of the request in the claim, and of the alternative in the request."""
+
+
+@attrs.frozen(eq=False)
+class CandidatesOfRequest:
+    unseen: bytearray  # no search has looked at it
+    possible: bytearray  # not known to be refused to every search
+    first: bytearray  # possible, and not known to fail as the first device of all claims
+
+    @classmethod
+    def unknown(cls, count: int) -> Self:
+        return cls(*(bytearray(b"\1") * count for _ in range(3)))
+
+    def refuse(self, at: int) -> None:
+        """Whatever else a search takes, it cannot take this one."""
+        self.unseen[at] = self.possible[at] = self.first[at] = 0
+
+    def possible_from(self, start: int) -> Iterator[int]:
+        at = start - 1
+        while (at := next_marked(self.possible, at + 1)) < len(self.possible):
+            yield at
+
+    def alike_from(self, start: int, alike: Sequence[int]) -> Iterator[int]:
+        """The possible ones among those alike, and all that are unseen."""
+        at = start - 1
+        while (at := min(next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
+            yield at
+
+    def _next_alike(self, start: int, alike: Sequence[int]) -> int:
+        place = bisect_left(alike, start)
+        while place < len(alike):
+            at = next_marked(self.possible, alike[place])
+            if at == alike[place]:
+                return at
+            place = bisect_left(alike, at, place)
+        return len(self.possible)
+
+    def forget(self, span: slice) -> None:
+        for known in (self.unseen, self.possible, self.first):
+            known[span] = b"\1" * (span.stop - span.start)
+
+
+@attrs.frozen(eq=False)
+class KnownCandidates:
+    """Those of all requests of some claims, in the same pools."""
+
+    _of: dict[RequestPlace, CandidatesOfRequest] = attrs.field(factory=dict)
+
+    def of(self, place: RequestPlace, count: int) -> CandidatesOfRequest:
+        """`count`: how many candidates there are."""
+        known = self._of.get(place)
+        if known is None:
+            known = self._of[place] = CandidatesOfRequest.unknown(count)
+        return known
+
+    def forget(self, span: slice) -> None:
+        """What is held in the pool with these candidates has changed."""
+        for known in self._of.values():
+            known.forget(span)
+
+
+def next_marked(marks: bytearray, start: int) -> int:
+    """The first position from `start` where there is a 1; the number of all if there is none."""
+    at = marks.find(1, start)
+    return at if at >= 0 else len(marks)
