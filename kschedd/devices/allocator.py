@@ -20,7 +20,7 @@ from kschedd.devices.constraints import Constraint, read_constraint
 from kschedd.devices.counters import Available, Consumed
 from kschedd.devices.inventory import Inventory, InventoryError
 from kschedd.devices.known_candidates import KnownCandidates
-from kschedd.devices.pools import DeviceCandidates, Pool, candidates_of, pools_of
+from kschedd.devices.pools import DeviceCandidates, candidates_of
 from kschedd.devices.resolution import RequestResolver, ResolvedRequest
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.search import Search
@@ -50,31 +50,26 @@ class Allocator:
     ) -> Allocation | None:
         """Devices for all claims (those given here instead, if they depend on the node), or None.
 
-        `known`: what earlier searches for them in the same pools found out; this one adds to it.
+        `known`: the candidates on this node, and what earlier searches for the claims found out; this one adds to it.
         Raises AllocationError or NodeFailure.
         """
-        pools = self.pools(node)
-        search = self._search(node, self.claims if claims is None else claims, pools, known or KnownCandidates())
-        solution = search.run()
+        known = known or KnownCandidates(self.candidates(node))
+        solution = self._search(node, self.claims if claims is None else claims, known).run()
+        pools = known.candidates.pools
         if solution is None and self.rules.invalid_pools_passed_over and any(pool.invalid for pool in pools):
             raise NodeFailure("invalid resource pools were encountered")
         return solution
 
-    def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools that the node can use: all of the node that an allocation depends on. Raises AllocationError."""
+    def candidates(self, node: Node) -> DeviceCandidates:
+        """What the node can use: all of the node that an allocation depends on. Raises AllocationError."""
         try:
-            return pools_of(self.inventory, node, self.rules)
+            return candidates_of(self.inventory, node, self.rules)
         except InventoryError as fault:
             raise AllocationError(f"gather pool information: {fault}") from fault
 
-    def candidates(self, pools: tuple[Pool, ...]) -> DeviceCandidates:
-        return candidates_of(self.inventory, pools, self.rules)
-
-    def _search(
-        self, node: Node, claims: tuple[Claim, ...], pools: tuple[Pool, ...], known: KnownCandidates
-    ) -> Search:
-        resolver = RequestResolver(node, pools, self.classes, self.in_use, self.rules)
-        search = Search(claims, resolver, self.candidates(pools), known, Consumed(self.counters), self.most_steps)
+    def _search(self, node: Node, claims: tuple[Claim, ...], known: KnownCandidates) -> Search:
+        resolver = RequestResolver(node, known.candidates.pools, self.classes, self.in_use, self.rules)
+        search = Search(claims, resolver, known, Consumed(self.counters), self.most_steps)
         for claim in claims:
             search.add(self._requests(resolver, claim), self._constraints(claim))
         return search

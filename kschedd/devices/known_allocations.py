@@ -33,15 +33,14 @@ _MOST_NODES: Final = 200_000
 class _InPools:
     """What was found in some pools; not `is_current`: before what is held there changed."""
 
-    candidates: DeviceCandidates
-    known: KnownCandidates = attrs.field(factory=KnownCandidates)
+    known: KnownCandidates
     is_current: bool = False
     found: Allocation | None = None
 
     def invalidate(self, changed: Iterable[PoolKey]) -> None:
         self.is_current = False
         for pool in changed:
-            self.known.forget(self.candidates.spans[pool])
+            self.known.forget(pool)
 
 
 @attrs.define(eq=False)
@@ -49,7 +48,7 @@ class AskedFor:
     """What some set of claims asks for, and what was found for it."""
 
     requests: tuple[tuple[DeviceRequest, ...], ...]  # of each claim
-    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # by the identity of the pools
+    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # by the identity of the candidates
     _with_pool: dict[PoolKey, set[int]] = attrs.field(factory=dict)
     _held_stamp: int = -1
 
@@ -60,10 +59,10 @@ class AskedFor:
 
     def allocate(self, allocator: Allocator, node: Node, claims: tuple[Claim, ...]) -> Allocation | None:
         """As `Allocator.allocate` for claims that share the requests."""
-        pools = allocator.pools(node)
-        here = self._by_pools.get(id(pools))
+        candidates = allocator.candidates(node)
+        here = self._by_pools.get(id(candidates))
         if here is None:
-            here = self._add(allocator.candidates(pools))
+            here = self._add(candidates)
         if not here.is_current:
             here.found = allocator.allocate(node, claims, here.known)
             here.is_current = True
@@ -90,14 +89,14 @@ class AskedFor:
     def _add(self, candidates: DeviceCandidates) -> _InPools:
         if len(self._by_pools) >= _MOST_NODES:
             self._forget_all()
-        key = id(candidates.pools)
-        here = self._by_pools[key] = _InPools(candidates)
+        key = id(candidates)
+        here = self._by_pools[key] = _InPools(KnownCandidates(candidates))
         for pool in candidates.spans:
             self._with_pool.setdefault(pool, set()).add(key)
         return here
 
     def _drop(self, key: int) -> None:
-        for pool in self._by_pools.pop(key).candidates.spans:
+        for pool in self._by_pools.pop(key).known.candidates.spans:
             self._with_pool[pool].discard(key)
 
     def _forget_all(self) -> None:

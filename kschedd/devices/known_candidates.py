@@ -13,11 +13,14 @@ from typing import Self
 
 import attrs
 
+from kschedd.devices.inventory import PoolKey
+from kschedd.devices.pools import DeviceCandidates
+
 RequestPlace = tuple[int, int, int]
 """Index of the claim, of the request in the claim, and of the alternative in the request."""
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class CandidatesOfRequest:
     unseen: bytearray  # no search has looked at it
     possible: bytearray  # not known to be refused to every search
@@ -25,7 +28,8 @@ class CandidatesOfRequest:
 
     @classmethod
     def unknown(cls, count: int) -> Self:
-        return cls(*(bytearray(b"\1") * count for _ in range(3)))
+        marks = b"\1" * count
+        return cls(bytearray(marks), bytearray(marks), bytearray(marks))
 
     def refuse(self, at: int) -> None:
         """Whatever else a search takes, it cannot take this one."""
@@ -33,49 +37,49 @@ class CandidatesOfRequest:
 
     def possible_from(self, start: int) -> Iterator[int]:
         at = start - 1
-        while (at := next_marked(self.possible, at + 1)) < len(self.possible):
+        while (at := _next_marked(self.possible, at + 1)) < len(self.possible):
             yield at
 
     def alike_from(self, start: int, alike: Sequence[int]) -> Iterator[int]:
         """The possible ones among those alike, and all that are unseen."""
         at = start - 1
-        while (at := min(next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
+        while (at := min(_next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
             yield at
 
     def _next_alike(self, start: int, alike: Sequence[int]) -> int:
         place = bisect_left(alike, start)
         while place < len(alike):
-            at = next_marked(self.possible, alike[place])
+            at = _next_marked(self.possible, alike[place])
             if at == alike[place]:
                 return at
             place = bisect_left(alike, at, place)
         return len(self.possible)
 
-    def forget(self, span: slice) -> None:
+    def forget(self, span: range) -> None:
         for known in (self.unseen, self.possible, self.first):
-            known[span] = b"\1" * (span.stop - span.start)
+            known[span.start : span.stop] = b"\1" * len(span)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class KnownCandidates:
-    """Those of all requests of some claims, in the same pools."""
+    """Of all requests of some claims."""
 
+    candidates: DeviceCandidates
     _of: dict[RequestPlace, CandidatesOfRequest] = attrs.field(factory=dict)
 
-    def of(self, place: RequestPlace, count: int) -> CandidatesOfRequest:
-        """`count`: how many candidates there are."""
+    def of(self, place: RequestPlace) -> CandidatesOfRequest:
         known = self._of.get(place)
         if known is None:
-            known = self._of[place] = CandidatesOfRequest.unknown(count)
+            known = self._of[place] = CandidatesOfRequest.unknown(len(self.candidates.in_order))
         return known
 
-    def forget(self, span: slice) -> None:
-        """What is held in the pool with these candidates has changed."""
+    def forget(self, pool: PoolKey) -> None:
+        """What is held in this pool has changed."""
         for known in self._of.values():
-            known.forget(span)
+            known.forget(self.candidates.spans[pool])
 
 
-def next_marked(marks: bytearray, start: int) -> int:
+def _next_marked(marks: bytearray, start: int) -> int:
     """The first position from `start` where there is a 1; the number of all if there is none."""
     at = marks.find(1, start)
     return at if at >= 0 else len(marks)

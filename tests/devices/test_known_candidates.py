@@ -1,12 +1,11 @@
 """A search that goes by what earlier ones found out finds what it would find if it looked at every candidate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
 import pytest
 
-from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.devices.allocated import InUse
 from kschedd.devices.allocator import Allocator
@@ -17,7 +16,18 @@ from kschedd.devices.known_candidates import CandidatesOfRequest, KnownCandidate
 from kschedd.devices.results import allocations
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.solution import Allocation, AllocationError, NodeFailure
-from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, first_of, node, selector, slice_raw, subrequest
+from tests.devices.made import (
+    DRIVER,
+    claim_raw,
+    class_raw,
+    device,
+    exact,
+    first_of,
+    node,
+    selector,
+    slice_raw,
+    subrequest,
+)
 
 NODES = (node("n1", zone="a"), node("n2", zone="a"))
 OF_1_36 = DeviceRules(
@@ -44,8 +54,8 @@ class EveryCandidate(CandidatesOfRequest):
 class NothingKnown(KnownCandidates):
     """The plain search: all candidates are looked at, each time."""
 
-    def of(self, place: RequestPlace, count: int) -> CandidatesOfRequest:
-        return EveryCandidate.unknown(count)
+    def of(self, place: RequestPlace) -> CandidatesOfRequest:
+        return EveryCandidate.unknown(len(self.candidates.in_order))
 
 
 def devices(chance: Random, slice_number: int) -> list[dict[str, Any]]:
@@ -56,7 +66,8 @@ def devices(chance: Random, slice_number: int) -> list[dict[str, Any]]:
             attributes["model"] = chance.choice("ab")
         one = device(f"d{number}", **attributes)
         if chance.random() < 0.3:
-            one["consumesCounters"] = [{"counterSet": "set", "counters": {"memory": {"value": str(chance.randint(1, 2))}}}]
+            amount = {"value": str(chance.randint(1, 2))}
+            one["consumesCounters"] = [{"counterSet": "set", "counters": {"memory": amount}}]
         if chance.random() < 0.3:
             one["capacity"] = {"bandwidth": {"value": str(chance.randint(1, 3))}}
             one["allowMultipleAllocations"] = True
@@ -96,8 +107,7 @@ def claim(chance: Random, name: str, rules: DeviceRules) -> Claim:
         if chance.random() < 0.3:
             requests.append(first_of(f"r{number}", subrequest("s0", **fields()), subrequest("s1", **fields())))
         else:
-            admin = {"adminAccess": True} if chance.random() < 0.1 else {}
-            requests.append(exact(f"r{number}", **fields(), **admin))
+            requests.append(exact(f"r{number}", **fields(), adminAccess=chance.random() < 0.1))
     attributes = [(kind, attribute) for kind in ("match", "distinct") for attribute in ("board", "numa", "model")]
     constraints: list[dict[str, Any]] = [
         {f"{kind}Attribute": f"{DRIVER}/{attribute}", "requests": chance.choice(([], ["r0"]))}
@@ -107,9 +117,9 @@ def claim(chance: Random, name: str, rules: DeviceRules) -> Claim:
     return read_claim(parse(claim_raw(name, *requests, constraints=constraints)))
 
 
-def outcome(allocator: Allocator, at: Node, allocate: Any) -> tuple[Any, Allocation | None]:
+def outcome(allocate: Callable[..., Allocation | None], *args: Any) -> tuple[Any, Allocation | None]:
     try:
-        found: Allocation | None = allocate(allocator, at)
+        found = allocate(*args)
     except (AllocationError, NodeFailure) as failure:
         return (type(failure), str(failure)), None
     if found is None:
@@ -136,9 +146,8 @@ def test_what_is_known_changes_nothing_that_is_found(rules: DeviceRules, seed: i
         found: dict[str, Allocation] = {}
         for at in chance.sample(NODES, chance.randint(1, 2)):
             allocator = Allocator(claims, in_use.state, CLASSES.get, inventory, rules, most_steps)
-            plainly, _ = outcome(allocator, at, lambda of, on: of.allocate(on, known=NothingKnown()))
-            allocator = Allocator(claims, in_use.state, CLASSES.get, inventory, rules, most_steps)
-            by_known, solution = outcome(allocator, at, lambda of, on: here.allocate(of, on, of.claims))
+            plainly, _ = outcome(allocator.allocate, at, claims, NothingKnown(allocator.candidates(at)))
+            by_known, solution = outcome(here.allocate, allocator, at, claims)
             assert by_known == plainly
             if solution is not None:
                 found[at.name] = solution
