@@ -307,7 +307,7 @@ class Search:
             return False
         if not self._add_to_constraints(place, wanted, device, must=must):
             return False
-        if not self._capacity_fits(wanted, device):
+        if must and not self._capacity_fits(wanted, device):  # that of others was looked at before
             self._remove_from_constraints(place, wanted)
             return False
         return True
