@@ -19,7 +19,8 @@ from kschedd.devices.claims import MOST_DEVICES, Claim
 from kschedd.devices.constraints import Constraint, read_constraint
 from kschedd.devices.counters import Available, Consumed
 from kschedd.devices.inventory import Inventory, InventoryError
-from kschedd.devices.pools import Pool, candidates_of, pools_of
+from kschedd.devices.known_candidates import KnownCandidates
+from kschedd.devices.pools import DeviceCandidates, candidates_of
 from kschedd.devices.resolution import RequestResolver, ResolvedRequest
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.search import Search
@@ -44,29 +45,31 @@ class Allocator:
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "counters", Available(self.in_use.__contains__))
 
-    def allocate(self, node: Node, claims: tuple[Claim, ...] | None = None) -> Allocation | None:
+    def allocate(
+        self, node: Node, claims: tuple[Claim, ...] | None = None, known: KnownCandidates | None = None
+    ) -> Allocation | None:
         """Devices for all claims (those given here instead, if they depend on the node), or None.
 
+        `known`: the candidates on this node, and what earlier searches for the claims found out; this one adds to it.
         Raises AllocationError or NodeFailure.
         """
-        pools = self.pools(node)
-        search = self._search(node, self.claims if claims is None else claims, pools)
-        solution = search.run()
+        known = known or KnownCandidates(self.candidates(node))
+        solution = self._search(node, self.claims if claims is None else claims, known).run()
+        pools = known.candidates.pools
         if solution is None and self.rules.invalid_pools_passed_over and any(pool.invalid for pool in pools):
             raise NodeFailure("invalid resource pools were encountered")
         return solution
 
-    def pools(self, node: Node) -> tuple[Pool, ...]:
-        """The pools that the node can use: all of the node that an allocation depends on. Raises AllocationError."""
+    def candidates(self, node: Node) -> DeviceCandidates:
+        """What the node can use: all of the node that an allocation depends on. Raises AllocationError."""
         try:
-            return pools_of(self.inventory, node, self.rules)
+            return candidates_of(self.inventory, node, self.rules)
         except InventoryError as fault:
             raise AllocationError(f"gather pool information: {fault}") from fault
 
-    def _search(self, node: Node, claims: tuple[Claim, ...], pools: tuple[Pool, ...]) -> Search:
-        resolver = RequestResolver(node, pools, self.classes, self.in_use, self.rules)
-        candidates = candidates_of(self.inventory, pools, self.rules)
-        search = Search(claims, resolver, candidates, Consumed(self.counters), self.most_steps)
+    def _search(self, node: Node, claims: tuple[Claim, ...], known: KnownCandidates) -> Search:
+        resolver = RequestResolver(node, known.candidates.pools, self.classes, self.in_use, self.rules)
+        search = Search(claims, resolver, known, Consumed(self.counters), self.most_steps)
         for claim in claims:
             search.add(self._requests(resolver, claim), self._constraints(claim))
         return search

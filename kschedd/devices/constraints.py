@@ -15,7 +15,8 @@ from kschedd.api.objects import Raw
 from kschedd.devices.claims import DeviceRequest, DeviceSubRequest
 from kschedd.devices.inventory import Device
 
-_Value = tuple[str, Any]
+AttributeValue = tuple[str, Any]
+"""Type and value."""
 
 
 class Constraint(Protocol):
@@ -29,6 +30,9 @@ class Constraint(Protocol):
 
     def state(self) -> Any:
         """What further devices are compared with."""
+
+    def required(self) -> tuple[str, AttributeValue] | None:
+        """The attribute and the value of it without which no device may join; None if several values will do."""
 
 
 def read_constraint(raw: Raw, *, distinct: bool) -> Constraint | None:
@@ -55,7 +59,7 @@ class _OfRequests:
 class MatchAttribute(_OfRequests):
     """All devices allocated to these requests have the same value of the attribute."""
 
-    value: _Value | None = None
+    value: AttributeValue | None = None
     devices: int = 0
 
     def add(self, request: DeviceRequest, device: Device) -> bool:
@@ -76,12 +80,15 @@ class MatchAttribute(_OfRequests):
     def state(self) -> Any:
         return self.value if self.devices else None
 
+    def required(self) -> tuple[str, AttributeValue] | None:
+        return (self.attribute, self.value) if self.devices and self.value is not None else None
+
 
 @attrs.define(eq=False)
 class DistinctAttribute(_OfRequests):
     """No two requests have devices with the same value of the attribute."""
 
-    values: dict[str, _Value] = attrs.field(factory=dict)  # by request: that of its last device
+    values: dict[str, AttributeValue] = attrs.field(factory=dict)  # by request: that of its last device
     devices: int = 0
 
     def add(self, request: DeviceRequest, device: Device) -> bool:
@@ -99,3 +106,6 @@ class DistinctAttribute(_OfRequests):
 
     def state(self) -> Any:
         return tuple(self.values.items())
+
+    def required(self) -> tuple[str, AttributeValue] | None:
+        return None

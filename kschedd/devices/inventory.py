@@ -25,7 +25,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.api.quantity import parse
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import NodeSelector, parse_node_selector
-from kschedd.devices.capacity import consumed_capacity
+from kschedd.devices.capacity import consumed_capacity, fits
 from kschedd.errors import KscheddError
 
 _ATTRIBUTE_TYPES: Final = ("int", "bool", "string", "version")
@@ -116,6 +116,12 @@ class Device:
     def consumed_by_default(self) -> Mapping[str, str] | None:
         """What a request consumes of the capacities that says nothing of them; None if it cannot be served."""
         return consumed_capacity({}, self.capacities)
+
+    @cached
+    def serves_by_default(self) -> bool:
+        """Whether a request that says nothing of capacities can be served while no share of the device is given out."""
+        consumed = self.consumed_by_default
+        return consumed is not None and fits(consumed, {}, self.capacities)
 
     def attribute(self, qualified: str) -> tuple[str, Any] | None:
         """(type, value) of the attribute with this qualified name; the driver domain is the default domain."""

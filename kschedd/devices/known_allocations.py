@@ -3,13 +3,15 @@
 The search for devices looks at a node's pools and at which of their devices are held, not at pods and not at the node
 itself: so what was found for some pools holds on every node that has the same ones, for a preemptor, whoever is tried
 again, and the next pod that asks for the same. What is found refers to requests by identity, so claims that ask for the
-same share these. Kept is what was found, and that nothing was; a search that failed is made again.
+same share these. Kept is what was found, and that nothing was, and what the next search need not find out again about
+the candidates (`known_candidates`); a search that failed is made again.
 
-Invalidated: what was found in a pool by a change of what is held there (`InUse.pools`); all by a change of slices or
-classes; all, where counters of pools are mixed up (`Inventory.mixes_counters`), by any change of what is held.
+Invalidated: what was found in a pool, and about its devices, by a change of what is held there (`InUse.pools`); all by
+a change of slices or classes. Nothing is kept where counters of pools are mixed up (`Inventory.mixes_counters`).
 """
 
 import json
+from collections.abc import Iterable
 from typing import Final
 
 import attrs
@@ -19,22 +21,36 @@ from kschedd.cache.versions import ChangeLog
 from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import Claim, DeviceRequest
 from kschedd.devices.inventory import Inventory, PoolKey
-from kschedd.devices.pools import Pool
+from kschedd.devices.known_candidates import KnownCandidates
+from kschedd.devices.pools import DeviceCandidates
 from kschedd.devices.solution import Allocation
 
 _MOST: Final = 64  # sets of claims
 _MOST_NODES: Final = 200_000
 
-_Pools = tuple[Pool, ...]
+
+@attrs.define(eq=False)
+class _InPools:
+    """What was found in some pools; not `is_current`: before what is held there changed."""
+
+    known: KnownCandidates
+    is_current: bool = False
+    found: Allocation | None = None
+
+    def invalidate(self, changed: Iterable[PoolKey]) -> None:
+        self.is_current = False
+        for pool in changed:
+            self.known.forget(pool)
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class AskedFor:
     """What some set of claims asks for, and what was found for it."""
 
     requests: tuple[tuple[DeviceRequest, ...], ...]  # of each claim
-    _by_pools: dict[int, tuple[_Pools, Allocation | None]] = attrs.field(factory=dict)  # by their identity
+    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # by the identity of the candidates
     _with_pool: dict[PoolKey, set[int]] = attrs.field(factory=dict)
+    _held_stamp: int = -1
 
     def sharing(self, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
         """The claims with these requests in the place of their equal ones."""
@@ -43,22 +59,47 @@ class AskedFor:
 
     def allocate(self, allocator: Allocator, node: Node, claims: tuple[Claim, ...]) -> Allocation | None:
         """As `Allocator.allocate` for claims that share the requests."""
-        pools = allocator.pools(node)
-        known = self._by_pools.get(id(pools))
-        if known is None:
-            if len(self._by_pools) >= _MOST_NODES:
-                self.forget_all()
-            known = self._by_pools[id(pools)] = (pools, allocator.allocate(node, claims))
-            for pool in pools:
-                self._with_pool.setdefault((pool.driver, pool.name), set()).add(id(pools))
-        return known[1]
+        candidates = allocator.candidates(node)
+        here = self._by_pools.get(id(candidates))
+        if here is None:
+            here = self._add(candidates)
+        if not here.is_current:
+            here.found = allocator.allocate(node, claims, here.known)
+            here.is_current = True
+        return here.found
 
-    def forget(self, pool: PoolKey) -> None:
-        """What is held in this pool has changed."""
-        for pools in self._with_pool.pop(pool, ()):
-            self._by_pools.pop(pools, None)
+    def catch_up(self, held: ChangeLog[PoolKey]) -> None:
+        """Invalidate what was found in the pools where what is held has changed since."""
+        changed = held.since(self._held_stamp)
+        self._held_stamp = held.at
+        if changed is None:
+            self._forget_all()
+            return
+        affected: dict[int, list[PoolKey]] = {}
+        for pool in dict.fromkeys(changed):
+            for key in self._with_pool.get(pool, ()):
+                affected.setdefault(key, []).append(pool)
+        for key, pools in affected.items():
+            here = self._by_pools[key]
+            if here.is_current:
+                here.invalidate(pools)
+            else:  # not asked for since an earlier change: perhaps no node has these pools any more
+                self._drop(key)
 
-    def forget_all(self) -> None:
+    def _add(self, candidates: DeviceCandidates) -> _InPools:
+        if len(self._by_pools) >= _MOST_NODES:
+            self._forget_all()
+        key = id(candidates)
+        here = self._by_pools[key] = _InPools(KnownCandidates(candidates))
+        for pool in candidates.spans:
+            self._with_pool.setdefault(pool, set()).add(key)
+        return here
+
+    def _drop(self, key: int) -> None:
+        for pool in self._by_pools.pop(key).known.candidates.spans:
+            self._with_pool[pool].discard(key)
+
+    def _forget_all(self) -> None:
         self._by_pools.clear()
         self._with_pool.clear()
 
@@ -66,7 +107,6 @@ class AskedFor:
 class KnownAllocations:
     def __init__(self) -> None:
         self._stamp = -1
-        self._held_stamp = -1
         self._known: dict[tuple[str, int], AskedFor] = {}
 
     def of(
@@ -76,21 +116,12 @@ class KnownAllocations:
 
         `stamp`: of slices and classes; `held`: the pools where what is held changed.
         """
-        changed = held.since(self._held_stamp)
-        if (
-            changed is None
-            or (changed and inventory.mixes_counters)
-            or stamp != self._stamp
-            or len(self._known) >= _MOST
-        ):
+        if stamp != self._stamp or inventory.mixes_counters or len(self._known) >= _MOST:
             self._known.clear()
-        else:
-            for pool in dict.fromkeys(changed):
-                for each in self._known.values():
-                    each.forget(pool)
-        self._stamp, self._held_stamp = stamp, held.at
+        self._stamp = stamp
         key = (json.dumps([claim.obj.spec.get("devices") for claim in claims], sort_keys=True), most_steps)
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = AskedFor(tuple(claim.requests for claim in claims))
+        known.catch_up(held)
         return known

@@ -14,6 +14,7 @@ Errors: InventoryError where a slice's node selector cannot be read.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import attrs
 
@@ -41,38 +42,49 @@ class Pool:
 
 @attrs.frozen(eq=False)
 class DeviceCandidates:
-    """The devices of some pools in the order in which they are tried; a pool that ends the search stands for itself."""
+    """Some pools, and their devices in the order in which they are tried; a pool that ends the search is among them."""
 
     pools: tuple[Pool, ...]
     in_order: list[Device | Pool] = attrs.field(factory=list)
     pool_of: dict[DeviceId, Pool] = attrs.field(factory=dict)
+    spans: dict[PoolKey, range] = attrs.field(factory=dict)  # where the devices of each pool are in this order
+    _with_value: dict[str, dict[Any, list[int]]] = attrs.field(factory=dict)  # by attribute and its value
 
-
-def candidates_of(inventory: Inventory, pools: tuple[Pool, ...], rules: DeviceRules) -> DeviceCandidates:
-    """The devices of pools that `pools_of` this inventory has returned by these rules; remembered with them."""
-    key = ("candidates", id(pools))
-    known: DeviceCandidates | None = inventory.cache.get(key)
-    if known is None or known.pools is not pools:
-        known = inventory.cache[key] = DeviceCandidates(pools)
-        for pool in pools:
+    @classmethod
+    def of(cls, pools: Iterable[Pool], rules: DeviceRules) -> "DeviceCandidates":
+        made = cls(tuple(pools))
+        for pool in made.pools:
+            start = len(made.in_order)
             if pool.invalid and not rules.invalid_pools_passed_over:
-                known.in_order.append(pool)
+                made.in_order.append(pool)
             else:
-                known.in_order.extend(pool.devices())
-                known.pool_of.update((device.id, pool) for device in pool.devices())
-    return known
+                made.in_order.extend(pool.devices())
+                made.pool_of.update((device.id, pool) for device in pool.devices())
+            made.spans[pool.driver, pool.name] = range(start, len(made.in_order))
+        return made
+
+    def with_value(self, attribute: str, value: Any) -> Sequence[int]:
+        """Where the devices with this value of the attribute are in this order."""
+        by_value = self._with_value.get(attribute)
+        if by_value is None:
+            by_value = self._with_value[attribute] = {}
+            for at, candidate in enumerate(self.in_order):
+                found = None if isinstance(candidate, Pool) else candidate.attribute(attribute)
+                if found is not None:
+                    by_value.setdefault(found, []).append(at)
+        return by_value.get(value, ())
 
 
-def pools_of(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool, ...]:
+def candidates_of(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandidates:
     """The pools that the node can use; remembered as long as the slices and the node do not change."""
     key = (rules, node.name)
-    known: tuple[Node, tuple[Pool, ...]] | None = inventory.cache.get(key)
+    known: tuple[Node, DeviceCandidates] | None = inventory.cache.get(key)
     if known is None or known[0] is not node:
         known = inventory.cache[key] = (node, _shared(inventory, node, rules))
     return known[1]
 
 
-def _shared(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool, ...]:
+def _shared(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandidates:
     """The pools that the node can use: the same for all nodes that can use the same slices, all devices of them."""
     slices = [
         one
@@ -80,11 +92,11 @@ def _shared(inventory: Inventory, node: Node, rules: DeviceRules) -> tuple[Pool,
         if _is_read(one, rules) and not _counters_only(one, rules) and one.reaches(node)
     ]
     if any(one.per_device for one in slices):
-        return tuple(_gathered(inventory, slices, rules))
+        return DeviceCandidates.of(_gathered(inventory, slices, rules), rules)
     key = (rules, *map(id, slices))
-    known: tuple[Pool, ...] | None = inventory.cache.get(key)
+    known: DeviceCandidates | None = inventory.cache.get(key)
     if known is None:
-        known = inventory.cache[key] = tuple(_gathered(inventory, slices, rules))
+        known = inventory.cache[key] = DeviceCandidates.of(_gathered(inventory, slices, rules), rules)
     return known
 
 

@@ -136,10 +136,12 @@ class RequestResolver:
         """Whether the device's capacity suffices for the request, beside what is allocated and this that is taken."""
         if not self.rules.consumable_capacity:
             return True
+        used = self.in_use.capacity.get(device.id, _NOTHING)
+        if not (used or taken or wanted.subrequest.capacity):
+            return device.serves_by_default
         consumed = wanted.consumed(device)
         if consumed is None:
             return False
-        used = self.in_use.capacity.get(device.id, _NOTHING)
         if taken:
             used = {name: used.get(name, Fraction()) + taken.get(name, Fraction()) for name in {**used, **taken}}
         return fits(consumed, used, device.capacities)

@@ -12,7 +12,7 @@ from kschedd.devices.allocated import AllocatedState, Held
 from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import Claim, read_claim
 from kschedd.devices.inventory import Device, DeviceId, Inventory
-from kschedd.devices.pools import pools_of
+from kschedd.devices.pools import candidates_of
 from kschedd.devices.results import allocations
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.solution import AllocationError, NodeFailure
@@ -346,7 +346,7 @@ def test_devices_that_many_nodes_reach_leave_the_choice_open() -> None:
 
 
 def plain_search(made: Allocator) -> list[list[str]] | None:
-    devices = [d for pool in pools_of(made.inventory, NODE, made.rules) for d in pool.devices()]
+    devices = [d for pool in candidates_of(made.inventory, NODE, made.rules).pools for d in pool.devices()]
 
     def fits(claim: Claim, given: list[tuple[str, Device]]) -> bool:
         return all(
@@ -422,7 +422,7 @@ class PlainAllocation:
 
     def __init__(self, made: Allocator) -> None:
         self.made = made
-        self.devices = [d for pool in pools_of(made.inventory, NODE, made.rules) for d in pool.devices()]
+        self.devices = [d for pool in candidates_of(made.inventory, NODE, made.rules).pools for d in pool.devices()]
         self.given: list[list[tuple[str, Device]]] = [[] for _ in made.claims]
         self.every = [[self._every(request.subrequests) for request in claim.requests] for claim in made.claims]
 

@@ -7,7 +7,7 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.devices.inventory import Inventory, InventoryError
-from kschedd.devices.pools import Pool, pools_of
+from kschedd.devices.pools import Pool, candidates_of
 from kschedd.devices.rules import DeviceRules
 from tests.devices.made import device, node, slice_of
 
@@ -15,7 +15,7 @@ ZONE_A = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator"
 
 
 def pools(inventory: Inventory, on: Node) -> tuple[Pool, ...]:
-    return pools_of(inventory, on, DeviceRules())
+    return candidates_of(inventory, on, DeviceRules()).pools
 
 
 def seen(*slices: Object, on: Any = None) -> list[tuple[str, list[str], bool, str]]:

@@ -16,7 +16,7 @@ from kschedd.config.feature_gates import defaults
 from kschedd.config.kube_versions import DEFAULT
 from kschedd.devices.allocated import held_devices
 from kschedd.devices.allocator import Allocator
-from kschedd.devices.claims import Claim, allocation
+from kschedd.devices.claims import allocation
 from kschedd.devices.dra_manager import DRAManager
 from kschedd.devices.known_allocations import KnownAllocations
 from kschedd.devices.solution import Allocation
@@ -363,9 +363,9 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     nodes: list[str] = []
     allocate = Allocator.allocate
 
-    def noted(allocator: Allocator, node: Node, claims: tuple[Claim, ...] | None = None) -> Allocation | None:
+    def noted(allocator: Allocator, node: Node, *more: Any) -> Allocation | None:
         nodes.append(node.name)
-        return allocate(allocator, node, claims)
+        return allocate(allocator, node, *more)
 
     monkeypatch.setattr(Allocator, "allocate", noted)
     return nodes

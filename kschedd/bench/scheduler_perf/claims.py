@@ -6,16 +6,20 @@ Errors: AllocationError.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
-from kschedd.devices.allocated import AllocatedState, held_devices
+from kschedd.devices.allocated import InUse
 from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import allocation, read_claim
 from kschedd.devices.inventory import Inventory
+from kschedd.devices.known_allocations import AskedFor, KnownAllocations
 from kschedd.devices.results import allocations
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.solution import AllocationError
+
+_NO_LIMIT: Final = 0  # of steps
 
 
 def allocated(
@@ -31,23 +35,25 @@ def allocated(
 
     `others`: claims that may hold devices, these among them or not.
     """
-    known = {claim.uid: claim for claim in (*others, *claims)}
-    in_use = AllocatedState.of(held for claim in known.values() for held in held_devices(allocation(claim)))
-    inventory = Inventory().updated(slices)
+    in_use = InUse()
+    for claim in (*others, *claims):
+        in_use.take(claim.key, claim)
+    inventory, known = Inventory().updated(slices), KnownAllocations()
     tried = list(nodes)
     for claim in claims:
         if allocation(claim) is not None:
             continue
         chance.shuffle(tried)
-        made = _allocation(Allocator((read_claim(claim),), in_use, classes.get, inventory, rules), tried)
-        for held in held_devices(made):
-            in_use.add(held)
+        read = (read_claim(claim),)
+        asked = known.of(read, _NO_LIMIT, inventory, 0, in_use.pools)
+        made = _allocation(asked, Allocator(asked.sharing(read), in_use.state, classes.get, inventory, rules), tried)
+        in_use.take_in_flight(claim.key, made)
         yield claim, made
 
 
-def _allocation(allocator: Allocator, nodes: Sequence[Node]) -> Raw:
+def _allocation(asked: AskedFor, allocator: Allocator, nodes: Sequence[Node]) -> Raw:
     for node in nodes:
-        solution = allocator.allocate(node)
+        solution = asked.allocate(allocator, node, allocator.claims)
         if solution is not None:
             (made,) = allocations(solution, allocator.claims, allocator.classes, node.name)
             return made
