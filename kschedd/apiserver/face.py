@@ -394,5 +394,5 @@ def _no_page() -> HttpResponse:
 
 def refused(refusal: StatusError) -> HttpResponse:
     """The Status of a refusal."""
-    status = failure(refusal.code, refusal.reason, refusal.message, refusal.details)
+    status = failure(refusal.code, refusal.reason, refusal.message, refusal.details, refusal.metadata)
     return json_response(status, refusal.code, form=Form(), headers=refusal.headers)

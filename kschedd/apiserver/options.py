@@ -25,11 +25,14 @@ from kschedd.apiserver.versions import stored_selector
 _EXACT: Final = "Exact"
 NOT_OLDER: Final = "NotOlderThan"
 _MOST_VERSION: Final = 2**64
+_WITH_CONTINUE: Final = "resourceVersionMatch is forbidden when continue is provided"
+LATEST: Final = -1
+"""The version in a token of a list that goes on with what is there now."""
 
 
 @attrs.frozen
 class Continue:
-    """Where a list goes on: after this namespace and name, as it was at this version."""
+    """Where a list goes on: after this namespace and name, as it was at this version; a negative one is the latest."""
 
     version: int
     after: tuple[str, str]
@@ -120,12 +123,14 @@ def _check_combination(query: Query, match: str, initial: bool | None, watch: bo
             faults.append(forbidden(where, f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER}"))
         if match and match != NOT_OLDER:
             faults.append(unsupported(where, match, (NOT_OLDER,)))
+        if match and query.text("continue"):
+            faults.append(forbidden(where, _WITH_CONTINUE))
     else:
         if match:
             if not version:
                 faults.append(forbidden(where, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
             if query.text("continue"):
-                faults.append(forbidden(where, "resourceVersionMatch is forbidden when continue is provided"))
+                faults.append(forbidden(where, _WITH_CONTINUE))
             if match not in (_EXACT, NOT_OLDER):
                 faults.append(unsupported(where, match, (_EXACT, NOT_OLDER, "")))
             if match == _EXACT and version == "0":
@@ -146,6 +151,7 @@ def exact(options: ReadOptions) -> bool:
 # Continue tokens
 
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
+_UNCLEAN: Final = frozenset(("", ".", ".."))  # steps of a path that Go's path.Clean takes away
 _NO_BASE64: Final = re.compile("[^A-Za-z0-9_-]")
 
 
@@ -174,6 +180,9 @@ def read_continue(text: str) -> Continue:
         raise _wrong_token(f"incorrect encoded start resourceVersion (version {_TOKEN_VERSION})")
     if not isinstance(start, str) or not start:
         raise _wrong_token(f"encoded start key empty (version {_TOKEN_VERSION})")
+    start = start.removeprefix("/")
+    if not _UNCLEAN.isdisjoint(start.split("/")):
+        raise _wrong_token(start[:100])
     namespace, slash, name = start.rstrip("\0").rpartition("/")
     return Continue(version, (namespace if slash else "", name))
 

@@ -25,7 +25,7 @@ from kschedd.apiserver.negotiation import (
     takes_gzip,
     wanted_form,
 )
-from kschedd.apiserver.options import ReadOptions, continue_token, exact, read_options
+from kschedd.apiserver.options import LATEST, ReadOptions, continue_token, exact, read_options
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
@@ -40,6 +40,12 @@ from kschedd.store.listing import in_order
 _AT_ONCE: Final = 200  # objects that are encoded without sharing the loop
 _PIECE: Final = 64 << 10  # bytes
 _LOOKED_AT: Final = 200
+_INCONSISTENT: Final = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
 
 
 async def find(face: FaceServices, asked: Asked) -> Object:
@@ -116,6 +122,8 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
     namespace = target.namespace if target.resource.namespaced and target.namespace else None
     wanted = options.version if options.cont is None else options.cont.version
     precise = options.cont is not None or exact(options)
+    if wanted is not None and wanted < 0:
+        wanted = None
 
     def read(store: ClusterReader) -> tuple[Sequence[Sequence[Object]], int]:
         if wanted is not None and wanted > store.version:
@@ -127,7 +135,7 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
         present = _by_namespace([*present, *await face.recorded_events(namespace)])
         present = [[_as_core_event(obj) for obj in space] for space in present]
     if precise and wanted:
-        present = await _as_it_was(face, asked, present, wanted, version, namespace)
+        present = await _as_it_was(face, asked, options, present, wanted, version, namespace)
         version = wanted
     found = await face.turns.drive(asked.client, in_order(present, options.labels, options.fields))
     # A name with its namespace is a key: then one object is looked up, and nothing follows.
@@ -160,6 +168,7 @@ def _by_namespace(present: Iterable[Sequence[Object]]) -> list[Sequence[Object]]
 async def _as_it_was(
     face: FaceServices,
     asked: Asked,
+    options: ReadOptions,
     present: Sequence[Sequence[Object]],
     wanted: int,
     version: int,
@@ -172,7 +181,7 @@ async def _as_it_was(
     try:
         watch = await face.cluster.store.watch({kind}, wanted)
     except Gone:
-        raise _too_old(asked) from None
+        raise _too_old(options) from None
     try:
         events = [event for event in watch.take() if event.version <= version]
     finally:
@@ -194,13 +203,10 @@ async def _as_it_was(
     return await face.turns.drive(asked.client, undo())
 
 
-def _too_old(asked: Asked) -> StatusError:
-    if asked.query.text("continue"):
-        why = (
-            "The provided continue parameter is too old to display a consistent list result. You can start a new "
-            "list without the continue parameter."
-        )
-        return StatusError(410, "Expired", why)
+def _too_old(options: ReadOptions) -> StatusError:
+    if options.cont is not None:
+        token = continue_token(LATEST, options.cont.after)
+        return StatusError(410, "Expired", _INCONSISTENT, metadata={"continue": token})
     return StatusError(410, "Expired", "The resourceVersion for the provided list is too old.")
 
 

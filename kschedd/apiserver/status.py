@@ -49,6 +49,7 @@ class StatusError(KscheddError):
     message: str
     details: Raw | None = None
     headers: tuple[tuple[str, str], ...] = ()
+    metadata: Raw | None = None  # of the Status
 
     def __str__(self) -> str:
         return self.message
@@ -101,11 +102,13 @@ def _cause(why: str) -> str:
     return next((reason for start, reason in _CAUSES if why.startswith(start)), "FieldValueInvalid")
 
 
-def failure(code: int, reason: str, message: str, details: Raw | None = None) -> dict[str, Any]:
+def failure(
+    code: int, reason: str, message: str, details: Raw | None = None, metadata: Raw | None = None
+) -> dict[str, Any]:
     status: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
-        "metadata": {},
+        "metadata": {} if metadata is None else metadata,
         "status": "Failure",
         "message": message,
     }

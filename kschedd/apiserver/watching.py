@@ -130,7 +130,7 @@ class _Streaming:
         """Send what happens: alone until all is sent that has happened, then with all who watch the same."""
         given = self._options.timeout_s
         began = trio.current_time()
-        ends = began + (min(given, _LONGEST_S) if given and given > 0 else _LONGEST_S)
+        ends = began + (min(given, _LONGEST_S) if given else _LONGEST_S)
         bookmarks = iter(self._bookmark_times(began, ends))
         bookmark = next(bookmarks)
         while trio.current_time() < ends:
@@ -140,6 +140,8 @@ class _Streaming:
                 return
             if trio.current_time() >= bookmark:
                 bookmark = next(bookmarks)
+                if self._version < self._from:
+                    continue
                 line = self._bookmark(max(self._version, 0))
                 if self._member is None:
                     await send(line)

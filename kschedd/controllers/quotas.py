@@ -1,14 +1,18 @@
 """ResourceQuotas: status.hard follows the spec, and status.used what there is in the namespace.
 
-Admission counts what is created; here is counted what is there when a quota is new or its spec changes, and taken off
-again what goes, or asks for less. A namespace is looked through once for each change of a quota's spec; the end of an
+Admission counts what is created, and what asks for more; here is counted what is there when a quota is new or its spec
+changes, and what gets into its scopes later; taken off again is what goes, asks for less, or leaves the scopes. A
+namespace is looked through once for each change of a quota's spec, and where pods are not gone in time; the end of an
 object costs the same however many there are.
 
 Owns the quotas it has counted for, with the spec and the version of the cluster it counted at: what ended before that
-was not counted. Ends: never by itself.
-Source: Kubernetes v1.34, pkg/controller/resourcequota.
+was not counted, nor were the pods that it then left out; and the times from which on pods in their namespaces that are
+being deleted count no longer. Ends: never by itself.
+Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod). There a pod
+that is not gone in time is noticed with the next recount, five minutes later at most.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -18,9 +22,10 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.quantity import format_nanos, nanos, style
 from kschedd.controllers.controller import View
+from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.admission_plugins.quantities import ResourceList, add
-from kschedd.store.admission_plugins.quota_usage import in_scope, matching, usage
+from kschedd.store.admission_plugins.quota_usage import charged_until, in_scope, matching, usage
 from kschedd.store.admission_plugins.resourcequota import QUOTA
 from kschedd.store.errors import ApiError
 from kschedd.store.log import ADDED, DELETED, WatchEvent
@@ -28,6 +33,8 @@ from kschedd.store.writes import Patch, Write, patch_of
 
 _ENDED: Final = ("Succeeded", "Failed")
 _SHRINK: Final = frozenset(("Service", "PersistentVolumeClaim", "ResourceClaim"))
+_POD_FIELDS: Final = ("containers", "initContainers", "resources", "activeDeadlineSeconds")
+"""What a pod counts, and in which scopes, by those fields of its spec that may change."""
 
 
 @attrs.frozen
@@ -37,22 +44,31 @@ class _LastCount:
     uid: str
     spec: Mapping[str, Any]
     version: int  # of the cluster
+    overdue: frozenset[str]  # uids of pods that counted as objects only
 
 
 class Quotas:
     name: Final = "resourcequota"
     kinds: Final[frozenset[str] | None] = None
-    next_deadline: Final[float | None] = None
 
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self._counted: dict[str, dict[str, _LastCount]] = {}  # by namespace and name
+        self._charged_until: Timers[tuple[str, str]] = Timers()  # by namespace and name of a pod
+
+    @property
+    def next_deadline(self) -> float | None:
+        return self._charged_until.next
 
     def concerns(self, event: WatchEvent) -> bool:
         new = event.new
         if new.kind == QUOTA:
             return True
-        return event.type != ADDED and new.namespace in self._counted and (event.type == DELETED or _asks_less(event))
+        return (
+            event.type != ADDED
+            and new.namespace in self._counted
+            and (event.type == DELETED or _counts_otherwise(event) or _begins_to_end(event))
+        )
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
         changed: dict[tuple[str, str], list[WatchEvent]] = {}
@@ -65,9 +81,17 @@ class Quotas:
                     changed.setdefault((new.namespace, new.name), [])
             if new.kind == QUOTA and event.type != DELETED:
                 continue
-            if event.type != ADDED and (event.type == DELETED or _asks_less(event)):
+            if event.type == DELETED:
+                self._charged_until.clear((new.namespace, new.name))
+            elif new.namespace in self._counted:
+                self._await_end(new, now)
+            if event.type == DELETED or _counts_otherwise(event):
                 for name in self._counted.get(new.namespace, ()):
                     changed.setdefault((new.namespace, name), []).append(event)
+        for namespace, _ in self._charged_until.due(now):
+            quotas = self._counted.get(namespace, {})
+            changed |= {(namespace, name): [] for name in quotas}
+            quotas.clear()
         writes: list[Write] = []
         for key, released in changed.items():
             writes += self.faults.each(QUOTA, [key], partial(self._sync, view, released), now)
@@ -80,68 +104,86 @@ class Quotas:
         self._counted.get(write.namespace, {}).pop(write.name, None)
         return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
+    def _await_end(self, obj: Object, now: float) -> None:
+        """Be woken where it is a pod that is being deleted and may not be gone in time."""
+        until = charged_until(obj.raw) if obj.kind == "Pod" else math.inf
+        if now < until < math.inf:
+            self._charged_until.set((obj.namespace, obj.name), until)
+
     def _forget(self, quota: Object) -> None:
         names = self._counted.get(quota.namespace, {})
         names.pop(quota.name, None)
         if not names:
             self._counted.pop(quota.namespace, None)
 
-    def _sync(self, view: View, released: Sequence[WatchEvent], namespace: str, name: str, now: float) -> list[Write]:
+    def _sync(self, view: View, changes: Sequence[WatchEvent], namespace: str, name: str, now: float) -> list[Write]:
         quota = view.find(QUOTA, namespace, name)
         if quota is None:
             return []
         hard = quota.spec.get("hard") or {}
         there = self._counted.get(namespace, {}).get(name)
         if there is None or there.uid != quota.uid or there.spec != quota.spec:
-            self._counted.setdefault(namespace, {})[name] = _LastCount(quota.uid, quota.spec, view.version)
-            status = {"hard": hard, "used": _counted_anew(quota, view)}
+            used, overdue = self._counted_anew(quota, view, now)
+            last = _LastCount(quota.uid, quota.spec, view.version, overdue)
+            self._counted.setdefault(namespace, {})[name] = last
         else:
             used = dict(quota.status.get("used") or {})
-            for event in released:
+            for event in changes:
                 if event.version > there.version:
-                    _take_off(used, _released(event, quota))
-            status = {"hard": hard, "used": used}
+                    _apply(used, event, quota, overdue=event.new.uid in there.overdue)
+        status = {"hard": hard, "used": used}
         if quota.status == status:
             return []
         gone = {field: dict.fromkeys((quota.status.get(field) or {}).keys() - status[field].keys()) for field in status}
         patch = {"status": {field: {**gone[field], **status[field]} for field in status}}
         return [patch_of(quota, patch, "status", exactly=True)]
 
+    def _counted_anew(self, quota: Object, view: View, now: float) -> tuple[ResourceList, frozenset[str]]:
+        """What is used, and the uids of pods that are overdue."""
+        used: ResourceList = dict.fromkeys(quota.spec.get("hard") or {}, "0")
+        overdue: set[str] = set()
+        for obj in view.in_namespace(quota.namespace):
+            self._await_end(obj, now)
+            if obj.kind == "Pod" and charged_until(obj.raw) <= now:
+                overdue.add(obj.uid)
+            if in_scope(obj.kind, obj.raw, quota.spec):
+                add(used, _usage(obj, quota, overdue=obj.uid in overdue))
+        return used, frozenset(overdue)
 
-def _asks_less(event: WatchEvent) -> bool:
-    """Whether an object may count less than before."""
+
+def _counts_otherwise(event: WatchEvent) -> bool:
+    """Whether what an object counts, or where, may be other than before."""
     old, new = event.old, event.new
     if old is None:
         return False
     if new.kind == "Pod":
-        return new.status.get("phase") in _ENDED and old.status.get("phase") not in _ENDED
+        ended = new.status.get("phase") in _ENDED and old.status.get("phase") not in _ENDED
+        return ended or any(new.spec.get(field) != old.spec.get(field) for field in _POD_FIELDS)
     return new.kind in _SHRINK and new.spec != old.spec
 
 
-def _usage(obj: Object | None, quota: Object) -> ResourceList:
-    """What the object counts against this quota."""
-    hard = quota.spec.get("hard") or {}
-    if obj is None or not (names := matching(obj.kind, hard)) or not in_scope(obj.kind, obj.raw, quota.spec):
+def _begins_to_end(event: WatchEvent) -> bool:
+    old, new = event.old, event.new
+    return new.kind == "Pod" and old is not None and charged_until(new.raw) != charged_until(old.raw)
+
+
+def _usage(obj: Object, quota: Object, *, overdue: bool) -> ResourceList:
+    """What the object counts against this quota if it is in its scopes."""
+    if not (names := matching(obj.kind, quota.spec.get("hard") or {})):
         return {}
-    return {name: quantity for name, quantity in usage(obj.kind, obj.raw).items() if name in names}
+    return {name: quantity for name, quantity in usage(obj.kind, obj.raw, overdue=overdue).items() if name in names}
 
 
-def _counted_anew(quota: Object, view: View) -> ResourceList:
-    used: ResourceList = dict.fromkeys(quota.spec.get("hard") or {}, "0")
-    for obj in view.in_namespace(quota.namespace):
-        add(used, _usage(obj, quota))
-    return used
-
-
-def _released(event: WatchEvent, quota: Object) -> ResourceList:
-    before = _usage(event.new if event.type == DELETED else event.old, quota)
-    after = {} if event.type == DELETED else _usage(event.new, quota)
-    less = {name: nanos(quantity) - nanos(after.get(name, 0)) for name, quantity in before.items()}
-    return {name: format_nanos(n, style(before[name])) for name, n in less.items() if n > 0}
-
-
-def _take_off(used: ResourceList, released: ResourceList) -> None:
-    for name, quantity in released.items():
-        if name in used:
-            left = max(0, nanos(used[name]) - nanos(quantity))
-            used[name] = format_nanos(left, style(used[name]))
+def _apply(used: ResourceList, event: WatchEvent, quota: Object, *, overdue: bool) -> None:
+    """Change what is used by what the event changes, but for what admission has counted: what is asked for more."""
+    new = event.new
+    old = new if event.old is None or event.type == DELETED else event.old
+    was_in = in_scope(old.kind, old.raw, quota.spec)
+    is_in = event.type != DELETED and in_scope(new.kind, new.raw, quota.spec)
+    before, after = _usage(old, quota, overdue=overdue), _usage(new, quota, overdue=overdue)
+    for name in used.keys() & before.keys():
+        had = nanos(before[name])
+        change = min(had, nanos(after.get(name, 0))) * is_in - had * was_in
+        if change:
+            notation = style(used[name]) if nanos(used[name]) else style(before[name])
+            used[name] = format_nanos(max(0, nanos(used[name]) + change), notation)

@@ -3,7 +3,8 @@
 `send` makes one call in this thread. The daemon makes calls on its loop, with the same parts
 (`kschedd.actors.extenders`).
 
-As Go's client does, redirects are followed (ten of them), and the daemon keeps a connection for further calls.
+As Go's client does, redirects are followed (ten of them), cookies are not kept, and the daemon keeps a connection for
+further calls.
 `httpTimeout` is for the whole call. An answer longer than MAX_ANSWER_BYTES is refused; upstream reads on.
 
 Source: Kubernetes v1.34, scheduler/extender.go (makeTransport, send); Go 1.24, net/http.
@@ -18,6 +19,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
 import attrs
@@ -98,6 +100,7 @@ def _settings(extender: Extender) -> dict[str, Any]:
         "headers": HEADERS,
         "follow_redirects": True,
         "max_redirects": REDIRECTS,
+        "cookies": CookieJar(DefaultCookiePolicy(allowed_domains=())),
         "timeout": None,
         # Go asks no proxy for the host itself.
         "trust_env": host not in ("localhost", "::1") and not host.startswith("127."),

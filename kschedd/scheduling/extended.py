@@ -91,7 +91,7 @@ def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: 
             continue
         for name, score in said:
             if name in places:
-                more[places[name]] += extender.weighted(score)
+                np.add.at(more, places[name], extender.weighted(score))  # it wraps, as Go's int64 does
     return totals + more
 
 

@@ -154,6 +154,22 @@ async def test_pages_are_those_of_the_first_whatever_is_written_meanwhile(api: A
     assert names == ["a", "b", "c", "d", "e"]
 
 
+async def test_a_page_too_old_comes_with_a_token_that_goes_on_with_what_is_there_now(api: Asker) -> None:
+    for name in "abcd":
+        await api.create(PODS, pod(name))
+    first = await api.get(f"{PODS}?limit=2")
+    await api.ask("DELETE", f"{PODS}/c")
+    await api.cluster.store.do(lambda store: _forget(store))
+    refused = await api.ask("GET", f"{PODS}?limit=1&continue={first['metadata']['continue']}")
+    assert (refused.status, refused.json["reason"]) == (410, "Expired")
+    assert "or use the continue token in this response" in refused.json["message"]
+    await api.create(PODS, pod("e"))
+    page = await api.get(f"{PODS}?limit=1&continue={refused.json['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in page["items"]] == ["d"]
+    page = await api.get(f"{PODS}?limit=1&continue={page['metadata']['continue']}")
+    assert [item["metadata"]["name"] for item in page["items"]] == ["e"]
+
+
 @pytest.mark.parametrize(
     ("query", "why"),
     [
@@ -163,6 +179,10 @@ async def test_pages_are_those_of_the_first_whatever_is_written_meanwhile(api: A
         (
             "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MCwic3RhcnQiOiJwIn0",
             "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+        ),
+        (
+            "continue=eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6NSwic3RhcnQiOiIuLi9hL2IifQ",
+            "continue key is not valid: ../a/b",
         ),
         ("resourceVersion=99999999999999999999", 'parsing "99999999999999999999": value out of range'),
         ("limit=", 'strconv.ParseInt: parsing "": invalid syntax'),
@@ -331,6 +351,25 @@ async def test_a_version_still_to_come_is_waited_for(api: Asker, autojump_clock:
     await api.create(PODS, pod("a"))
     await api.create(PODS, pod("b"))
     assert [event["object"]["metadata"]["name"] for event in await watch.rest()] == ["b"]
+
+
+async def test_bookmarks_are_never_older_than_the_version_that_was_asked_for(api: Asker, autojump_clock: Any) -> None:
+    watch = await api.watch(f"{PODS}?watch=true&allowWatchBookmarks=true&resourceVersion=99999&timeoutSeconds=130")
+    assert await watch.rest() == []
+
+
+async def test_a_watch_with_no_time_left_ends_at_once(api: Asker, autojump_clock: Any) -> None:
+    began = trio.current_time()
+    watch = await api.watch(f"{PODS}?watch=true&timeoutSeconds=-1")
+    assert await watch.rest() == []
+    assert trio.current_time() == began
+
+
+async def test_a_watch_goes_on_with_no_page(api: Asker, autojump_clock: Any) -> None:
+    options = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1&continue=x"
+    refused = await api.ask("GET", f"{PODS}?watch=true&{options}")
+    assert refused.status == 422
+    assert refused.json["message"].endswith("resourceVersionMatch is forbidden when continue is provided")
 
 
 async def test_a_version_that_is_not_kept_any_more_is_one_error_event(api: Asker, autojump_clock: Any) -> None:

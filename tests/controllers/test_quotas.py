@@ -13,7 +13,8 @@ from tests.store.manifests import Clock, pod
 
 class Cluster:
     def __init__(self, **hard: str) -> None:
-        self.store = Store(now=Clock())
+        self.clock = Clock()
+        self.store = Store(now=self.clock)
         self.runner = ControllerRunner(self.store, [Quotas()])
         self.hard = {name.replace("_", "."): quantity for name, quantity in hard.items()}
 
@@ -106,3 +107,47 @@ def test_a_quota_that_is_gone_is_forgotten() -> None:
     cluster.make("b", "1")
     cluster.limit()
     assert cluster.used == {"pods": "2"}
+
+
+def test_what_a_pod_asks_for_less_after_a_resize_is_taken_off() -> None:
+    cluster = Cluster(requests_cpu="4")
+    cluster.limit()
+    cluster.make("a", "2")
+    for cpu in ("1", "3"):
+        resized = {"spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]}}
+        cluster.store.merge_patch("Pod", "default", "a", resized, subresource="resize")
+        assert cluster.used == {"requests.cpu": cpu}
+    cluster.store.delete("Pod", "default", "a", grace_period_s=0)
+    assert cluster.used == {"requests.cpu": "0"}
+
+
+@pytest.mark.parametrize(
+    ("scope", "before", "after"),
+    [pytest.param("Terminating", "0", "1", id="into-it"), pytest.param("NotTerminating", "1", "0", id="out-of-it")],
+)
+def test_a_pod_that_changes_its_scope_counts_where_it_is(scope: str, before: str, after: str) -> None:
+    cluster = Cluster(pods="2")
+    cluster.limit(scopes=[scope])
+    cluster.make("a", "1")
+    assert cluster.used == {"pods": before}
+    cluster.store.merge_patch("Pod", "default", "a", {"spec": {"activeDeadlineSeconds": 60}})
+    assert cluster.used == {"pods": after}
+    cluster.store.delete("Pod", "default", "a", grace_period_s=0)
+    assert cluster.used == {"pods": "0"}
+
+
+def test_a_pod_that_is_not_gone_in_time_counts_as_an_object_only() -> None:
+    cluster = Cluster(pods="2", requests_cpu="1")
+    cluster.hard["count/pods"] = "5"
+    cluster.limit()
+    for name in "ab":
+        cluster.make(name, "500m")
+    cluster.store.bind("default", "a", "n1")
+    cluster.store.delete("Pod", "default", "a", grace_period_s=30)
+    cluster.clock.now += 59
+    assert cluster.used == {"count/pods": "2", "pods": "2", "requests.cpu": "1"}
+    cluster.clock.now += 1
+    assert cluster.used == {"count/pods": "2", "pods": "1", "requests.cpu": "500m"}
+    cluster.store.delete("Pod", "default", "a", grace_period_s=0)
+    assert cluster.used == {"count/pods": "1", "pods": "1", "requests.cpu": "500m"}
+    assert cluster.runner.next_deadline is None

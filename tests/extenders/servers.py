@@ -17,11 +17,12 @@ Answer = Callable[[Raw], Any]  # a body -> what is answered with 200: JSON, or b
 
 @attrs.define(eq=False)
 class FakeExtender:
-    """Answers each verb as its function says; `asked` are the verbs and bodies that have come."""
+    """Answers each verb as its function says; `asked` are the verbs and bodies that have come, with `cookies`."""
 
     verbs: dict[str, Answer]
     url: str = ""
     asked: list[tuple[str, Raw]] = attrs.field(factory=list)
+    cookies: list[str | None] = attrs.field(factory=list)
     certificates: list[Any] = attrs.field(factory=list)  # of the clients, where it is served by TLS
 
     def of(self, verb: str) -> list[Raw]:
@@ -40,6 +41,7 @@ def serving(verbs: dict[str, Answer], tls: ssl.SSLContext | None = None) -> Iter
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             verb = self.path.removeprefix("/")
             extender.asked.append((verb, body))
+            extender.cookies.append(self.headers["Cookie"])
             if tls is not None:
                 extender.certificates.append(self.connection.getpeercert())
             answer = extender.verbs.get(verb)

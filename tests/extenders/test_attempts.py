@@ -264,6 +264,16 @@ def test_scores_count_ten_times_their_weight() -> None:
     assert run.wheres() == ["a/score", "b/score"]
 
 
+def test_scores_wrap_as_int64() -> None:
+    run = three(SCORES)
+    run.answers["a/score"] = lambda args: [
+        {"Host": "n2", "Score": 900_000_000_000_000_000},
+        {"Host": "n2", "Score": 900_000_000_000_000_000},
+        {"Host": "n3", "Score": 1},
+    ]
+    assert run.chosen(pod("p")) == "n3"
+
+
 @pytest.mark.parametrize("answer", ["down", lambda args: {"Host": "n2"}, lambda args: [{"Host": 1}]])
 def test_one_that_fails_to_score_gives_no_score(answer: Any) -> None:
     run = three(SCORES, SCORES)

@@ -162,6 +162,14 @@ def test_redirects_are_followed(ask: Ask) -> None:
             assert ask(binding(url)) == "web"
 
 
+def test_cookies_are_not_kept(ask: Ask) -> None:
+    with serving({"bind": lambda body: {"Error": body["PodName"]}}) as extender:
+        head = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {extender.url}/bind\r\nSet-Cookie: a=b; Path=/\r\n"
+        with answering(f"{head}Content-Length: 0\r\n\r\n".encode()) as url:
+            assert ask(binding(url)) == "web"
+        assert extender.cookies == [None]
+
+
 def test_a_long_body_is_sent_whole_where_a_redirect_leads(ask: Ask) -> None:
     long = "w" * (2 * http.SMALL_BYTES)
     with serving({"bind": lambda body: {"Error": body["PodName"]}}) as extender:

@@ -4,6 +4,7 @@ Source: Kubernetes v1.34, pkg/quota/v1/evaluator/core (pods.go, services.go, per
 resource_claims.go) and staging/src/k8s.io/apiserver/pkg/quota/v1/generic.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from kschedd.store.admission_plugins.attributes import Raw
 from kschedd.store.admission_plugins.quantities import ResourceList, add, pod_total
 from kschedd.store.admission_plugins.storage import class_of
 from kschedd.store.errors import resource_of
+from kschedd.store.times import seconds
 
 _STATED: Final = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"))
 _COMPUTE: Final = ("cpu", "memory", "ephemeral-storage")
@@ -57,13 +59,22 @@ def _counts(kind: str, name: str) -> bool:
     return name == f"count/{resource}" or (name == resource and resource in _UNPREFIXED)
 
 
-def usage(kind: str, raw: Raw) -> ResourceList:
-    """What the object counts."""
+def charged_until(pod: Raw) -> float:
+    """When a pod that is being deleted counts as an object only: its grace period after it ought to be gone."""
+    meta = pod.get("metadata") or {}
+    grace_s = meta.get("deletionGracePeriodSeconds")
+    if not meta.get("deletionTimestamp") or grace_s is None:
+        return math.inf
+    return seconds(meta["deletionTimestamp"]) + float(grace_s)
+
+
+def usage(kind: str, raw: Raw, *, overdue: bool = False) -> ResourceList:
+    """What the object counts; `overdue` is a pod that counts as an object only, by `charged_until`."""
     spec = raw.get("spec") or {}
     counted: ResourceList = {f"count/{resource_of(kind)}": "1"}
     match kind:
         case "Pod":
-            if (raw.get("status") or {}).get("phase") not in ("Succeeded", "Failed"):
+            if (raw.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and not overdue:
                 total = pod_total(spec, "requests", overhead=True), pod_total(spec, "limits", overhead=True)
                 counted |= _compute(*total)
         case "Service":
