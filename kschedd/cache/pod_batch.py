@@ -6,7 +6,7 @@ Shapes: `requested` is R resources by kinds, `nonzero` 2 by kinds; amounts that 
 copy is marked as one that wraps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 import attrs
@@ -24,17 +24,13 @@ def kind_of_pod(pod: Pod) -> object:
 
 
 @attrs.frozen(eq=False)
-class PodBatch:
+class PodKinds:
     pods: Sequence[Pod]
     kinds: Ints  # of each pod
     of: Sequence[Pod]  # one of each kind
-    _requested: Ints
-    _nonzero: Ints
-    _resources: list[int]  # those that any of them requests
-    _ports: frozenset[int]  # the kinds with host ports
 
     @classmethod
-    def made(cls, pods: Sequence[Pod], table: TableCopy, kinds_of: Sequence[object] | None = None) -> Self:
+    def among(cls, pods: Sequence[Pod], kinds_of: Iterable[object] | None = None) -> "PodKinds":
         """`kinds_of`: `kind_of_pod` of each, if that is known."""
         numbers: dict[object, int] = {}
         of: list[Pod] = []
@@ -45,6 +41,21 @@ class PodBatch:
                 number = numbers[key] = len(of)
                 of.append(pod)
             kinds.append(number)
+        return PodKinds(pods, np.array(kinds, dtype=np.int64), of)
+
+
+@attrs.frozen(eq=False)
+class PodBatch(PodKinds):
+    _requested: Ints
+    _nonzero: Ints
+    _resources: list[int]  # those that any of them requests
+    _ports: frozenset[int]  # the kinds with host ports
+
+    @classmethod
+    def made(cls, pods: Sequence[Pod], table: TableCopy, kinds_of: Iterable[object] | None = None) -> Self:
+        """`kinds_of`: `kind_of_pod` of each, if that is known."""
+        among = PodKinds.among(pods, kinds_of)
+        of = among.of
         amounts: dict[int, int] = {}  # by the identity of the requests, which equal specs share
         distinct: list[tuple[Resources, tuple[int, int]]] = []
         amounts_of = []
@@ -65,7 +76,7 @@ class PodBatch:
         ports = frozenset(number for number, pod in enumerate(of) if pod.signature.spec.host_ports)
         return cls(
             pods,
-            np.array(kinds, dtype=np.int64),
+            among.kinds,
             of,
             requested[:, amounts_of],
             nonzero[:, amounts_of],

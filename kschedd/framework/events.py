@@ -12,6 +12,7 @@ Errors: none here. A hint that raises counts as QUEUE; the queue contains it.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum, IntFlag, StrEnum
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -112,7 +113,7 @@ class ClusterEvent:
     action: ActionType
     custom_label: str = ""
 
-    @property
+    @cached_property  # asked for with each call of a hint
     def label(self) -> str:
         """The name in logs, metrics and the queue's history: `NodeAdd`, `ForceActivate`."""
         resource = self.resource.label if isinstance(self.resource, CustomResource) else self.resource.value

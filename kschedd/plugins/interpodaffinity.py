@@ -101,7 +101,7 @@ class _HintRules:
     def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
         if self.affinity_wakes_more and new is not None and new.uid == pod.uid:
             return QUEUE
-        if not all(version is None or self._counts(version) for version in (old, new)):
+        if not ((old is None or self._counts(old)) and (new is None or self._counts(new))):
             return QUEUE_SKIP
         if self.affinity_wakes_more and new is None and old is not None and _shuns(old, pod):
             return QUEUE
@@ -351,7 +351,7 @@ def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints
 
 def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
     """Whether all terms match the pod; False without terms. As upstream, hints evaluate no namespace labels."""
-    return bool(terms) and all(term.matches(pod.namespace, pod.labels, {}) for term in terms)
+    return bool(terms) and all([term.matches(pod.namespace, pod.labels, {}) for term in terms])
 
 
 def _after_pod_on_node(pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:

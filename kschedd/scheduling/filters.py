@@ -96,42 +96,12 @@ class Filters:
             if filter_.style is not EvaluationStyle.PER_NODE:
                 codes = filter_columns(filter_, state, pod, table, passing)
             else:
-                codes = yield from self._ask_plain(filter_, state, pod, table, passing, explicit_status)
+                codes = yield from _ask_per_node(filter_, state, pod, table, passing, explicit_status)
             if codes is not None:
                 done.reject(filter_.place, codes)
                 if stepper is not None:
                     yield from stepper.filtered(filter_.name, passing, done.passing)
         return done
-
-    def _ask_plain(
-        self,
-        filter_: EnabledFilter,
-        state: CycleState,
-        pod: Pod,
-        table: NodeTable,
-        rows: Rows,
-        explicit_status: dict[int, Status],
-    ) -> Work[Ints]:
-        """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
-        began = filter_.calls.start()
-        open_ = _not_known_to_pass(filter_, state, pod, table, rows)
-        asked = rows.tolist() if open_ is None else rows[open_].tolist()
-        shards: Shards = [
-            plain_shard(filter_, state, pod, table, asked[first : first + _SHARD])
-            for first in range(0, len(asked), _SHARD)
-        ]
-        statuses = [status for answers in (yield shards) for status in answers]
-        rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
-        explicit_status.update(rejected)
-        broken = any(not status.rejected for status in rejected.values())
-        none_passes = UNSCHEDULABLE if len(rejected) == len(rows) else SUCCESS
-        filter_.calls.ended(began, ERROR if broken else none_passes, len(rows))
-        said = np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
-        if open_ is None:
-            return said
-        codes = np.zeros(len(rows), dtype=np.int64)
-        codes[open_] = said
-        return codes
 
     def run_others(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
@@ -146,7 +116,7 @@ class Filters:
             if filter_.style is not EvaluationStyle.PER_NODE:
                 said = filter_columns(filter_, state, pod, table, open_)
             else:
-                said = yield from self._ask_plain(filter_, state, pod, table, open_, explicit_status)
+                said = yield from _ask_per_node(filter_, state, pod, table, open_, explicit_status)
             if said is not None:
                 rejected = said.nonzero()[0]
                 failed[places[rejected]] = filter_.place
@@ -237,6 +207,11 @@ class FiltersOfRows:
     _columns: Mapping[str, DryRunColumns | None]  # of the plugins whose state follows pods; None: they pass all rows
     _affected: dict[str, tuple[Sequence[Pod], Bools]] = attrs.field(factory=dict, init=False)
 
+    @property
+    def follows(self) -> bool:
+        """Whether some plugin's state follows pods."""
+        return any(columns is not None for columns in self._columns.values())
+
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         """Pods of these kinds, of which `of` has one each, were added (`amount` 1) or removed (-1), each on its row."""
         for columns in self._columns.values():
@@ -284,15 +259,36 @@ class FiltersOfRows:
             return codes
         if filter_.style is not EvaluationStyle.PER_NODE:
             return filter_columns(filter_, state, pod, table, rows)
-        codes = np.zeros(len(rows), dtype=np.int64)
-        open_ = _not_known_to_pass(filter_, state, pod, table, rows)
-        for place in range(len(rows)) if open_ is None else open_.tolist():
-            row = rows.item(place)
-            status = filter_status(filter_, state, pod, NodeInfo(table, row))
-            if status is not None:
-                explicit_status[row] = status
-                codes[place] = EXPLICIT
-        return codes
+        return drive(_ask_per_node(filter_, state, pod, table, rows, explicit_status))
+
+
+def _ask_per_node(
+    filter_: EnabledFilter,
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    rows: Rows,
+    explicit_status: dict[int, Status],
+) -> Work[Ints]:
+    """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
+    began = filter_.calls.start()
+    open_ = _not_known_to_pass(filter_, state, pod, table, rows)
+    asked = rows.tolist() if open_ is None else rows[open_].tolist()
+    shards: Shards = [
+        plain_shard(filter_, state, pod, table, asked[first : first + _SHARD]) for first in range(0, len(asked), _SHARD)
+    ]
+    statuses = [status for answers in (yield shards) for status in answers]
+    rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
+    explicit_status.update(rejected)
+    broken = any(not status.rejected for status in rejected.values())
+    none_passes = UNSCHEDULABLE if len(rejected) == len(rows) else SUCCESS
+    filter_.calls.ended(began, ERROR if broken else none_passes, len(rows))
+    said = np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
+    if open_ is None:
+        return said
+    codes = np.zeros(len(rows), dtype=np.int64)
+    codes[open_] = said
+    return codes
 
 
 def _not_known_to_pass(

@@ -25,6 +25,7 @@ from kschedd.scheduling.evaluation_cache import CachedEvaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
+from kschedd.scheduling.what_if_rows import NominatedOnRows, WhatIfRows
 
 _NEVER = -1
 
@@ -126,22 +127,19 @@ class NominatedPodFilter:
     ) -> tuple[Places, Ints, dict[int, Status]]:
         """Filter indexes and codes of these rows, and by row the statuses that are EXPLICIT."""
         filters, asked = self.filters, rows.tolist()
-        copy = filters.cluster.table.copy_rows(asked)
-        notified = [] if filters.row_by_row(state, pod) else filters.pre_filter_extensions(state)
-        states = {number: state.clone() for number in range(len(asked))} if notified else {}
-        broken: dict[int, Status] = {}
-        for number, row in enumerate(asked):
-            try:
-                for other in counted[row]:
-                    copy.add_pod(number, other)
-                    if notified:
-                        filters.notify("add_pod", notified, states[number], pod, other, copy, number)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
-                broken[number] = Status(Code.ERROR, (fault_text(fault),))
+        on = WhatIfRows(filters, state, pod, filters.cluster.table.copy_rows(asked))
+        nominated = NominatedOnRows(on, counted)
         numbers = np.arange(len(asked), dtype=np.int64)
-        failed, codes, explicit_status = filters.judge_rows(
-            filters.local, state, pod, copy, numbers, states.__getitem__ if notified else None
-        )
+        broken: dict[int, Status] = {}
+        if on.notifies:
+            for number in range(len(asked)):
+                try:
+                    nominated.add(numbers[number : number + 1])
+                except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                    broken[number] = Status(Code.ERROR, (fault_text(fault),))
+        else:
+            nominated.add(numbers)
+        failed, codes, explicit_status = on.judge(numbers, filters.local)
         for number, status in broken.items():
             failed[number], codes[number], explicit_status[number] = 0, EXPLICIT, status
         return failed, codes, {asked[number]: status for number, status in explicit_status.items()}

@@ -21,14 +21,15 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.cache.added_pods import AddedPods
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.scheduling.recently_used import RecentlyUsed
 
 Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
 
 _LOG_LIMIT = 1 << 16
 _MEMORY = 32 << 20  # bytes of columns of all priorities together
-_BYTES_A_ROW = 9
+_BYTES_A_ROW = 64  # with the sums of a few resources
 _FEWEST = 16  # priorities kept, however large the cluster
 _NOBODY: Final[tuple[Pod, ...]] = ()
 
@@ -110,6 +111,9 @@ class NominatedByPriority:
         self.updates = 0
         self._changes = -1  # of the nominations that are known here
         self._stamp = 0  # of the table's nodes that are known here
+        self._added = AddedPods(size)
+        self._pod_level_resize = False  # the table's, by which they are counted there
+        self._stale: set[int] = set()  # rows that have other pods than there
 
     def follow(self, table: NodeTable, nominations: Nominations) -> None:
         """Count what has changed of the nominations, and of the nodes that rows stand for."""
@@ -142,6 +146,16 @@ class NominatedByPriority:
             del self.pods[row]
         self.there[row] = bool(nominated)
         self.changed_at[row] = self.updates
+        self._stale.add(row)
+
+    def added(self, table: NodeTable) -> AddedPods:
+        """What these pods add to the rows of the table."""
+        if table.pod_level_resize != self._pod_level_resize:
+            self._pod_level_resize, self._stale = table.pod_level_resize, set(self.pods)
+        for row in self._stale:
+            self._added.put(table, row, self.pods.get(row, _NOBODY))
+        self._stale.clear()
+        return self._added
 
 
 class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
@@ -178,6 +192,17 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         if self._row >= 0 and not self._others:
             places = places[rows[places] != self._row]
         return places
+
+    def count(self, copy: TableCopy, rows: Rows, sign: int) -> None:
+        """Count the pods of these distinct rows of a copy of the table there (1), or no longer (-1)."""
+        of = copy.rows_of_whole[rows]
+        if self._row >= 0:
+            own = of == self._row
+            others = AddedPods(1)
+            others.put(copy.whole, 0, self._others)
+            others.count(copy, rows[own], np.zeros(np.count_nonzero(own), dtype=np.int64), sign)
+            rows, of = rows[~own], of[~own]
+        self._base.added(copy.whole).count(copy, rows, of, sign)
 
     def differing(self, before: "NominatedByRow") -> Rows | None:
         """The rows on which other pods count than in a view from before; None: any may."""

@@ -4,10 +4,8 @@ For each given row, all pods of lower priority are removed; if the pod fits then
 reprieved: first those whose eviction would violate a PodDisruptionBudget, then the others, the more important ones
 first in each group. The pods that cannot be reprieved are the victims.
 
-Many rows are tried together in one copy of the table, in rounds: each round reprieves one pod on every row and
-filters all rows at once. Plugins whose state follows the pods (spreading, affinity, disks) say in columns what differs
-from row to row (`framework/dry_run`). Where an out-of-tree plugin takes part, or one without columns, every row has its
-own clone of the state instead, made only once the row has passed the filters that need none.
+Many rows are tried together in one copy of the table (`what_if_rows`), in rounds: each round reprieves one pod on every
+row and filters all rows at once.
 
 Nothing is cached here: see `candidates` for what is kept from one preemption to the next.
 
@@ -16,8 +14,8 @@ scheduler/util/utils.go (MoreImportantPod, GetEarliestPodStartTime).
 Units: start times are microseconds since the epoch.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final, Literal, Self
+from collections.abc import Sequence
+from typing import Final, Self
 
 import attrs
 import numpy as np
@@ -26,15 +24,15 @@ from kschedd.api.pods import Pod
 from kschedd.cache.pod_batch import PodBatch
 from kschedd.cache.table import Bools, Ints, Rows, TableCopy
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.interface import PreFilterExtensions
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.status import Status, error, unresolvable
 from kschedd.scheduling.budgets import Budgets, Split
-from kschedd.scheduling.filters import Filters, FiltersOfRows, PodsSince
+from kschedd.scheduling.filters import Filters, PodsSince
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.nominations import NominatedByRow
 from kschedd.scheduling.row_pods import NOT_STARTED, RowPods, importance, started
-from kschedd.scheduling.verdicts import PASSED, Places, Verdicts
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places, Verdicts
+from kschedd.scheduling.what_if_rows import NominatedOnRows, WhatIfRows
 from kschedd.values import fast_frozen
 
 NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
@@ -83,9 +81,8 @@ def select_victims(
     if not places:
         return tried
     copy = table.copy_rows(rows[place] for place in places)
-    nominated = {number: counted[rows[place]] for number, place in enumerate(places) if rows[place] in counted}
-    candidates = _LesserPods.of(copy, [lesser[place] for place in places])
-    stage = _Stage(filters, state, pod, copy, nominated, candidates)
+    candidates, on = _LesserPods.of(copy, [lesser[place] for place in places]), WhatIfRows(filters, state, pod, copy)
+    stage = _Stage(on, candidates, NominatedOnRows(on, counted))
     for place, result in zip(places, _victims(stage, candidates, budgets), strict=True):
         tried[place] = result
     return tried
@@ -133,7 +130,7 @@ class _LesserPods:
 def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[DryRunResult]:
     stage.empty()
     count = len(lesser.many)
-    verdicts = stage.judge(np.arange(count), stage.filters.local)
+    verdicts = stage.judge(np.arange(count), stage.rows.filters.local)
     open_ = np.flatnonzero(verdicts.failed == PASSED)
     order, splits = _reprieve_order(lesser, open_.tolist(), budgets)
     stays = np.zeros(len(order), dtype=np.bool_)  # by place in `order`
@@ -147,16 +144,13 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
     evicted = order[gone].tolist()
     ends = lesser.rows[gone].searchsorted(np.arange(count), side="right").tolist()
     pods, tried = lesser.batch.pods, []
-    rejecting = rejected.tolist()
-    for row, end in enumerate(ends):
-        if rejecting[row]:
-            status = verdicts.status(row)
-            assert status is not None, "what some filter rejected has its status"
-            tried.append(DryRunResult(status))
+    for row, (end, rejection) in enumerate(zip(ends, _rejections(verdicts), strict=True)):
+        if rejection is not None:
+            tried.append(rejection)
             continue
         split = splits.get(row, _UNSPLIT)
         victims = [pods[place] for place in evicted[ends[row - 1] if row else 0 : end]]
-        name = stage.table.names[row]
+        name = stage.rows.table.names[row]
         if not victims:
             tried.append(DryRunResult(error(f'expected at least one victim pod on node "{name}"'), split.covering))
             continue
@@ -167,6 +161,25 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
             victims.sort(key=importance)
         tried.append(DryRunResult(Candidate(name, tuple(victims), violations), split.covering, *next(ranks)))
     return tried
+
+
+def _rejections(verdicts: Verdicts) -> list[DryRunResult | None]:
+    """By row: the result where a filter rejects it. Most that are rejected are so for the same reason."""
+    failed = verdicts.failed.tolist()
+    shared: dict[tuple[int, int], DryRunResult] = {}
+    results: list[DryRunResult | None] = [None] * len(failed)
+    for row, key in enumerate(zip(failed, verdicts.codes.tolist(), strict=True)):
+        if key[0] == PASSED:
+            continue
+        result = shared.get(key)
+        if result is None:
+            status = verdicts.status(row)
+            assert status is not None, "what some filter rejected has its status"
+            result = DryRunResult(status)
+            if key[1] != EXPLICIT:
+                shared[key] = result
+        results[row] = result
+    return results
 
 
 def _spans(lesser: _LesserPods) -> list[tuple[int, int]]:
@@ -190,135 +203,56 @@ def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) 
     return order, splits
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class _Stage:
-    """Rows in a copy of the table, changed and filtered together. Rows are numbers of rows of the copy, places those of
-    pods in the batch."""
+    """The rows that are tried, the pods of lower priority on them, and the nominated pods that count there."""
 
-    filters: Filters
-    state: CycleState
-    pod: Pod
-    table: TableCopy
-    nominated: Mapping[int, Sequence[Pod]]
+    rows: WhatIfRows
     lesser: _LesserPods
-    _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: row by row, with `_states`
-    _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
-    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own state
-
-    def __attrs_post_init__(self) -> None:
-        if self.filters.row_by_row(self.state, self.pod):
-            return
-        self._together = self.filters.together(self.state, self.pod, self.table)
-        if self._together is None:
-            self._notified = self.filters.pre_filter_extensions(self.state)
+    nominated: NominatedOnRows
 
     def empty(self) -> None:
         """Remove all pods of lower priority."""
-        lesser, priority = self.lesser, self.pod.priority
+        lesser, table, priority = self.lesser, self.rows.table, self.rows.pod.priority
         many = lesser.many.tolist()
-        for row, pods in enumerate(self.table.pods):
-            self.table.pods[row] = (
+        for row, pods in enumerate(table.pods):
+            table.pods[row] = (
                 [] if many[row] == len(pods) else [pod for pod in pods if pod.signature.spec.priority >= priority]
             )
-        lesser.batch.count_all(self.table, np.arange(len(lesser.many)), lesser.first, -1)
-        if self._together is not None:
-            self._together.follow(lesser.rows, lesser.batch.kinds, lesser.batch.of, -1)
+        lesser.batch.count_all(table, np.arange(len(lesser.many)), lesser.first, -1)
+        self.rows.follow(lesser.batch, lesser.rows, np.arange(len(lesser.rows)), -1)
 
     def reprieve(self, rows: Rows, places: Ints) -> Bools:
         """Add one pod back to each row; remove it again where the preemptor no longer fits. Returns where it fits."""
-        pods = self.lesser.batch.pods
-        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
-            self.table.pods[row].append(pods[place])
-        self._count(rows, places, 1)
-        # Verdicts that depend on the Node object alone are known and cannot change.
-        since = self.lesser.batch.kinds[places], self.lesser.batch.of
-        fits: Bools = self.judge(rows, self.filters.of_pods, since).failed == PASSED
-        if not fits.all():
-            full = rows[~fits]
-            for row in full.tolist():
-                self.table.pods[row].pop()
-            self._count(full, places[~fits], -1)
-        return fits
-
-    def _count(self, rows: Rows, places: Ints, sign: Literal[-1, 1]) -> None:
         batch = self.lesser.batch
-        batch.count(self.table, rows, places, sign)
-        if self._together is not None:
-            self._together.follow(rows, batch.kinds[places], batch.of, sign)
-        elif self._notified:
-            for row, place in zip(rows.tolist(), places.tolist(), strict=True):
-                self._notify(row, batch.pods[place], sign)
+        self.rows.add(batch, rows, places)
+        # Verdicts that depend on the Node object alone are known and cannot change.
+        since = batch.kinds[places], batch.of
+        fits: Bools = self.judge(rows, self.rows.filters.of_pods, since).failed == PASSED
+        if not fits.all():
+            self.rows.remove_last(batch, rows[~fits], places[~fits])
+        return fits
 
     def judge(self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None) -> Verdicts:
         """The verdicts on these rows; where nominated pods count, first with them, and without them if they pass.
         `since`: the pods that came to rows which passed before."""
-        counting = [row for row in rows.tolist() if row in self.nominated] if self.nominated else []
-        rejected = self._with_nominated(counting, plugins) if counting else {}
-        if not rejected:
-            failed, codes, explicit_status = self._judge(rows, plugins, None if counting else since)
+        counting = self.nominated.among(rows)
+        if counting.any():
+            failed, codes, explicit_status = self._judge_with_nominated(rows, counting, plugins)
+            passed = failed == PASSED
+            failed[passed], codes[passed], others = self.rows.judge(rows[passed], plugins)
+            explicit_status.update(others)
         else:
-            outside = np.ones(self.table.capacity, dtype=np.bool_)
-            outside[list(rejected)] = False
-            there = outside[rows]
-            failed, codes = np.zeros(len(rows), dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
-            failed[there], codes[there], explicit_status = self._judge(rows[there], plugins)
-            for place, row in enumerate(rows.tolist()):
-                if row in rejected:
-                    failed[place], codes[place], status = rejected[row]
-                    if status is not None:
-                        explicit_status[row] = status
-        filters = self.filters.profile.filters
-        return Verdicts(self.table, filters, self.state, self.pod, rows, failed, codes, explicit_status)
+            failed, codes, explicit_status = self.rows.judge(rows, plugins, since)
+        on, filters = self.rows, self.rows.filters.profile.filters
+        return Verdicts(on.table, filters, on.state, on.pod, rows, failed, codes, explicit_status)
 
-    def _with_nominated(
-        self, counting: list[int], plugins: NodeLocalPlugins
-    ) -> dict[int, tuple[int, int, Status | None]]:
-        """(filter index, code, status) of the rows that are rejected with their nominated pods added."""
-        others = [(row, other) for row in counting for other in self.nominated[row]]
-        for row, other in others:
-            self._state_of(row)
-            self.table.add_pod(row, other)
-            self._follow(row, other, 1)
-        failed, codes, explicit_status = self._judge(np.array(counting, dtype=np.int64), plugins)
-        for row, other in reversed(others):
-            self.table.remove_pod(row, other)
-            self._follow(row, other, -1)
-        rejected = np.flatnonzero(failed != PASSED).tolist()
-        return {
-            counting[place]: (int(failed[place]), int(codes[place]), explicit_status.get(counting[place]))
-            for place in rejected
-        }
-
-    def _judge(
-        self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None
+    def _judge_with_nominated(
+        self, rows: Rows, counting: Bools, plugins: NodeLocalPlugins
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        if self._together is not None:
-            failed, codes = plugins.judge(self.state, self.pod, self.table, rows)
-            return failed, codes, self._together.judge(rows, failed, codes, since)
-        state_of = self._state_of if self._notified else None
-        return self.filters.judge_rows(plugins, self.state, self.pod, self.table, rows, state_of)
-
-    def _follow(self, row: int, other: Pod, sign: Literal[-1, 1]) -> None:
-        """A single pod was added to a row or removed from it."""
-        if self._together is not None:
-            self._together.follow(np.array([row]), np.array([0]), [other], sign)
-        elif self._notified:
-            self._notify(row, other, sign)
-
-    def _state_of(self, row: int) -> CycleState:
-        """The row's own CycleState, updated for the removed pods."""
-        if not self._notified:
-            return self.state
-        state = self._states.get(row)
-        if state is None:
-            state = self._states[row] = self.state.clone()
-            for other in self.lesser.on(row):
-                self._notify(row, other, -1)
-        return state
-
-    def _notify(self, row: int, other: Pod, sign: Literal[-1, 1]) -> None:
-        """Update the row's own CycleState, if it has one."""
-        state = self._states.get(row)
-        if state is not None:
-            method: Literal["add_pod", "remove_pod"] = "add_pod" if sign > 0 else "remove_pod"
-            self.filters.notify(method, self._notified, state, self.pod, other, self.table, row)
+        """The verdicts on those rows that are `counting`, with their nominated pods added; all others pass."""
+        failed, codes = np.full(len(rows), PASSED, dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
+        self.nominated.add(rows[counting])
+        failed[counting], codes[counting], explicit_status = self.rows.judge(rows[counting], plugins)
+        self.nominated.remove(rows[counting])
+        return failed, codes, explicit_status

@@ -1,8 +1,9 @@
 """What a preemption costs by the preemptor's constraints: 5,000 full nodes, of which 500 are tried.
 
-`python -m tests.bench.preemption_cost [--nodes N] [--pods N] [--times N] [--only KIND]` prints for preemptors of
-several kinds the least, the median and the longest CPU time of an attempt that finds its victims. The victims stay, so
-every attempt finds the same cluster. Not a test: times depend on the machine.
+`python -m tests.bench.preemption_cost [--nodes N] [--pods N] [--nominated N] [--times N] [--only KIND]` prints for
+preemptors of several kinds the least, the median and the longest CPU time of an attempt that finds its victims. The
+victims stay, so every attempt finds the same cluster; with --nominated pods like the preemptor are nominated to so
+many nodes, and one more after each attempt. Not a test: times depend on the machine.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
+from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
@@ -97,10 +99,19 @@ def volume(name: str) -> Iterator[dict[str, Any]]:
     }
 
 
+def preemptor_of(raw: dict[str, Any], uid: str) -> Pod:
+    """A pod whose volumes, if it has any, no other one has."""
+    spec = dict(raw["spec"])
+    if "volumes" in spec:
+        spec["volumes"] = [{**spec["volumes"][0], "name": uid}]
+    return Pod.from_raw({**raw, "metadata": {**raw["metadata"], "uid": uid}, "spec": spec})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=4, help="on each node")
+    parser.add_argument("--nominated", type=int, default=0, help="nodes with a nominated pod, at least")
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--only", choices=tuple(KINDS))
     options = parser.parse_args()
@@ -114,16 +125,21 @@ def main() -> None:
         raw = pod("x", cpu="2", labels={"app": "a1"}, spec={"priority": 100, **KINDS[kind]})
         times = []
         found = 0
+        nominator = Nominator()
+        for number in range(options.nominated):
+            nominator.add(preemptor_of(raw, f"nominated-{number}"), f"n{number}")
         for number in range(options.times):
-            preemptor = Pod.from_raw({**raw, "metadata": {**raw["metadata"], "uid": f"x{number}"}})
+            preemptor = preemptor_of(raw, f"x{number}")
             engine.machine.handle.current_pod = lambda key, preemptor=preemptor: preemptor
             began = process_time()
-            result = drive(engine.machine.begin(preemptor, {}))
+            result = drive(engine.machine.begin(preemptor, nominator.nominated))
             times.append((process_time() - began) * 1000)
             assert isinstance(result, FitError), "the nodes are full"
             assert result.post_filter is not None, "nodes were rejected"
             assert result.post_filter.victims, result.message
             found = len(result.post_filter.details.candidates)
+            if options.nominated:
+                nominator.add(preemptor, f"n{options.nominated + number}")
         print(f"{kind:<20} {found:>10,} {min(times):>9.1f} {median(times):>8.1f} {max(times):>8.1f}")
 
 

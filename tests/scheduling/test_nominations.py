@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.cache.table import NodeTable
+from kschedd.cache.table import NodeTable, Rows
 from kschedd.config.load import default_config
 from kschedd.scheduling import nominations
 from kschedd.scheduling.filters import Filters
@@ -88,6 +88,21 @@ class Cluster:
         return found
 
 
+def on_a_copy(table: NodeTable, counted: NominatedByRow, rows: Rows) -> Any:
+    copy = table.copy_rows(rows.tolist())
+    if counted:
+        counted.count(copy, counted.places(rows), 1)
+    return copy.requested.tolist(), copy.pod_count.tolist()
+
+
+def one_by_one(table: NodeTable, expected: dict[int, tuple[Pod, ...]], rows: Rows) -> Any:
+    copy = table.copy_rows(rows.tolist())
+    for number, row in enumerate(rows.tolist()):
+        for other in expected.get(row, ()):
+            copy.add_pod(number, other)
+    return copy.requested.tolist(), copy.pod_count.tolist()
+
+
 @pytest.fixture(autouse=True)
 def _short_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nominations, "_LOG_LIMIT", 4)
@@ -111,6 +126,7 @@ def test_what_is_counted_by_changes_is_what_a_walk_over_all_counts(script: list[
             rows = np.array(sorted(cluster.table.row_of.values()), dtype=np.int64)
             for some in (rows, rows[::-1], rows[:1]):
                 assert some[counted.places(some)].tolist() == [row for row in some.tolist() if row in expected]
+            assert on_a_copy(cluster.table, counted, rows) == one_by_one(cluster.table, expected, rows)
             by_itself = NominatedPods(cluster.table, twin, cluster.nominator.by_node())
             assert dict(by_itself.everywhere) == expected
             for name, row in cluster.table.row_of.items():

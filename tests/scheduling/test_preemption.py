@@ -139,6 +139,19 @@ def scheduler(cluster: SchedulerCache, *, remember: bool = True, preempts: bool 
     return Scheduler(running, cluster, by_name, StartNode(), remember=remember)
 
 
+def with_filters(cluster: SchedulerCache, *added: type[Any]) -> Scheduler:
+    """A scheduler with these plugins as filters, and at PreFilter if they have it."""
+    registry, profile = Registry(), CONFIG.profiles[0]
+    plugins = dict(profile.plugins)
+    for plugin in added:
+        registry.add(plugin, "test")
+        for point in ("pre_filter", "filter"):
+            if hasattr(plugin, point):
+                plugins[point] = (*plugins[point], attrs.evolve(plugins[point][0], name=plugin.name))
+    running = build_profile(CONFIG, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
+    return Scheduler(running, cluster, by_name, StartNode())
+
+
 Nominations = dict[str, list[Pod]]
 
 
@@ -280,7 +293,18 @@ _pods = st.tuples(
     st.sampled_from((0, 0, 80)),  # host port
     st.sampled_from(("plain", "plain", "apart", "disk")),
 )
-_nominations = st.tuples(st.sampled_from(NODES), st.sampled_from((1, 5, 7)), st.sampled_from((0, 1, 3)))
+_nominations = st.tuples(
+    st.sampled_from(NODES),
+    st.lists(
+        st.tuples(
+            st.sampled_from((1, 5, 7)),  # priority
+            st.sampled_from((1, 1, 3)),  # cpu
+            st.sampled_from((0, 0, 80)),  # host port
+            st.sampled_from(("plain", "plain", "apart", "disk")),
+        ),
+        max_size=2,
+    ),
+)
 _changes = st.one_of(
     st.tuples(st.just("add"), _pods),
     st.tuples(st.just("add"), _pods),
@@ -297,12 +321,13 @@ _changes = st.one_of(
 class Twins:
     """One cluster with a scheduler that remembers, and plain lists of what is in it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *plugins: type[Any]) -> None:
+        """`plugins`: filters beside those of the default profile, which pass every node."""
         self.plain = Plain({}, {}, [], {})
         self.cluster = SchedulerCache()
         for name, zone in zip(NODES, "aab", strict=True):
             self._node(node(name, 4, zone))
-        self.scheduler = scheduler(self.cluster)
+        self.scheduler = scheduler(self.cluster) if not plugins else with_filters(self.cluster, *plugins)
         self.count = 0
 
     def _node(self, made: Node) -> None:
@@ -347,11 +372,12 @@ class Twins:
                 plain.budgets.remove(gone_budget)
                 cluster.remove(gone_budget)
         elif what == "nominate":
-            on, priority, cpu = how
-            self.count += 1
+            on, wishing = how
             plain.nominated.pop(on, None)
-            if cpu:
-                plain.nominated[on] = [pod(f"w{self.count}", priority, cpu, nominated=on)]
+            for priority, cpu, port, shape in wishing:
+                self.count += 1
+                made = pod(f"w{self.count}", priority, cpu, nominated=on, port=port, shape=shape)
+                plain.nominated.setdefault(on, []).append(made)
 
     def _as_in_table(self, node_name: str) -> None:
         """Pods of equal importance keep the order of the table, which a change may turn."""
@@ -363,10 +389,46 @@ class Twins:
             compare(result, self.plain, preemptor)
 
 
+class Counting:
+    """An out-of-tree plugin whose state follows pods, so that every row needs one of its own."""
+
+    name = "Counting"
+
+    def pre_filter(self, state: Any, pod: Pod, cluster: Any) -> None:
+        state.data[self.name] = Changes({})
+
+    def add_pod(self, state: Any, pod: Pod, other: Pod, node: Any) -> None:
+        assert other in node.pods
+        state.data[self.name].count(other, 1)
+
+    def remove_pod(self, state: Any, pod: Pod, other: Pod, node: Any) -> None:
+        assert other not in node.pods
+        state.data[self.name].count(other, -1)
+
+    def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
+        changed = {name for name, amount in state.data[self.name].by_name.items() if amount < 0}
+        assert changed.isdisjoint(other.name for other in node.pods)
+        return None
+
+
+@attrs.frozen
+class Changes:
+    by_name: dict[str, int]  # of pods: how often each was added, less how often it was removed
+
+    def count(self, other: Pod, amount: int) -> None:
+        self.by_name[other.name] = self.by_name.get(other.name, 0) + amount
+
+    def clone(self) -> "Changes":
+        return Changes(dict(self.by_name))
+
+
+@pytest.mark.parametrize("plugins", [pytest.param((), id="in-tree"), pytest.param((Counting,), id="out-of-tree")])
 @settings(max_examples=15, deadline=None)
-@given(st.lists(_pods, min_size=4, max_size=12), st.lists(_changes, max_size=6))
-def test_dry_runs_find_what_the_plain_rule_finds(start: list[Any], changes: list[Any]) -> None:
-    twins = Twins()
+@given(start=st.lists(_pods, min_size=4, max_size=12), changes=st.lists(_changes, max_size=6))
+def test_dry_runs_find_what_the_plain_rule_finds(
+    plugins: tuple[type[Any], ...], start: list[Any], changes: list[Any]
+) -> None:
+    twins = Twins(*plugins)
     for made in start:
         twins.change("add", made)
     twins.check()
@@ -506,15 +568,9 @@ class Moody:
     ],
 )
 def test_without_a_candidate_a_fault_is_an_error(plugin: type[Any], fault: str) -> None:
-    registry = Registry()
-    registry.add(plugin, "test")
-    profile = CONFIG.profiles[0]
-    filters = profile.plugins["filter"]
-    plugins = {**profile.plugins, "filter": (*filters, attrs.evolve(filters[0], name=plugin.name))}
     cluster = SchedulerCache()
     cluster.load([node("n"), pod("a", 0, 1, on="n")])
-    running = build_profile(CONFIG, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
-    result = drive(Scheduler(running, cluster, by_name, StartNode()).attempt(pod("p", 5, 1), {}))
+    result = drive(with_filters(cluster, plugin).attempt(pod("p", 5, 1), {}))
     assert isinstance(result, FitError)
     assert result.post_filter is not None
     assert result.post_filter.status.code == Code.ERROR
