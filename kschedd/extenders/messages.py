@@ -155,14 +155,17 @@ def first_value(body: bytes) -> Any:
 def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
     """The value that begins at `at`, below these keys, and where it ends. Raises ValueError.
 
-    The outer levels are walked by hand: json's decoder lets no other thread run before it is done, and an answer may
-    hold thousands of nodes. What is decoded of a node is dropped at once but for its name: several megabytes of
-    objects alive at one time would set off the garbage collector, which stops all threads.
+    The outer levels are walked by hand, and what is long within the others: json's decoder lets no other thread run
+    before it is done, and an answer may hold thousands of nodes. What is decoded of a node is dropped at once but for
+    its name: several megabytes of objects alive at one time would set off the garbage collector, which stops all
+    threads.
     """
     at = _after_space(text, at)
     opening = text[at : at + 1]
-    if len(path) == _BY_HAND or opening not in _CLOSING:
-        value, at = _DECODER.raw_decode(text, at)
+    if opening not in _CLOSING:
+        return _DECODER.raw_decode(text, at)
+    if len(path) >= _BY_HAND and (short := _short(text, at)) is not None:
+        value, at = short
         return _only_name(value) if path == _NODES else value, at
     fields: dict[str, Any] = {}
     items: list[Any] = []
@@ -180,7 +183,17 @@ def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
             value, at = _decoded(text, at, (*path, ""))
             items.append(value)
         at = _after_space(text, at)
-    return (fields if opening == "{" else items), at + 1
+    value = fields if opening == "{" else items
+    return _only_name(value) if path == _NODES else value, at + 1
+
+
+def _short(text: str, at: int) -> tuple[Any, int] | None:
+    """The object or list that begins there, and where it ends; None if it is long, or is none."""
+    try:
+        value, length = _DECODER.raw_decode(text[at : at + _SHORT])
+    except (ValueError, RecursionError):
+        return None
+    return value, at + length
 
 
 def _only_name(node: Any) -> Any:
@@ -211,6 +224,7 @@ def _past(text: str, at: int, expected: str) -> int:
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CLOSING: Final = {"{": "}", "[": "]"}
 _BY_HAND: Final = 3  # down to the items of a list of nodes
+_SHORT: Final = 1 << 16  # characters; a node mostly has fewer
 _NODES: Final = "nodes", "items", ""
 
 

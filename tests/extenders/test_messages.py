@@ -2,11 +2,13 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedd.extenders import messages
 from kschedd.extenders.messages import UnreadableAnswer, filter_result, first_value, priorities
 
 VALUES = st.recursive(
@@ -20,6 +22,28 @@ VALUES = st.recursive(
 def test_what_json_writes_is_read_as_it_was(value: Any, indent: Any, after: str) -> None:
     body = " " + json.dumps(value, indent=indent) + (f"\n{after}" if after else "")
     assert first_value(body.encode()) == value
+
+
+@given(VALUES)
+def test_what_is_long_is_read_as_it_was(value: Any) -> None:
+    nested = {"a": {"b": {"c": value}}}
+    with patch.object(messages, "_SHORT", 4):
+        assert first_value(json.dumps(nested).encode()) == nested
+
+
+def test_no_long_part_is_decoded_at_once() -> None:
+    taken = []
+
+    class Decoder(json.JSONDecoder):
+        def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+            value, end = super().raw_decode(s, idx)
+            taken.append(end - idx)
+            return value, end
+
+    deep = {"a": {"b": {"c": {"d": [[1, "x" * 10]] * 10_000}}}}
+    with patch.object(messages, "_DECODER", Decoder()):
+        assert first_value(json.dumps(deep).encode()) == deep
+    assert max(taken) <= messages._SHORT
 
 
 @given(VALUES, st.data())
