@@ -135,7 +135,7 @@ async def test_a_large_batch_is_sent_in_parts_while_others_go_on(
             nursery.start_soon(goes_on)
             await at_work.log.append(at_work.store.written_after(at_work.log.version))
             nursery.cancel_scope.cancel()
-    assert beside > 70
+    assert beside >= 65  # once between any two parts, when it has begun
     assert len(names(loaded(at_work.path))) == 70
 
 
