@@ -81,10 +81,11 @@ class Quotas:
                     changed.setdefault((new.namespace, new.name), [])
             if new.kind == QUOTA and event.type != DELETED:
                 continue
-            if event.type == DELETED:
-                self._charged_until.clear((new.namespace, new.name))
-            elif new.namespace in self._counted:
-                self._await_end(new, now)
+            if new.kind == "Pod":
+                if event.type == DELETED:
+                    self._charged_until.clear((new.namespace, new.name))
+                elif new.namespace in self._counted:
+                    self._is_overdue(new, now)
             if event.type == DELETED or _counts_otherwise(event):
                 for name in self._counted.get(new.namespace, ()):
                     changed.setdefault((new.namespace, name), []).append(event)
@@ -104,11 +105,12 @@ class Quotas:
         self._counted.get(write.namespace, {}).pop(write.name, None)
         return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
-    def _await_end(self, obj: Object, now: float) -> None:
-        """Be woken where it is a pod that is being deleted and may not be gone in time."""
-        until = charged_until(obj.raw) if obj.kind == "Pod" else math.inf
+    def _is_overdue(self, pod: Object, now: float) -> bool:
+        """Whether it is being deleted, and not gone in time; while it may still be, we are woken then."""
+        until = charged_until(pod.raw)
         if now < until < math.inf:
-            self._charged_until.set((obj.namespace, obj.name), until)
+            self._charged_until.set((pod.namespace, pod.name), until)
+        return until <= now
 
     def _forget(self, quota: Object) -> None:
         names = self._counted.get(quota.namespace, {})
@@ -143,8 +145,7 @@ class Quotas:
         used: ResourceList = dict.fromkeys(quota.spec.get("hard") or {}, "0")
         overdue: set[str] = set()
         for obj in view.in_namespace(quota.namespace):
-            self._await_end(obj, now)
-            if obj.kind == "Pod" and charged_until(obj.raw) <= now:
+            if obj.kind == "Pod" and self._is_overdue(obj, now):
                 overdue.add(obj.uid)
             if in_scope(obj.kind, obj.raw, quota.spec):
                 add(used, _usage(obj, quota, overdue=obj.uid in overdue))

@@ -144,6 +144,8 @@ def test_a_pod_that_is_not_gone_in_time_counts_as_an_object_only() -> None:
         cluster.make(name, "500m")
     cluster.store.bind("default", "a", "n1")
     cluster.store.delete("Pod", "default", "a", grace_period_s=30)
+    cluster.store.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}})
+    cluster.store.delete("ConfigMap", "default", "a")  # of the same name
     cluster.clock.now += 59
     assert cluster.used == {"count/pods": "2", "pods": "2", "requests.cpu": "1"}
     cluster.clock.now += 1
