@@ -89,9 +89,9 @@ def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: 
     for extender, said in zip(asked, answers, strict=True):
         if isinstance(said, ExtenderFailure):
             continue
-        for name, score in said:
-            if name in places:
-                np.add.at(more, places[name], extender.weighted(score))  # it wraps, as Go's int64 does
+        known = [(places[name], extender.weighted(score)) for name, score in said if name in places]
+        if known:
+            np.add.at(more, *np.array(known, dtype=np.int64).T)  # a name may repeat; it wraps, as Go's int64 does
     return totals + more
 
 
