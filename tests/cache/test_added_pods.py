@@ -10,6 +10,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.added_pods import AddedPods
 from kschedd.cache.table import NodeTable, TableCopy
+from tests.cache.made import pod
 
 ROWS = 4
 _pods = st.tuples(
@@ -26,17 +27,6 @@ _pods = st.tuples(
     st.sampled_from((None, None, "3")),  # cpu by its status, during a resize
 )
 _rows = st.integers(0, ROWS - 1)
-
-
-def pod(number: int, requests: dict[str, str], port: int, resized: str | None) -> Pod:
-    container: dict[str, Any] = {"name": "c", "image": "i", "resources": {"requests": requests}}
-    if port:
-        container["ports"] = [{"containerPort": 1, "hostPort": port, "protocol": "TCP"}]
-    status: dict[str, Any] = {}
-    if resized is not None:
-        status["containerStatuses"] = [{"name": "c", "resources": {"requests": {**requests, "cpu": resized}}}]
-    meta = {"name": f"p{number}", "namespace": "default", "uid": f"p{number}"}
-    return Pod.from_raw({"kind": "Pod", "metadata": meta, "spec": {"containers": [container]}, "status": status})
 
 
 def columns(copy: TableCopy) -> Any:
