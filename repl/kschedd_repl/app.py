@@ -280,7 +280,7 @@ class Shell:
         if self._kept_back is not None:
             self._kept_back.append(text)
         elif self._terminal is not None and self._terminal.asking:
-            print(self._look.paint(safe(text), "yellow"))
+            sys.stdout.write(f"{self._look.paint(safe(text), 'yellow')}\n")  # in one piece: others write here too
             self._terminal.redraw()
         else:
             self._write_error(f"{safe(text)}\n")

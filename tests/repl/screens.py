@@ -20,9 +20,11 @@ from pathlib import Path
 
 import attrs
 import pyte
+from pyte.screens import Char
 
 PATIENCE_S = 180.0
 _AGAIN_S = 1.0
+_WRAPPED = Char("+")
 _ANSWER = re.compile(r"\^\[\[\d+;\d+R")  # where the cursor is
 _EMPTY_PROMPT = r"^kschedd( \S+)* (❯|>)$"  # noqa: RUF001 - the sign of a prompt
 #: takes the terminal, which is its standard input, as its controlling one, and becomes the program
@@ -31,12 +33,32 @@ _TAKE_TERMINAL = (
 )
 
 
-class _Emulator(pyte.Screen):
+class Emulator(pyte.Screen):
     """A screen that answers where its cursor is, as terminals do."""
 
     def __init__(self, columns: int, rows: int, keys: int) -> None:
         super().__init__(columns, rows)
         self._keys = keys
+        self._drawing = False
+
+    def draw(self, data: str) -> None:
+        self._drawing = True
+        try:
+            super().draw(data)
+        finally:
+            self._drawing = False
+
+    def linefeed(self) -> None:
+        """Move to the next row; if a character did not fit, mark the row in the cell to the right of its last one."""
+        if self._drawing:
+            self.buffer[self.cursor.y][self.columns] = _WRAPPED
+        super().linefeed()
+
+    def text(self) -> str:
+        """Return the rows as lines, wrapped rows joined. A row that is merely full ends its line."""
+        rows = self.display
+        wrapped = (self.buffer[y][self.columns] is _WRAPPED and row[-1] != " " for y, row in enumerate(rows))
+        return "".join(row if goes_on else f"{row.rstrip()}\n" for row, goes_on in zip(rows, wrapped, strict=True))
 
     def write_process_input(self, data: str) -> None:
         os.write(self._keys, data.encode())
@@ -48,7 +70,7 @@ class Console:
 
     keys: int
     child: "subprocess.Popen[bytes]"
-    screen: pyte.Screen
+    screen: Emulator
     raw: bytearray = attrs.field(factory=bytearray)  # all that the program has written
     over: bool = False  # the program has ended, and all that it wrote is on the screen
     _changed: threading.Condition = attrs.field(factory=threading.Condition)
@@ -82,10 +104,9 @@ class Console:
 
     @property
     def text(self) -> str:
-        """What is on the screen; a line that went on in the next row is one line. Without the terminal's own answers,
-        which it echoes where they come before the program reads keys."""
-        rows = self.screen.display
-        return _ANSWER.sub("", "".join(row if row[-1] != " " else f"{row.rstrip()}\n" for row in rows)).rstrip()
+        """Text on the screen, wrapped rows joined, without the terminal's own answers, which it echoes if they arrive
+        before the program reads keys."""
+        return _ANSWER.sub("", self.screen.text()).rstrip()
 
     def wait(self, shown: Callable[[], bool], what: str) -> None:
         """Wait until the screen is as it should be."""
@@ -157,7 +178,7 @@ def console(
         command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, cwd=folder, start_new_session=True
     )
     os.close(theirs)
-    screen = _Emulator(columns, rows, ours)
+    screen = Emulator(columns, rows, ours)
     shown = Console(ours, child, screen)
     reading = threading.Thread(target=shown.read_all)
     reading.start()
