@@ -90,6 +90,7 @@ class _Finder:
         self._tree = ast.parse(text)
         lines = text.encode().splitlines(keepends=True)
         self._data = b"".join(lines)
+        self._types: set[ast.Tuple] = set()  # within brackets, where types are: `dict[str, int]`
         self._begins = [0]  # of each line, in bytes
         for line in lines:
             self._begins.append(self._begins[-1] + len(line))
@@ -149,6 +150,10 @@ class _Finder:
                 for argument in arguments:
                     if isinstance(argument, ast.Starred):
                         yield self._without(argument)
+            case ast.Subscript(slice=ast.Tuple() as several):
+                self._types.add(several)
+            case ast.Tuple() if node in self._types:
+                return
             case (
                 ast.Tuple(elts=elements, ctx=ast.Load())
                 | ast.List(elts=elements, ctx=ast.Load())

@@ -34,6 +34,7 @@ def _faults(text: str) -> list[tuple[int, str, str]]:
             "a if b else c", [("a if b else c", "(a)"), ("a if b else c", "(c)"), ("b", "(not b)")], id="either"
         ),
         pytest.param("x = 1", [("1", "2")], id="number"),
+        pytest.param("Key = tuple[str, int]", [], id="type"),
         pytest.param("x = True", [("True", "False")], id="boolean"),
         pytest.param("x = a + b", [("a + b", "(a - b)")], id="operator"),
         pytest.param("min(a)", [("min", "max"), ("min(a)", "pass")], id="function"),
