@@ -46,7 +46,7 @@ from kschedd.registry.validation_devices import (
     validate_device_class,
     validate_slice,
 )
-from kschedd.registry.validation_endpoints import validate_endpoints
+from kschedd.registry.validation_endpoints import validate_endpoint_slice, validate_endpoints
 from kschedd.registry.validation_events import validate_event, validate_updated_event
 from kschedd.registry.validation_meta import (
     NOT_STANDARD,
@@ -93,6 +93,7 @@ from kschedd.registry.validation_volumes import (
     validate_updated_claim,
     validate_volume,
 )
+from kschedd.registry.validation_webhooks import validate_updated_webhooks, validate_webhooks
 from kschedd.registry.validation_workloads import (
     validate_daemon_set,
     validate_deployment,
@@ -251,7 +252,12 @@ _UPDATED: Final[Mapping[str, _Times]] = {
     **dict.fromkeys(
         ("Pod", "Namespace", "ConfigMap", "Secret", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)
     ),
-    **dict.fromkeys(("Ingress", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(meta=1)),
+    **dict.fromkeys(
+        ("Ingress", "IngressClass", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(meta=1)
+    ),
+    **dict.fromkeys(
+        ("EndpointSlice", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), _Times(meta=1, changes=0)
+    ),
     **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
     **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
     "PriorityClass": _Times(spec=0),
@@ -452,12 +458,17 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "RoleBinding": validate_role_binding,
     "ClusterRoleBinding": validate_cluster_role_binding,
     "Endpoints": validate_endpoints,
+    "EndpointSlice": validate_endpoint_slice,
+    "ValidatingWebhookConfiguration": validate_webhooks,
+    "MutatingWebhookConfiguration": validate_webhooks,
 }
 _BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]]] = {
     "CronJob": validate_updated_cron_job,
     "Job": validate_updated_job,
     "PersistentVolumeClaim": validate_updated_claim,
     "HorizontalPodAutoscaler": validate_updated_autoscaler,
+    "ValidatingWebhookConfiguration": validate_updated_webhooks,
+    "MutatingWebhookConfiguration": validate_updated_webhooks,
 }
 _OF_UPDATES: Final = {
     **_BY_KIND,

@@ -48,6 +48,7 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         "PriorityClass": "preemptionPolicy",
         "RuntimeClass": "handler",
         "IngressClass": "spec.controller",
+        "EndpointSlice": "addressType",
         "StorageClass": "volumeBindingMode",
         "CSIDriver": "spec.attachRequired=spec.attachedRequired spec.volumeLifecycleModes",
         "CSIStorageCapacity": "nodeTopology storageClassName",
