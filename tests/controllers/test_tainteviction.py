@@ -193,6 +193,29 @@ def test_timers_go_on_after_a_restart(
     assert cluster.gone_at == gone_at
 
 
+def test_a_timer_after_a_restart_begins_no_earlier_than_the_pod_was_scheduled() -> None:
+    cluster = Cluster([tolerates(ONE)])
+    cluster.runner = ControllerRunner(cluster.store, [])
+    cluster.taint([taint(ONE, timeAdded=stamp(START + 10))])
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(START + 40)}
+    late = pod("late", nodeName="node-1", tolerations=[tolerates(ONE, 100)])
+    cluster.store.create({**late, "status": {"phase": "Running", "conditions": [scheduled]}}, restore=True)
+    cluster.run_to(50)
+    cluster.restart()
+    cluster.run_to(139)
+    assert not cluster.store.get("Pod", "default", "late").deleting
+    cluster.run_to(140)
+    assert cluster.store.get("Pod", "default", "late").deleting
+
+
+def test_taints_of_other_effects_evict_nobody() -> None:
+    cluster = Cluster([tolerates(ONE)])
+    cluster.taint([taint("new", "NoSchedule"), taint(ONE), taint("soft", "PreferNoSchedule")])
+    cluster.run_to(1000)
+    assert cluster.gone_at is None
+    assert [each.taint.key for each in cluster.controller.taints_of("node-1")] == [ONE]
+
+
 def test_a_timeAdded_in_the_past_starts_no_timer_in_the_past() -> None:
     cluster = Cluster([tolerates(ONE, 100)])
     cluster.run_to(50)
