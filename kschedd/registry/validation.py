@@ -70,6 +70,7 @@ from kschedd.registry.validation_pod_annotations import (
     validate_profiles_match,
 )
 from kschedd.registry.validation_pod_status import validate_pod_status
+from kschedd.registry.validation_policies import validate_policy
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
 from kschedd.registry.validation_rbac import (
     validate_cluster_role,
@@ -256,7 +257,13 @@ _UPDATED: Final[Mapping[str, _Times]] = {
         ("Ingress", "IngressClass", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(meta=1)
     ),
     **dict.fromkeys(
-        ("EndpointSlice", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"), _Times(meta=1, changes=0)
+        (
+            "EndpointSlice",
+            "ValidatingAdmissionPolicy",
+            "ValidatingWebhookConfiguration",
+            "MutatingWebhookConfiguration",
+        ),
+        _Times(meta=1, changes=0),
     ),
     **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
     **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
@@ -461,6 +468,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "EndpointSlice": validate_endpoint_slice,
     "ValidatingWebhookConfiguration": validate_webhooks,
     "MutatingWebhookConfiguration": validate_webhooks,
+    "ValidatingAdmissionPolicy": validate_policy,
 }
 _BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]]] = {
     "CronJob": validate_updated_cron_job,
