@@ -13,12 +13,14 @@ Faults = tuple[str, ...]
 
 _LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
+_WILDCARD: Final = rf"\*\.{_SUBDOMAIN}"
 _QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE: Final = f"({_QUALIFIED})?"
 _DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
 _LABEL_RE: Final = re.compile(_LABEL, re.ASCII)
 _SUBDOMAIN_RE: Final = re.compile(_SUBDOMAIN, re.ASCII)
+_WILDCARD_RE: Final = re.compile(_WILDCARD, re.ASCII)
 _QUALIFIED_RE: Final = re.compile(_QUALIFIED, re.ASCII)
 _DNS1035_RE: Final = re.compile(_DNS1035, re.ASCII)
 _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+", re.ASCII)
@@ -83,6 +85,20 @@ def dns_subdomain(value: str) -> Faults:
             "and must start and end with an alphanumeric character"
         )
         faults.append(does_not_match(rule, _SUBDOMAIN, "example.com"))
+    return tuple(faults)
+
+
+def wildcard_subdomain(value: str) -> Faults:
+    """A host name whose first label is an asterisk: the host of an Ingress."""
+    faults = []
+    if len(value) > 253:
+        faults.append(too_long(253))
+    if len(value) > 10_000 or not _WILDCARD_RE.fullmatch(value):
+        rule = (
+            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist "
+            "of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
+        )
+        faults.append(does_not_match(rule, _WILDCARD, "*.example.com"))
     return tuple(faults)
 
 

@@ -58,13 +58,12 @@ class TaintEviction:
         self._since: dict[Key, float] = {}  # when the pod's timer began
         self._timers: Timers[Key] = Timers()
         self._marked: dict[Key, bool] = {}  # pods to look at; whether they were there before this controller
-        self._due: dict[Key, None] = {}  # pods whose time is over
         self._restored: int | None = None  # what has this version or an earlier one was there before this controller
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
     def next_deadline(self) -> float | None:
-        return 0.0 if self._marked or self._due else self._timers.next
+        return 0.0 if self._marked else self._timers.next
 
     def timers(self) -> Mapping[Key, EvictionTimer]:
         """The pods that leave later, by when they do."""
@@ -86,10 +85,7 @@ class TaintEviction:
                 self._node_event(event, new, view)
         for key in self._timers.due(now, _MOST):
             del self._since[key]
-            self._due[key] = None
-        for namespace, name in list(islice(self._due, _MOST)):
-            del self._due[namespace, name]
-            writes += self.faults.each("Pod", ((namespace, name),), partial(self._evict, view), now)
+            writes += self.faults.each("Pod", (key,), partial(self._evict, view), now)
         for key, before in list(islice(self._marked.items(), _MOST)):
             del self._marked[key]
             writes += self.faults.each("Pod", (key,), partial(self._look_at, view, before), now)
@@ -99,7 +95,6 @@ class TaintEviction:
         key = (pod.namespace, pod.name)
         if event.type == DELETED:
             self._marked.pop(key, None)
-            self._due.pop(key, None)
             return self._cancel(pod, now)
         if pod.node_name not in self._tainted:
             return []

@@ -21,6 +21,12 @@ from kschedd.registry.pod_defaults import (
     merge_label_keys,
     stored_resources,
 )
+from kschedd.registry.policy_defaults import (
+    default_autoscaler,
+    default_endpoints,
+    default_network_policy,
+    default_role_binding,
+)
 from kschedd.registry.services import default_service
 
 __all__ = [
@@ -400,4 +406,9 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "ResourceClaim": _resource_claim,
     "ResourceClaimTemplate": _claim_template,
     "CustomResourceDefinition": _definition,
+    "HorizontalPodAutoscaler": default_autoscaler,
+    "NetworkPolicy": default_network_policy,
+    "RoleBinding": default_role_binding,
+    "ClusterRoleBinding": default_role_binding,
+    "Endpoints": default_endpoints,
 }

@@ -29,6 +29,7 @@ from kschedd.registry.defaults import (
     default_pod_status,
     default_typed,
 )
+from kschedd.registry.validation_autoscaling import validate_autoscaler, validate_updated_autoscaler
 from kschedd.registry.validation_batch import (
     validate_cron_job,
     validate_job,
@@ -45,6 +46,7 @@ from kschedd.registry.validation_devices import (
     validate_device_class,
     validate_slice,
 )
+from kschedd.registry.validation_endpoints import validate_endpoint_slice, validate_endpoints
 from kschedd.registry.validation_events import validate_event, validate_updated_event
 from kschedd.registry.validation_meta import (
     NOT_STANDARD,
@@ -54,6 +56,12 @@ from kschedd.registry.validation_meta import (
     validate_labels,
     validate_meta,
 )
+from kschedd.registry.validation_networking import (
+    validate_ingress,
+    validate_ingress_class,
+    validate_network_policy,
+    validate_new_ingress,
+)
 from kschedd.registry.validation_nodes import validate_node
 from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec, validate_tokens
 from kschedd.registry.validation_pod_annotations import (
@@ -62,7 +70,14 @@ from kschedd.registry.validation_pod_annotations import (
     validate_profiles_match,
 )
 from kschedd.registry.validation_pod_status import validate_pod_status
+from kschedd.registry.validation_policies import validate_policy
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
+from kschedd.registry.validation_rbac import (
+    validate_cluster_role,
+    validate_cluster_role_binding,
+    validate_role,
+    validate_role_binding,
+)
 from kschedd.registry.validation_resources import validate_requirements
 from kschedd.registry.validation_secrets import validate_secret
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
@@ -79,6 +94,7 @@ from kschedd.registry.validation_volumes import (
     validate_updated_claim,
     validate_volume,
 )
+from kschedd.registry.validation_webhooks import validate_updated_webhooks, validate_webhooks
 from kschedd.registry.validation_workloads import (
     validate_daemon_set,
     validate_deployment,
@@ -236,6 +252,18 @@ class _Times:
 _UPDATED: Final[Mapping[str, _Times]] = {
     **dict.fromkeys(
         ("Pod", "Namespace", "ConfigMap", "Secret", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)
+    ),
+    **dict.fromkeys(
+        ("Ingress", "IngressClass", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(meta=1)
+    ),
+    **dict.fromkeys(
+        (
+            "EndpointSlice",
+            "ValidatingAdmissionPolicy",
+            "ValidatingWebhookConfiguration",
+            "MutatingWebhookConfiguration",
+        ),
+        _Times(meta=1, changes=0),
     ),
     **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
     **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
@@ -428,11 +456,27 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "ResourceClaimTemplate": validate_claim_template,
     "DeviceClass": validate_device_class,
     "CustomResourceDefinition": validate_definition,
+    "Ingress": validate_new_ingress,
+    "IngressClass": validate_ingress_class,
+    "NetworkPolicy": validate_network_policy,
+    "HorizontalPodAutoscaler": validate_autoscaler,
+    "Role": validate_role,
+    "ClusterRole": validate_cluster_role,
+    "RoleBinding": validate_role_binding,
+    "ClusterRoleBinding": validate_cluster_role_binding,
+    "Endpoints": validate_endpoints,
+    "EndpointSlice": validate_endpoint_slice,
+    "ValidatingWebhookConfiguration": validate_webhooks,
+    "MutatingWebhookConfiguration": validate_webhooks,
+    "ValidatingAdmissionPolicy": validate_policy,
 }
 _BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]]] = {
     "CronJob": validate_updated_cron_job,
     "Job": validate_updated_job,
     "PersistentVolumeClaim": validate_updated_claim,
+    "HorizontalPodAutoscaler": validate_updated_autoscaler,
+    "ValidatingWebhookConfiguration": validate_updated_webhooks,
+    "MutatingWebhookConfiguration": validate_updated_webhooks,
 }
 _OF_UPDATES: Final = {
     **_BY_KIND,
@@ -440,4 +484,5 @@ _OF_UPDATES: Final = {
     "ControllerRevision": validate_updated_revision,
     "Event": validate_updated_event,
     "Namespace": _finalized_namespace,
+    "Ingress": validate_ingress,
 }

@@ -17,12 +17,15 @@ from kschedd.registry.go_structs import go_diff, go_struct, go_template
 from kschedd.registry.same import canonical_amount, same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
+from kschedd.registry.validation_autoscaling import validate_autoscaler_status
 from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_events import validate_event_changes
 from kschedd.registry.validation_job_status import validate_job_status
+from kschedd.registry.validation_networking import validate_ingress_status
 from kschedd.registry.validation_nodes import validate_node_annotations
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_status import validate_status_beside_spec
+from kschedd.registry.validation_rbac import validate_role_ref_change
 from kschedd.registry.validation_services import validate_balancer_status, validate_service_changes
 from kschedd.registry.validation_status import (
     node_addresses,
@@ -44,6 +47,8 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         "ControllerRevision": "data",
         "PriorityClass": "preemptionPolicy",
         "RuntimeClass": "handler",
+        "IngressClass": "spec.controller",
+        "EndpointSlice": "addressType",
         "StorageClass": "volumeBindingMode",
         "CSIDriver": "spec.attachRequired=spec.attachedRequired spec.volumeLifecycleModes",
         "CSIStorageCapacity": "nodeTopology storageClassName",
@@ -122,6 +127,10 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
         _namespace_status(new, faults)
     elif kind == "Service":
         validate_balancer_status(new, faults)
+    elif kind == "Ingress":
+        validate_ingress_status(new, faults)
+    elif kind == "HorizontalPodAutoscaler":
+        validate_autoscaler_status(new, faults)
     elif kind in ("Deployment", "StatefulSet", "DaemonSet"):
         before, after = _at(old, "status.collisionCount"), _at(new, "status.collisionCount")
         if before is not None and (after is None or after < before):
@@ -485,4 +494,6 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "ResourceQuota": _resource_quota,
     "Event": validate_event_changes,
     "CustomResourceDefinition": _definition,
+    "RoleBinding": validate_role_ref_change,
+    "ClusterRoleBinding": validate_role_ref_change,
 }

@@ -7,7 +7,7 @@ import pytest
 
 from kschedd.api.terms import Taint, parse_toleration
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.tainteviction import TaintEviction
+from kschedd.controllers.tainteviction import DISRUPTION_TARGET, TaintEviction
 from kschedd.controllers.tolerance import FOR_EVER, NOT_TOLERATED, tolerated_s
 from kschedd.store.errors import NotFound
 from kschedd.store.store import Store
@@ -193,6 +193,29 @@ def test_timers_go_on_after_a_restart(
     assert cluster.gone_at == gone_at
 
 
+def test_a_timer_after_a_restart_begins_no_earlier_than_the_pod_was_scheduled() -> None:
+    cluster = Cluster([tolerates(ONE)])
+    cluster.runner = ControllerRunner(cluster.store, [])
+    cluster.taint([taint(ONE, timeAdded=stamp(START + 10))])
+    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(START + 40)}
+    late = pod("late", nodeName="node-1", tolerations=[tolerates(ONE, 100)])
+    cluster.store.create({**late, "status": {"phase": "Running", "conditions": [scheduled]}}, restore=True)
+    cluster.run_to(50)
+    cluster.restart()
+    cluster.run_to(139)
+    assert not cluster.store.get("Pod", "default", "late").deleting
+    cluster.run_to(140)
+    assert cluster.store.get("Pod", "default", "late").deleting
+
+
+def test_taints_of_other_effects_evict_nobody() -> None:
+    cluster = Cluster([tolerates(ONE)])
+    cluster.taint([taint("new", "NoSchedule"), taint(ONE), taint("soft", "PreferNoSchedule")])
+    cluster.run_to(1000)
+    assert cluster.gone_at is None
+    assert [each.taint.key for each in cluster.controller.taints_of("node-1")] == [ONE]
+
+
 def test_a_timeAdded_in_the_past_starts_no_timer_in_the_past() -> None:
     cluster = Cluster([tolerates(ONE, 100)])
     cluster.run_to(50)
@@ -211,6 +234,49 @@ def test_a_pod_that_comes_to_a_tainted_node_has_its_time_from_then_on() -> None:
     assert not cluster.store.get("Pod", "default", "late").deleting
     cluster.run_to(140)
     assert cluster.store.get("Pod", "default", "late").deleting
+
+
+def test_a_pod_that_is_bound_to_a_tainted_node_has_its_time_from_then_on() -> None:
+    cluster = Cluster([])
+    cluster.taint([taint(ONE)])
+    cluster.store.create(pod("late", tolerations=[tolerates(ONE, 100)]))
+    cluster.run_to(40)
+    assert not cluster.controller.timers()
+    cluster.store.bind("default", "late", "node-1")
+    cluster.run_to(139)
+    assert not cluster.store.get("Pod", "default", "late").deleting
+    cluster.run_to(140)
+    assert cluster.store.get("Pod", "default", "late").deleting
+
+
+def test_a_pod_that_is_bound_to_a_node_whose_taint_it_does_not_tolerate_leaves_at_once() -> None:
+    cluster = Cluster([])
+    cluster.taint([taint(ONE)])
+    cluster.store.create(pod("late"))
+    cluster.run_to(40)
+    cluster.store.bind("default", "late", "node-1")
+    cluster.run_to(40)
+    assert cluster.store.get("Pod", "default", "late").deleting
+
+
+def test_a_toleration_that_has_no_end_any_more_cancels_the_timer() -> None:
+    cluster = Cluster([tolerates(ONE, 100)])
+    cluster.taint([taint(ONE)])
+    cluster.run_to(10)
+    cluster.store.merge_patch("Pod", "default", "web", {"spec": {"tolerations": [tolerates(ONE)]}})
+    cluster.run_to(1000)
+    assert cluster.gone_at is None
+    assert cluster.events() == [CANCELLING]
+
+
+def test_another_change_of_a_pod_leaves_its_timer_as_it_is() -> None:
+    cluster = Cluster([tolerates(ONE, 100)])
+    cluster.taint([taint(ONE)])
+    cluster.run_to(10)
+    cluster.store.merge_patch("Pod", "default", "web", {"metadata": {"labels": {"app": "web"}}})
+    assert cluster.controller.next_deadline == START + 100, "nothing to look at before"
+    cluster.run_to(1000)
+    assert cluster.gone_at == 100
 
 
 def test_another_toleration_does_not_move_the_end_of_a_running_timer() -> None:
@@ -244,6 +310,103 @@ def test_an_evicted_pod_has_the_condition_and_the_event_of_upstream() -> None:
     assert event.raw["source"] == {"component": "taint-eviction-controller"}
 
 
+MARKING, CANCELLING = "Marking for deletion Pod default/web", "Cancelling deletion of Pod default/web"
+
+
+def test_a_pod_that_leaves_is_marked_once_whatever_becomes_of_its_node_meanwhile() -> None:
+    cluster = Cluster([tolerates(ONE, 5)])
+    cluster.taint([taint(ONE)])
+    cluster.run_to(10)
+    assert not cluster.controller.timers()
+    cluster.store.merge_patch("Node", "", "node-1", {"metadata": {"labels": {"disk": "ssd"}}})
+    cluster.run_to(20)
+    cluster.taint([])
+    cluster.run_to(1000)
+    assert cluster.events() == [MARKING], "it is Terminating: without a kubelet it stays"
+
+
+def test_another_taint_that_is_not_tolerated_ends_the_timer_that_runs() -> None:
+    cluster = Cluster([tolerates(ONE, 100)])
+    cluster.taint([taint(ONE)])
+    cluster.run_to(50)
+    cluster.taint([taint(ONE), taint(TWO)])
+    cluster.run_to(50)
+    assert cluster.gone_at == 50
+    assert not cluster.controller.timers()
+    cluster.run_to(1000)
+    assert sorted(cluster.events()) == [CANCELLING, MARKING]
+
+
+def test_a_change_of_a_node_without_a_change_of_its_taints_marks_no_pod_again() -> None:
+    cluster = Cluster([])
+    cluster.taint([taint(ONE)])
+    cluster.run_to(10)
+    cluster.store.merge_patch("Node", "", "node-1", {"metadata": {"labels": {"disk": "ssd"}}})
+    cluster.run_to(1000)
+    assert cluster.events() == [MARKING]
+
+
+def test_the_timers_of_a_deleted_nodes_pods_run_on() -> None:
+    cluster = Cluster([tolerates(ONE, 100)])
+    cluster.taint([taint(ONE)])
+    cluster.run_to(10)
+    cluster.store.delete("Node", "", "node-1")
+    cluster.run_to(1000)
+    assert cluster.gone_at == 100
+
+
+def test_the_taints_of_a_deleted_node_are_forgotten() -> None:
+    cluster = Cluster([tolerates(ONE)])
+    cluster.taint([taint(ONE)])
+    cluster.run_to(10)
+    cluster.store.delete("Node", "", "node-1")
+    cluster.run_to(20)
+    cluster.store.create(pod("late", nodeName="node-1"), restore=True)
+    cluster.run_to(1000)
+    assert not cluster.store.get("Pod", "default", "late").deleting
+    assert cluster.controller.taints_of("node-1") == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "written"),
+    [
+        pytest.param({}, False, id="the-same"),
+        pytest.param({"reason": "EvictionByEvictionAPI"}, True, id="another-reason"),
+        pytest.param({"status": "False"}, True, id="not-true"),
+    ],
+)
+def test_a_condition_that_a_pod_has_already_is_written_again_only_if_it_differs(
+    changes: dict[str, str], written: bool
+) -> None:
+    cluster = Cluster([])
+    before = {**DISRUPTION_TARGET, "lastTransitionTime": stamp(START - 1000), "lastProbeTime": None, **changes}
+    cluster.store.patch_status("Pod", "default", "web", {"conditions": [before]})
+    cluster.runner.run_until_idle()
+    since = cluster.store.version
+    cluster.taint([taint(ONE)])
+    cluster.run_to(10)
+    found = cluster.store.get("Pod", "default", "web")
+    [after] = found.status["conditions"]
+    assert {field: after[field] for field in DISRUPTION_TARGET} == DISRUPTION_TARGET
+    statuses = [
+        event
+        for event in cluster.store.watch(("Pod",), since).take()
+        if not event.new.metadata.get("deletionTimestamp")
+    ]
+    assert len(statuses) == written
+
+
+def test_a_pod_leaves_though_its_namespace_takes_no_event() -> None:
+    cluster = Cluster([tolerates(ONE)])
+    cluster.store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "going"}})
+    cluster.store.create(pod("late", namespace="going", nodeName="node-1", tolerations=[tolerates(ONE, 5)]))
+    cluster.store.delete("Namespace", "", "going")
+    cluster.taint([taint(ONE)])
+    cluster.run_to(5)
+    assert cluster.store.get("Pod", "going", "late").deleting
+    assert cluster.events() == []
+
+
 def test_a_cancelled_timer_is_told_once() -> None:
     cluster = Cluster([tolerates(ONE, 50)])
     cluster.taint([taint(ONE)])
@@ -253,7 +416,7 @@ def test_a_cancelled_timer_is_told_once() -> None:
     cluster.run_to(20)
     cluster.taint([taint("soft", "NoSchedule")])
     cluster.run_to(1000)
-    assert cluster.events() == ["Cancelling deletion of Pod default/web"]
+    assert cluster.events() == [CANCELLING]
     assert cluster.gone_at is None
 
 
@@ -263,7 +426,7 @@ def test_a_pod_deleted_meanwhile_cancels_its_timer() -> None:
     cluster.run_to(10)
     cluster.store.delete("Pod", "default", "web", grace_period_s=0)
     cluster.run_to(1000)
-    assert cluster.events() == ["Cancelling deletion of Pod default/web"]
+    assert cluster.events() == [CANCELLING]
     with pytest.raises(NotFound):
         cluster.store.get("Pod", "default", "web")
 

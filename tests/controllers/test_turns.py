@@ -62,6 +62,7 @@ def noted(store: Store) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize("kind", [Noter, StepByStep])
+@pytest.mark.object_faults
 def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting(kind: type[Noter]) -> None:
     clock = Clock()
     store = Store(now=clock)
@@ -84,6 +85,7 @@ def test_an_object_that_a_controller_trips_over_keeps_nobody_waiting(kind: type[
     assert cluster.faults() == []
 
 
+@pytest.mark.object_faults
 def test_a_write_that_is_refused_over_and_over_is_given_up_for_now() -> None:
     class Stubborn(Noter):
         def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
@@ -97,6 +99,7 @@ def test_a_write_that_is_refused_over_and_over_is_given_up_for_now() -> None:
     assert "refused 20 times in a row" in fault.why
 
 
+@pytest.mark.object_faults
 def test_whatever_a_write_raises_is_its_objects(monkeypatch: Any) -> None:
     store = Store(now=Clock())
     cluster = ControllerRunner(store, [Noter()])
@@ -121,6 +124,7 @@ def put_past_the_checks(store: Store, kind: str, name: str, status: Any, namespa
     store._write(old, {**old.raw, "status": status})
 
 
+@pytest.mark.object_faults
 def test_each_controller_blames_the_object_it_looks_after() -> None:
     store = Store(now=Clock())
     cluster = ControllerRunner(store, [Deployments(), ReplicaSets(), Kubelets()])

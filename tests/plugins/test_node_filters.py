@@ -1,16 +1,13 @@
-"""NodeName, NodeUnschedulable, NodePorts, TaintToleration, NodeAffinity, ImageLocality: the rules, one by one."""
+"""NodeName, NodeUnschedulable, NodePorts, NodeAffinity, ImageLocality: the rules, one by one."""
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kschedd.api.node_fit import ports_conflict
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.selectors import SelectorError
-from kschedd.api.terms import Taint, Toleration
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.kube_versions import V1_34_1, V1_36
 from kschedd.framework.cycle_state import CycleState
@@ -26,7 +23,6 @@ from kschedd.plugins.nodename import NodeName
 from kschedd.plugins.nodeports import NodePorts
 from kschedd.plugins.nodeunschedulable import NodeUnschedulable
 from kschedd.plugins.schedulinggates import SchedulingGates
-from kschedd.plugins.tainttoleration import TaintToleration, intolerable, untolerated
 
 
 def node(name: str, labels: dict[str, str] | None = None, status: Any = None, **spec: Any) -> Node:
@@ -119,52 +115,6 @@ def test_a_pod_that_goes_frees_the_ports_of_the_node_it_was_on_or_meant_for(
     (after_pod, _) = NodePorts.from_args(None, Handle(SchedulerCache())).events_to_register()
     assert after_pod.hint is not None
     assert after_pod.hint(listening(80), gone, None) is hint
-
-
-taints = st.builds(
-    Taint,
-    st.sampled_from("ab"),
-    st.sampled_from(["", "x", "y"]),
-    st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
-)
-tolerations = st.builds(
-    Toleration,
-    st.sampled_from(["", "a", "b"]),
-    st.sampled_from(["Exists", "Equal"]),
-    st.sampled_from(["", "x", "y"]),
-    st.sampled_from(["", "NoSchedule", "PreferNoSchedule", "NoExecute"]),
-    st.none(),
-)
-
-
-@given(st.lists(st.lists(taints, max_size=3), min_size=1, max_size=5), st.lists(tolerations, max_size=3))
-def test_taints_looked_up_by_set_are_the_taints_of_each_node(
-    tainted: list[list[Taint]], tolerated: list[Toleration]
-) -> None:
-    def raw(taint: Taint) -> dict[str, str]:
-        return {"key": taint.key, "value": taint.value, "effect": taint.effect}
-
-    cluster = cluster_of(*(node(f"n{i}", taints=[raw(t) for t in of]) for i, of in enumerate(tainted)))
-    incoming = pod(
-        tolerations=[{"key": t.key, "operator": t.operator, "value": t.value, "effect": t.effect} for t in tolerated]
-    )
-    plugin = TaintToleration.from_args(None, Handle(cluster, rules=V1_34_1.rules))
-    said = rejected(plugin, incoming, cluster)
-    scores = plugin.score_rows(CycleState(), incoming, cluster.table, cluster.table.order)
-    for place, of in enumerate(tainted):
-        keeps_away = untolerated(tuple(of), tuple(tolerated))
-        wanted = (
-            None if keeps_away is None else f"node(s) had untolerated taint {{{keeps_away.key}: {keeps_away.value}}}"
-        )
-        assert said.get(f"n{place}") == wanted
-        assert scores[cluster.table.order.tolist().index(cluster.table.row_of[f"n{place}"])] == intolerable(
-            tuple(of), tuple(tolerated)
-        )
-
-
-def test_only_hard_taints_keep_a_pod_away() -> None:
-    assert untolerated((Taint("a", "", "PreferNoSchedule"),), ()) is None
-    assert intolerable((Taint("a", "", "PreferNoSchedule"),), ()) == 1
 
 
 def affinity(**node_affinity: Any) -> Any:

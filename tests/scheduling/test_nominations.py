@@ -4,6 +4,7 @@ Nodes and nominations come, change and go; the table begins with two rows, and t
 few changes, so that the one grows and the others overflow.
 """
 
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from kschedd.config.load import default_config
 from kschedd.scheduling import nominations
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominations import NominatedByPriority, NominatedByRow, NominatedPods
+from kschedd.scheduling.nominations import NominatedByPriority, NominatedByRow, NominatedPods, Nominations
 from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.outcome import FitError
 from kschedd.scheduling.work import drive
@@ -81,8 +82,8 @@ class Cluster:
     def walked(self, incoming: Pod) -> dict[int, tuple[Pod, ...]]:
         """The rule, node by node."""
         found = {}
-        for name, pods in self.nominator.by_node().items():
-            counting = tuple(p for p in pods if p.priority >= incoming.priority and p.uid != incoming.uid)
+        for name, pods in self.nominator.nodes.items():
+            counting = tuple(p for p in pods.values() if p.priority >= incoming.priority and p.uid != incoming.uid)
             if name in self.table.row_of and counting:
                 found[self.table.row_of[name]] = counting
         return found
@@ -113,6 +114,30 @@ def _short_log(monkeypatch: pytest.MonkeyPatch) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_changes, min_size=4, max_size=25), st.lists(st.integers(0, 3), min_size=25, max_size=25))
 def test_what_is_counted_by_changes_is_what_a_walk_over_all_counts(script: list[Any], asked: list[int]) -> None:
+    _compare(script, asked)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_scripts_are_counted_alike(seed: int) -> None:
+    random = Random(seed)
+    names, uids = [f"n{number}" for number in range(NODES)], [f"p{number}" for number in range(6)]
+
+    def change() -> Any:
+        uid, name = random.choice(uids), random.choice(names)
+        changes = [
+            *[("nominate", uid, random.choice((0, 5, 9)), random.choice((*names, "elsewhere")))] * 8,
+            *[("node", name, random.choice("ab"))] * 3,
+            ("withdraw", uid),
+            ("left queue", uid),
+            ("no node", name),
+            ("restore", random.random() < 0.3),
+        ]
+        return random.choice(changes)
+
+    _compare([change() for _ in range(200)], [random.randrange(4) for _ in range(200)])
+
+
+def _compare(script: list[Any], asked: list[int]) -> None:
     """Only some pods ask after a change, so that others ask after several; of four priorities three are kept."""
     cluster = Cluster()
     before: dict[str, tuple[NominatedByRow, dict[int, tuple[Pod, ...]]]] = {}
@@ -152,6 +177,50 @@ def test_of_an_attempt_that_may_be_stopped_the_nominations_stay_as_they_were() -
     cluster.nominator.add(pod("p1", 5), "n0")
     assert dict(cluster.counted(incoming)) != expected
     assert dict(stopped.everywhere) == expected
+
+
+def test_a_copy_has_the_nominations_of_another_and_goes_its_own_way() -> None:
+    first, second = Nominator(), Nominator()
+    second.add(pod("gone", 9), "n1")
+    pods = pod("p0", 5), pod("p1", 0)
+    for each in pods:
+        first.add(each, "n0")
+    second.copy_of(first)
+    assert second.by_node() == first.by_node() == {"n0": pods}
+    assert second.node_by_uid() == {"p0": "n0", "p1": "n0"}
+    first.remove(pods[0])
+    assert [other.uid for other in second.on_node("n0")] == ["p0", "p1"]
+
+
+def test_the_log_of_changes_names_each_node_until_it_is_cut_off() -> None:
+    """The log keeps four changes at most, and then the last three."""
+    log = Nominations()
+    for number in range(12):
+        before = log.changes
+        log.change(f"n{number}", (pod("p", 0),))
+        assert log.changes == before + 1
+        assert log.changed_since(before) == [f"n{number}"]
+    assert log.changed_since(log.changes) == []
+    assert log.changed_since(log.changes - 3) == ["n9", "n10", "n11"]
+    assert log.changed_since(0) is None
+    log.copy_of(Nominations())
+    assert log.changed_since(12) is None, "what it has now is none of the changes"
+
+
+@pytest.mark.parametrize(("priority", "counts"), [(4, True), (5, True), (6, False)])
+def test_pods_of_equal_or_higher_priority_count(priority: int, counts: bool) -> None:
+    cluster = Cluster()
+    cluster.table.put_node(node("n0"))
+    cluster.nominator.add(pod("p0", 5), "n0")
+    incoming, row = pod("other", priority), cluster.table.row_of["n0"]
+    for nominated in (cluster.nominator.nominated, cluster.nominator.by_node()):
+        found = NominatedPods(cluster.table, incoming, nominated)
+        assert (row in found.everywhere) is counts
+        assert (row in found.if_any) is counts
+        assert (row in found.at("n0")) is counts
+    again = NominatedPods(cluster.table, pod("p0", priority), cluster.nominator.nominated)
+    assert row not in again.everywhere, "a pod does not count for itself"
+    assert row not in again.at("n0")
 
 
 # -- what an attempt pays for -----------------------------------------------------------------------------------------

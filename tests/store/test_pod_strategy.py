@@ -147,6 +147,104 @@ def test_a_pod_becomes_what_it_would_judged_whole(seed: int) -> None:
         assert {**stored.status, **(wanted_status if raw["status"] else {})} == stored.status
 
 
+_OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u-1", "controller": True}
+_OTHER_OWNER = {"apiVersion": "batch/v1", "kind": "Job", "name": "web", "uid": "u-2"}
+_METADATA: dict[str, list[Any]] = {
+    "labels": [None, {"app": "web"}, {"app": "web", "version": "2"}, {"app": "db"}],
+    "annotations": [
+        None,
+        {"example.com/note": "one"},
+        {"example.com/note": "two"},
+        {"example.com/other": "one"},
+        {"no key!": ""},
+    ],
+    "ownerReferences": [None, [_OWNER], [_OTHER_OWNER], [_OWNER, _OTHER_OWNER], [{**_OWNER, "controller": None}]],
+    "finalizers": [None, ["example.com/a"], ["example.com/b"], ["example.com/a", "example.com/b"]],
+    "namespace": ["default", "limited", "plain"],
+}
+
+
+def _priority_class(value: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "high"},
+        "value": value,
+    }
+
+
+def _limit_range(cpu: str, namespace: str) -> dict[str, Any]:
+    limit = {"type": "Container", "defaultRequest": {"cpu": cpu}}
+    meta = {"name": "limits", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "LimitRange", "metadata": meta, "spec": {"limits": [limit]}}
+
+
+def _namespace(name: str, **labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+class _Standing:
+    """The objects on which the admission of pods depends, as they are now, in a store that has seen them change."""
+
+    def __init__(self) -> None:
+        self._now: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.long_lived = Store(now=Clock())
+        for raw in (_namespace("limited"), _namespace("plain"), _priority_class(7), _limit_range("1", "limited")):
+            self.put(raw)
+
+    def put(self, raw: dict[str, Any]) -> None:
+        kind, meta = raw["kind"], raw["metadata"]
+        key = kind, meta.get("namespace", ""), meta["name"]
+        if key in self._now:
+            self.long_lived.delete(*key)
+        self._now[key] = raw
+        self.long_lived.create(deepcopy(raw))
+
+    def new_store(self) -> Store:
+        store = Store(now=Clock())
+        for raw in self._now.values():
+            store.create(deepcopy(raw))
+        return store
+
+
+def _as_stored(store: Store, raw: dict[str, Any]) -> Any:
+    try:
+        stored = store.create(deepcopy(raw)).raw
+    except ApiError as refusal:
+        return str(refusal)
+    given_by_count = ("uid", "resourceVersion")
+    meta = {field: value for field, value in stored["metadata"].items() if field not in given_by_count}
+    return {**stored, "metadata": meta}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_pod_among_others_is_stored_as_if_it_were_the_only_one(seed: int) -> None:
+    """Metadata and specs differ in parts; what admission depends on changes between the pods."""
+    dice, standing = Random(seed), _Standing()
+    accepted_pods = 0
+    for number in range(250):
+        if dice.random() < 0.05:
+            changes = [_priority_class(number), _limit_range(f"{number + 1}m", "limited")]
+            standing.put(dice.choice(changes))
+        meta = {"name": f"pod-{number}"}
+        for field, values in _METADATA.items():
+            if (value := dice.choice(values[: dice.choice((1, len(values)))])) is not None:
+                meta[field] = value
+        container = {"name": "c", "image": "i"}
+        if dice.random() < 0.3:
+            container["resources"] = {"requests": {"cpu": dice.choice(("1", "2"))}}
+        spec = {"containers": [container], **dice.choice(({}, {}, {"priorityClassName": "high"}))}
+        if dice.random() < 0.2:
+            spec["affinity"] = {"nodeAffinity": _bound_for(dice.choice(("node-1", "node-2")))}
+        if dice.random() < 0.2:
+            spec["topologySpreadConstraints"] = [_SPREAD]
+        raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        stored = _as_stored(standing.long_lived, raw)
+        assert stored == _as_stored(standing.new_store(), raw)
+        accepted_pods += isinstance(stored, dict)
+    assert accepted_pods > 200
+
+
 @pytest.mark.parametrize("generate_name", ["w" * 254, "w" * 58 + "_"])
 def test_a_generate_name_is_judged_beyond_what_the_name_keeps_of_it(generate_name: str) -> None:
     store, spec = Store(now=Clock()), {"containers": [{"name": "c", "image": "i"}]}
@@ -210,6 +308,15 @@ def test_restored_pods_share_equal_statuses() -> None:
     one, other = (store.create(raw, restore=True) for raw in raws)
     assert one.status is other.status
     assert one.status == {"phase": "Running", "qosClass": "BestEffort"}
+
+
+def test_restored_pods_of_equal_statuses_have_the_quality_of_service_of_their_specs() -> None:
+    store = Store(now=Clock())
+    containers = [[{"name": "c", "image": "i"}], [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]]
+    specs = [{"containers": each} for each in containers]
+    raws = [{**_daemon_pod(f"p{n}", "n"), "spec": spec, "status": {"phase": "Running"}} for n, spec in enumerate(specs)]
+    restored = [store.create(raw, restore=True).status["qosClass"] for raw in raws]
+    assert restored == ["BestEffort", "Burstable"]
 
 
 def test_a_volume_of_two_sources_that_are_off_is_dropped() -> None:

@@ -233,6 +233,7 @@ def test_a_look_at_a_large_workload_is_one_at_what_has_changed(kind: str, monkey
     assert len(looked_at) == 5
 
 
+@pytest.mark.object_faults
 def test_a_pod_that_cannot_be_counted_is_the_fault_of_its_workload_until_it_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

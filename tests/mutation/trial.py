@@ -1,0 +1,133 @@
+"""Trials of mutants: the tests of a module, run in a copy of the tree in which the module has a fault.
+
+The tree that is worked in is only read. The copy has its compiled modules, so that each trial compiles one module. What
+a trial writes goes into the copy, too. Ends: the copy is deleted when the block is left.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from kschedd.bench.shared import VARIABLE, shared_folder
+from tests.mutation.mutants import Mutant
+
+ROOT: Final = Path(__file__).parents[2]
+_COPIED: Final = ("kschedd", "repl", "tests", "docs", "examples", "profiles")
+_HALF_WRITTEN: Final = shutil.ignore_patterns("*.pyc.*")  # by other processes, and gone soon
+_SLOWER: Final = 5  # a trial that takes this many times as long as the tests without a fault counts as noticed
+_SHORTEST_S: Final = 20.0
+
+
+class AlreadyFailing(Exception):
+    """The module's tests fail although nothing was changed."""
+
+
+@attrs.frozen
+class Copy:
+    """A copy of the tree, and the tests that are run in it."""
+
+    root: Path
+    module: str  # its path in the tree
+    tests: Sequence[str]  # likewise
+
+    def seconds_without_fault(self, limit_s: float) -> float:
+        """Run the tests without a fault; return the seconds that they took.
+
+        Raises AlreadyFailing.
+        """
+        began = time.monotonic()
+        if failure := self._run(limit_s):
+            raise AlreadyFailing(f"{' '.join(self.tests)} fails without any fault: {failure}")
+        return time.monotonic() - began
+
+    def notices(self, mutant: Mutant, seconds_without: float) -> bool:
+        """Return whether the tests fail, or do not end, with this fault."""
+        file = self.root / self.module
+        original = file.read_text(encoding="utf-8")
+        for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+            compiled.unlink()
+        try:
+            file.write_text(mutant.text(original), encoding="utf-8")
+            return bool(self._run(max(_SLOWER * seconds_without, _SHORTEST_S)))
+        finally:
+            file.write_text(original, encoding="utf-8")
+
+    def _run(self, limit_s: float) -> str:
+        """Run the tests; return the last line of their output where they failed, otherwise ""."""
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "--no-header",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+        ]
+        process = subprocess.Popen(
+            [*command, *self.tests],
+            cwd=self.root,
+            env={**os.environ, **_variables(self.root)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            output, _ = process.communicate(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return f"not done after {limit_s:.0f} s"
+        finally:
+            _end_all_of(process)
+        lines = output.split("\n")
+        return "" if process.returncode == 0 else next((line for line in reversed(lines) if line), "no output")
+
+
+def _variables(root: Path) -> dict[str, str]:
+    shared = shared_folder()
+    variables = {"PYTHONPATH": os.pathsep.join((str(root), str(root / "repl"))), "PYTHONDONTWRITEBYTECODE": "1"}
+    return variables if shared is None else {**variables, VARIABLE: str(shared.resolve())}
+
+
+def _end_all_of(process: subprocess.Popen[str]) -> None:
+    """End the tests and the processes that they started, which are in one session."""
+    try:
+        os.killpg(process.pid, 9)
+    except ProcessLookupError:
+        return
+    process.wait()
+
+
+@contextmanager
+def copied(module: str, tests: Sequence[str], root: Path = ROOT) -> Iterator[Copy]:
+    """Copy the tree for the time of the block."""
+    with tempfile.TemporaryDirectory(prefix="kschedd-mutants-") as name:
+        copy = Path(name) / "tree"
+        copy.mkdir()
+        for each in root.iterdir():
+            if each.name in _COPIED:
+                shutil.copytree(each, copy / each.name, symlinks=True, ignore=_HALF_WRITTEN)
+            elif each.is_file():
+                shutil.copy2(each, copy / each.name)
+        yield Copy(copy, module, tests)
+
+
+def files_testing(module: str, root: Path = ROOT) -> list[str]:
+    """Return the test file named after a module, or no file where there is none."""
+    path = Path(module)
+    beside = Path("tests", *path.parts[1:-1], f"test_{path.name}")
+    if (root / beside).is_file():
+        return [str(beside)]
+    return sorted(str(found.relative_to(root)) for found in (root / "tests").rglob(f"test_{path.name}"))
