@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.amounts import amount
+from kschedd.api.kinds import kind_of
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.resources import pod_requests
@@ -32,9 +33,19 @@ _POD_OWNERS: Final = ("ReplicaSet", "StatefulSet")
 _TOKEN_VOLUMES: Final = "kube-api-access-"
 
 
-def completed(objects: Sequence[Object], is_there: Callable[[Key], bool], assumptions: Assumptions) -> Iterator[Raw]:
-    """The objects to be added, each noted. `is_there`: whether the cluster that takes the dump has an object."""
-    known = {(obj.kind, obj.namespace, obj.name) for obj in objects}
+def completed(
+    objects: Sequence[Object],
+    is_there: Callable[[Key], bool],
+    assumptions: Assumptions,
+    manifests: Iterable[Raw] = (),
+) -> Iterator[Raw]:
+    """Yield the objects to add, and note each.
+
+    `is_there` returns whether the cluster that takes the dump has an object. `manifests` are applied after the objects:
+    nothing that they bring is made up, but the namespaces they need are.
+    """
+    applied = [_key_of(raw) for raw in manifests]
+    known = {*((obj.kind, obj.namespace, obj.name) for obj in objects), *applied}
 
     def missing(key: Key) -> bool:
         return key not in known and not is_there(key)
@@ -51,8 +62,9 @@ def completed(objects: Sequence[Object], is_there: Callable[[Key], bool], assump
         return {"apiVersion": api_version, "kind": kind, "metadata": {**meta, **more}, **fields}
 
     pods = [obj for obj in objects if isinstance(obj, Pod)]
-    for namespace in dict.fromkeys(obj.namespace for obj in objects if obj.namespace):
-        if missing(("Namespace", "", namespace)):
+    namespaces = [*(obj.namespace for obj in objects), *(namespace for _, namespace, _ in applied)]
+    for namespace in dict.fromkeys(namespaces):
+        if namespace and missing(("Namespace", "", namespace)):
             yield made("Namespace", "", namespace, "v1")
     for pod in pods:
         spec = pod.pod_spec.raw
@@ -73,6 +85,12 @@ def completed(objects: Sequence[Object], is_there: Callable[[Key], bool], assump
     for (kind, namespace, name, uid), owned in _owners(replica_sets, ("Deployment",)).items():
         if missing((kind, namespace, name)):
             yield made(kind, namespace, name, "apps/v1", uid, spec=_deployment_spec(owned))
+
+
+def _key_of(raw: Raw) -> Key:
+    """Return the key of a manifest, whose kind, group and metadata are present."""
+    meta, kind = raw["metadata"], kind_of(raw)
+    return kind.name, (meta.get("namespace") or "default") if kind.namespaced else "", meta.get("name") or ""
 
 
 Missing = Callable[[Key], bool]

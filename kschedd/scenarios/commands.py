@@ -8,8 +8,8 @@ Time; after every command all work pending at the current virtual time is done:
     A verb that waits (drain) lets it pass as well.
 
 Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines that follow a command
-are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Lines that the command does not read are an
-error: they belong to a step that was meant to begin after it. Relative file names are relative to the scenario's
+are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Lines that the command does not read are
+an error: they belong to a step that was meant to begin after it. Relative file names are relative to the scenario's
 directory. A verb's error messages are part of its output.
 """
 
