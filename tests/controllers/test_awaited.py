@@ -159,6 +159,8 @@ async def test_by_the_daemon(raws: list[Raw], expected: Placements, tmp_path: Pa
         (deployment(replicas=1), QUOTA, True),
         (CLAIM, QUOTA, False),
         (QUOTA, BUDGET, False),
+        (deployment(replicas=1), pod("a"), True),
+        (pod("a"), deployment(replicas=1), False),
         (pod("a"), CLAIM, False),
         (pod("a"), BUDGET, False),
         (pod("a"), pod("b"), False),
