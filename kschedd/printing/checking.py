@@ -46,7 +46,7 @@ class CheckReport:
     @property
     def displaced(self) -> list[dict[str, Any]]:
         """The pods of the cluster that move, are evicted, or go."""
-        return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "pending") and pod["node"]]
+        return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "orphaned", "pending") and pod["node"]]
 
     @property
     def placed(self) -> list[dict[str, Any]]:
