@@ -84,6 +84,8 @@ def _is_said_beside(warning: ConfigError, config: Config) -> bool:
 
 
 def _marked(line: str) -> str:
+    if line.strip() == "arithmetic: difference":
+        return f"{line}  # kube-scheduler v1.34 has no such argument, kschedd has: the balance as v1.18 computed it"
     name = line.strip().removeprefix("- name: ")
     older = OLDER.get(name) if name != line.strip() else None
     if older is None:
