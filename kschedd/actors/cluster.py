@@ -88,7 +88,7 @@ class LiveCluster:
         actors = self._controllers
         return await self.store.do(lambda store: question([each.controller for each in actors], store))
 
-    async def settle_controllers(self) -> None:
+    async def run_controllers(self) -> None:
         """Wait until the controllers have handled all writes up to now, and those that these led to.
 
         Others may write meanwhile: it ends after a few rounds even if there is always something new.

@@ -146,7 +146,7 @@ class ClusterBackend(Protocol):
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         """Run a function over the controllers and the objects, between two turns of any controller."""
 
-    async def settle_controllers(self) -> None:
+    async def run_controllers(self) -> None:
         """Wait until the controllers have handled what was written up to now, and what they wrote about it."""
 
     async def ask_in_turn(

@@ -16,7 +16,7 @@ from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
-from kschedd.controllers.awaited import must_settle
+from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
 from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc.aside import weight
@@ -245,7 +245,7 @@ def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]
     weighs = 0
     for one in wanted:
         more = weight(one.raw, heaviest) + _EACH
-        if portion and (weighs + more > heaviest or must_settle(portion[-1].raw, one.raw)):
+        if portion and (weighs + more > heaviest or controllers_run_between(portion[-1].raw, one.raw)):
             yield portion
             portion, weighs = [], 0
         portion.append(one)

@@ -180,7 +180,7 @@ class ReplayCluster(OwnersAtHand):
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question((), self._objects.store())
 
-    async def settle_controllers(self) -> None:
+    async def run_controllers(self) -> None:
         """There are none: what they wrote is in the recording."""
 
     def _take(self, effects: Effects) -> None:

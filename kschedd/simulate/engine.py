@@ -321,7 +321,7 @@ class Engine:
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
-    def settle_controllers(self) -> None:
+    def run_controllers(self) -> None:
         """Let the controllers do all they have to do now, and schedule nothing."""
         if self._runner is not None:
             self._runner.run_until_idle()

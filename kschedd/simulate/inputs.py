@@ -14,7 +14,7 @@ from kschedd.api.decoding import FieldValidation
 from kschedd.api.kinds import kind_of
 from kschedd.api.manifests import Manifest, ManifestReading, read_bytes, read_paths
 from kschedd.api.unsupported import Unsupported, grouped, unsupported
-from kschedd.controllers.awaited import must_settle
+from kschedd.controllers.awaited import controllers_run_between
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store
@@ -46,20 +46,20 @@ def apply_all(
     *,
     make_namespaces: bool = True,
     validation: FieldValidation = "Strict",
-    settle: Callable[[], object] = lambda: None,
+    run_controllers: Callable[[], object] = lambda: None,
 ) -> Applied:
     """Apply every valid object. `make_namespaces` creates the namespaces that are used but not in the manifests.
 
     `validation` says how unknown fields are treated; in a cluster dump they only cause a warning, since the dump may
-    come from a later Kubernetes version. `settle` runs the controllers; it is called where the next object depends on
+    come from a later Kubernetes version. `run_controllers` is called where the next object depends on
     a status that they write.
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
     before: Manifest | None = None
     for manifest in _in_order(reading.manifests):
-        if before is not None and must_settle(before.raw, manifest.raw):
-            settle()
+        if before is not None and controllers_run_between(before.raw, manifest.raw):
+            run_controllers()
         before = manifest
         kind = kind_of(manifest.raw)
         if make_namespaces:

@@ -12,7 +12,7 @@ import yaml
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.cli import main
-from kschedd.controllers.awaited import must_settle
+from kschedd.controllers.awaited import controllers_run_between
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.rpc.client import Client
@@ -153,7 +153,7 @@ async def test_by_the_daemon(raws: list[Raw], expected: Placements, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "settles"),
+    ("before", "after", "run"),
     [
         (QUOTA, pod("a"), True),
         (deployment(replicas=1), QUOTA, True),
@@ -167,5 +167,5 @@ async def test_by_the_daemon(raws: list[Raw], expected: Placements, tmp_path: Pa
         ({**QUOTA, "apiVersion": "example.com/v1"}, pod("a"), False),
     ],
 )
-def test_where_controllers_run_between_two_objects(before: Raw, after: Raw, *, settles: bool) -> None:
-    assert must_settle(before, after) is settles
+def test_where_controllers_run_between_two_objects(before: Raw, after: Raw, *, run: bool) -> None:
+    assert controllers_run_between(before, after) is run
