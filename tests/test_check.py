@@ -137,3 +137,78 @@ def test_a_dump_with_nothing_in_it_is_refused(text: str, cluster: Path, capsys: 
     out, err = capsys.readouterr()
     assert out == ""
     assert f"error: {cluster}: there is no object of Kubernetes in it\n" in err
+
+
+def _limited(namespace: str, replicas: int) -> list[Raw]:
+    """A Deployment of a namespace whose quota allows one pod."""
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "one", "namespace": namespace}}
+    made = _deployment("100m", replicas)
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+    return [
+        space,
+        {**quota, "spec": {"hard": {"pods": "1"}}},
+        {**made, "metadata": {"name": "web", "namespace": namespace}},
+    ]
+
+
+@pytest.fixture
+def broken(cluster: Path) -> Path:
+    """The same cluster, in which a Deployment elsewhere has been at the limit of its quota for long."""
+    items = json.loads(cluster.read_text())["items"]
+    cluster.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*items, *_limited("other", 2)]}))
+    return cluster
+
+
+def test_what_was_broken_before_is_no_part_of_the_verdict(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(broken, _deployment("100m")) == 0
+    assert capsys.readouterr().out.startswith("all fits\n")
+
+
+def test_a_workload_that_lacks_more_pods_than_before_is_part_of_it(
+    broken: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _check(broken, _limited("other", 3)[-1]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith('does not fit: 1 workload that cannot make pods\n- Deployment other/web: pods "web-')
+    assert _check(broken, _limited("other", 1)[-1]) == 0
+
+
+def test_a_replica_set_and_its_deployment_count_as_one(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _check(cluster, *_limited("other", 2), form="junit") == 1
+    suite = ElementTree.fromstring(capsys.readouterr().out)
+    failed = [case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None]
+    assert failed == ["Deployment other/web"]
+
+
+def test_workloads_without_a_condition_for_it_are_found_by_the_pods_they_lack(
+    cluster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = {**_deployment("100m", priorityClassName="nosuch")["spec"]}
+    plain = {name: value for name, value in spec.items() if name != "replicas"}
+    template = {**spec["template"], "spec": {**spec["template"]["spec"], "restartPolicy": "Never"}}
+    raws = [
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": "a"},
+            "spec": {**spec, "serviceName": "a"},
+        },
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "b"}, "spec": plain},
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "c"}, "spec": {"template": template}},
+    ]
+    assert _check(cluster, *raws, form="json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [text.partition(":")[0] for text in told["refused"]] == [
+        "StatefulSet default/a",
+        "DaemonSet default/b",
+        "Job default/c",
+    ]
+
+
+def test_what_admission_rejects_does_not_fit(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = pod("direct", 0)
+    plain["metadata"] = {"name": "direct", "namespace": "other"}
+    assert _check(cluster, *_limited("other", 1), plain, form="json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["errors"] == told["refused"] == []
+    assert told["forbidden"][0].startswith('Pod other/direct: pods "direct" is forbidden: exceeded quota: one')

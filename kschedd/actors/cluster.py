@@ -35,6 +35,7 @@ from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
 
+_ROUNDS: Final = 5  # a claim, its volume, both bound to each other, the end of it
 _REST_S: Final = 5.0  # for which a snapshot waits at most until what is under way in virtual time has ended
 
 
@@ -86,6 +87,19 @@ class LiveCluster:
         """Run a function over the controllers and the objects, between two turns of any controller."""
         actors = self._controllers
         return await self.store.do(lambda store: question([each.controller for each in actors], store))
+
+    async def run_controllers(self) -> None:
+        """Wait until the controllers have handled all writes up to now, and those that these led to.
+
+        Others may write meanwhile: it ends after a few rounds even if there is always something new.
+        """
+        version = -1
+        for _ in range(_ROUNDS):
+            before, version = version, await self.store.do(lambda store: store.version)
+            if version == before:
+                break
+            for actor in self._controllers:
+                await actor.until_handled(version)
 
     async def ask_in_turn(
         self,

@@ -21,6 +21,7 @@ import attrs
 import trio
 
 from kschedd.actors.clock import REAL, Clock
+from kschedd.actors.mailbox import Doorbell
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
 from kschedd.controllers.controller import Controller
@@ -49,6 +50,11 @@ class ControllerActor:
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
     _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # to a turn that is not over
     _looked_s: float = attrs.field(default=0.0, init=False)  # in the latest turn, before its first pause
+    _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
+    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # there is a watch, or it has ended
+    _at_work: bool = attrs.field(default=False, init=False)
+    _handled: int = attrs.field(default=-1, init=False)  # all events up to this version
+    _turns: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)  # wait for the next
 
     @property
     def name(self) -> str:
@@ -63,6 +69,13 @@ class ControllerActor:
     def faults(self) -> Sequence[ObjectFault]:
         """The objects that it cannot handle now."""
         return self._controller.faults.faults()
+
+    async def until_handled(self, version: int) -> None:
+        """Wait until the controller has handled all events up to this version, or does not run."""
+        await self._begun.wait()
+        while (watch := self._watch) is not None and self._handled < version and (self._at_work or watch.behind):
+            self._bell.ring()  # also for events that do not concern it
+            await self._turns.park()
 
     def state(self, store: ClusterWriter) -> Generator[None, None, ControllerState]:
         """A copy of the controller, and how far it is: made in steps, between which nobody may write."""
@@ -81,24 +94,33 @@ class ControllerActor:
                 await self._store.until_writable()
                 self._controller = copy.deepcopy(at_first)
         finally:
+            self._begun.set()
             self._store.close()
 
     async def _work(self) -> bool:
         """True when the store is ending, False when something was not kept."""
         try:
             kinds = self._controller.kinds
-            watch = self._watch = await self._store.watch(kinds, with_present=True, concerns=self._concerned)
+            bell = self._bell = Doorbell()
+            watch = self._watch = await self._store.watch(kinds, with_present=True, bell=bell, concerns=self._concerned)
+            self._begun.set()
             try:
                 while await self._woken(watch):
+                    self._at_work = True
                     events = self._given = concerning(self._controller, watch.take(_MOST))
+                    taken, rest_s = -1 if watch.first else watch.version, 0.0
                     if any(map(_of_large_node, events)) and await self._turn_aside(events):
                         self._given = ()
                     elif events or self._due():
                         await self._store.do_in_steps(self._turn)
-                        if self._looked_s > _LONG_S and self._clock.speed == REAL:
-                            await trio.sleep(min(_REST * self._looked_s, _LONGEST_REST_S))
+                        rest_s = min(_REST * self._looked_s, _LONGEST_REST_S) if self._looked_s > _LONG_S else 0.0
+                    self._at_work, self._handled = False, taken
+                    self._turns.unpark_all()
+                    if rest_s and self._clock.speed == REAL:
+                        await trio.sleep(rest_s)
             finally:
-                self._watch, self._given = None, ()
+                self._watch, self._given, self._at_work = None, (), False
+                self._turns.unpark_all()
                 watch.close()
         except JournalError:
             return False

@@ -50,7 +50,8 @@ def answer(named: Mapping[str, Any]) -> Any:
     taken = run_steps(take_dump(cluster.engine.store, dump))
     cluster.engine.driver.attempts_allowed = 0  # what is pending in the dump stays so until it is decided about
     cluster.engine.run_until_idle()
-    for text in (*(f"assumed: {text}" for text in dump.assumptions.texts()), *taken.errors):
+    assumed = (f"assumed: {text}" for text in dump.assumptions.texts())
+    for text in (*assumed, *(f"warning: {text}" for text in taken.errors)):
         print(safe(text), file=sys.stderr)
     daemon = VirtualDaemon(cluster, daemon_methods)
     if versions:

@@ -60,6 +60,12 @@ def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> di
 def converted(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> str:
     """The text of the v1 file."""
     top = [f"# {_remark(warning)}" for warning in config.warnings if not _is_said_beside(warning, config)]
+    top += [
+        f"# extenders[{number}]: by v1 the nodes that its filter returns are scored without their pods "
+        "(kubernetes#141781); nodeCacheCapable: true avoids it"
+        for number, one in enumerate(config.extenders)
+        if one.filter_verb and not one.node_cache_capable and not one.nodes_lose_pods
+    ]
     text = yaml.safe_dump(as_v1(config, default, catalogue), sort_keys=False, allow_unicode=True, width=120)
     lines = [_marked(line) for line in text.splitlines()]
     return "\n".join([*top, *lines]) + "\n"
@@ -78,6 +84,8 @@ def _is_said_beside(warning: ConfigError, config: Config) -> bool:
 
 
 def _marked(line: str) -> str:
+    if line.strip() == "arithmetic: difference":
+        return f"{line}  # kube-scheduler v1.34 has no such argument, kschedd has: the balance as v1.18 computed it"
     name = line.strip().removeprefix("- name: ")
     older = OLDER.get(name) if name != line.strip() else None
     if older is None:

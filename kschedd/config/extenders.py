@@ -11,6 +11,8 @@ import base64
 import binascii
 from urllib.parse import urlsplit
 
+import attrs
+
 from kschedd.api.validation_names import qualified_name
 from kschedd.config.model import Extender, ExtenderTLS, ManagedResource
 from kschedd.config.reading import INT64, ConfigFields, ConfigValue
@@ -18,7 +20,8 @@ from kschedd.config.reading import INT64, ConfigFields, ConfigValue
 DEFAULT_TIMEOUT_S = 5.0
 
 
-def read_extenders(root: ConfigFields) -> tuple[Extender, ...]:
+def read_extenders(root: ConfigFields, *, nodes_lose_pods: bool) -> tuple[Extender, ...]:
+    """Return the extenders; `nodes_lose_pods` depends on the release whose format this is."""
     extenders = []
     managed: set[str] = set()
     binders = 0
@@ -26,7 +29,7 @@ def read_extenders(root: ConfigFields) -> tuple[Extender, ...]:
         extender = _extender(place, managed)
         if extender is None:
             continue
-        extenders.append(extender)
+        extenders.append(attrs.evolve(extender, nodes_lose_pods=nodes_lose_pods))
         binders += bool(extender.bind_verb)
         if extender.bind_verb and binders == 2:
             place.at("bindVerb", extender.bind_verb).wrong("only one extender can bind, and one before it does")

@@ -15,6 +15,7 @@ from typing import Final, Literal
 import attrs
 
 from kschedd.config.faults import ConfigError, ConfigErrors
+from kschedd.config.removed_gates import why_removed
 
 Stage = Literal["ALPHA", "BETA", "GA"]
 
@@ -149,7 +150,9 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
             states.update({one: state for one, gate in known.items() if gate.stage == stage and gate.supported})
     for name, state in given.items():
         gate = known.get(name)
-        if gate is None:
+        if gate is None and (removed := why_removed(name))[0]:
+            faults.append(ConfigError(source, 0, f"$.{name}", state, *removed))
+        elif gate is None:
             close = difflib.get_close_matches(name, known, n=1)
             why = "no such feature gate" + (f"; did you mean {close[0]}?" if close else "")
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(known)))

@@ -31,7 +31,7 @@ from kschedd.config.model import Config, Extender, Profile
 from kschedd.config.policy import read_policy
 from kschedd.config.profiles import checked_queue_sort, percentage, read_profiles
 from kschedd.config.reading import INT32, INT64, ConfigFields, ConfigReader, ConfigValue, in_text_order
-from kschedd.config.releases import RELEASES
+from kschedd.config.releases import RELEASES, V1
 from kschedd.config.source import read_document
 
 KIND = "KubeSchedulerConfiguration"
@@ -132,7 +132,8 @@ def _read(root: ConfigValue, loading: Loading) -> Config | None:
 
 def _configuration(fields: ConfigFields, loading: Loading) -> Config:
     report = loading.reading.report
-    extenders = read_extenders(legacy_extenders(fields) if loading.release.version == "v1alpha2" else fields)
+    spelled = legacy_extenders(fields) if loading.release.version == "v1alpha2" else fields
+    extenders = read_extenders(spelled, nodes_lose_pods=loading.release is V1)
     if loading.release.version == "v1alpha1":
         profiles, extenders = read_algorithm_source(fields, loading)
     else:

@@ -111,6 +111,8 @@ class Extender:
     """Empty: called for every pod; otherwise only for pods that request one of these."""
     ignorable: bool = False
     """Its failure does not fail the scheduling attempt."""
+    nodes_lose_pods: bool = True
+    """Nodes that its filter answers with are scored without their pods and images, as by kube-scheduler since 1.34."""
 
 
 @attrs.frozen

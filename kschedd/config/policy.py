@@ -93,7 +93,7 @@ def read_policy(
     }
     completed = with_new_points({p: tuple(refs) for p, refs in points.items()}, defaults, loading.implements)
     profile = made_profile(name, completed, _arguments(fields, said, completed, loading, name), loading)
-    extenders = read_extenders(legacy_extenders(fields))
+    extenders = read_extenders(legacy_extenders(fields), nodes_lose_pods=False)
     for number in range(len(extenders)):
         loading.note_path(f"extenders[{number}]", f"$.extenders[{number}]")
     if fields.boolean("alwaysCheckAllPredicates", False):

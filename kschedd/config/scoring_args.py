@@ -5,11 +5,13 @@ Source: Kubernetes v1.34, apis/config/validation/validation_pluginargs.go (valid
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Final
 
 import attrs
 
+from kschedd.api.resource_names import is_scalar
 from kschedd.api.validation_names import qualified_name
 from kschedd.config.args import ArgsContext, ReadValue
 from kschedd.config.reading import ConfigValue
@@ -54,6 +56,7 @@ def piecewise_linear(shape: Sequence[ShapePoint], percent: int) -> int:
     return shape[-1].score * scale
 
 
+_PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
 CPU_AND_MEMORY: Final = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
@@ -73,6 +76,7 @@ def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
                 continue
             if unique and name in found:
                 inner.place.reading.report(inner.path("name"), name, "given twice")
+            _warn_of_unknown(inner.place.at("name", name), name)
             found[name] = ResourceWeight(name, weight)
             listed.append(found[name])
         return tuple(listed) or CPU_AND_MEMORY
@@ -105,8 +109,18 @@ def resource_names(place: ConfigValue, context: ArgsContext) -> tuple[str, ...]:
         name = item.text()
         if name is not None:
             check_name(item, name)
+            _warn_of_unknown(item, name)
             names.append(name)
     return tuple(names)
+
+
+def _warn_of_unknown(place: ConfigValue, name: str) -> None:
+    """Warn of a name that no resource of a node can have: such names never count."""
+    if name in _PLAIN or is_scalar(name) or qualified_name(name):
+        return
+    close = difflib.get_close_matches(name.lower(), _PLAIN, n=1, cutoff=0.8)
+    why = "no node has a resource of this name, so it never counts"
+    place.reading.warn(place.path, name, why, close[0] if close else f"{', '.join(_PLAIN)}, or a name with a domain")
 
 
 def check_name(place: ConfigValue, name: str) -> None:

@@ -92,7 +92,7 @@ def _scheduler(
     for raw in objects:
         if raw["kind"] == "Pod" and not raw["spec"].get("nodeName"):
             pending = Pod.from_raw(raw)
-            if pending.nominated_node_name:
+            if pending.nominated_node_name and not raw["spec"].get("schedulingGates"):  # gated pods are in no queue
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
     handle = Handle(
         cluster,

@@ -4,18 +4,23 @@ A node is a cloud's by its annotation `kschedd.io/cloud-provider: external`, or 
 goes after `kschedd.io/cloud-init-seconds` of the node, or the option's delay, or by `kschedd node initialize`. A taint
 that the manifest states itself goes likewise.
 
+With the taint's end a node gets the labels that a cloud sets, if its annotations state them: `kschedd.io/cloud-zone`,
+`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under its present and its old name. Other nodes
+have the zone, region and instance type of their manifest's labels, or none.
+
 Owns when nodes are initialized. Source: Kubernetes v1.34, pkg/kubelet/kubelet_node_status.go (initialNode),
 cloud-provider/controllers/node/node_controller.go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from kschedd.api.conditions import condition
-from kschedd.api.nodes import Node
+from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL, Node
 from kschedd.api.objects import Object
 from kschedd.controllers.controller import View
+from kschedd.controllers.kubelets.node_labels import INSTANCE_TYPE
 from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
@@ -30,11 +35,25 @@ UNINITIALIZED: Final = "node.cloudprovider.kubernetes.io/uninitialized"
 TAINT: Final = {"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}
 
 
-def initialized_taints(node: Object) -> list[Any] | None:
-    """The node's taints without `uninitialized`; None if it has no such taint."""
+_LABELS: Final[Mapping[str, tuple[str, str]]] = {
+    "kschedd.io/cloud-zone": (ZONE_LABEL, BETA_ZONE_LABEL),
+    "kschedd.io/cloud-region": (REGION_LABEL, BETA_REGION_LABEL),
+    "kschedd.io/cloud-instance-type": (INSTANCE_TYPE, "beta.kubernetes.io/instance-type"),
+}
+
+
+def initialization(node: Object) -> dict[str, Any] | None:
+    """Return the patch that initializes the node; None if it has no taint `uninitialized`.
+
+    Labels that the node has already stay as they are.
+    """
     taints = node.spec.get("taints") or ()
     kept = [taint for taint in taints if taint.get("key") != UNINITIALIZED]
-    return None if len(kept) == len(taints) else kept
+    if len(kept) == len(taints):
+        return None
+    stated = ((names, node.annotations.get(annotation)) for annotation, names in _LABELS.items())
+    labels = {name: text for names, text in stated if text for name in names if name not in node.labels}
+    return {"spec": {"taints": kept or None}, **({"metadata": {"labels": labels}} if labels else {})}
 
 
 class CloudNodes:
@@ -71,7 +90,7 @@ class CloudNodes:
         node = view.find("Node", "", name)
         if not isinstance(node, Node) or not self._is_clouds(node):
             return []
-        tainted = initialized_taints(node) is not None
+        tainted = initialization(node) is not None
         if not tainted and not registers:
             self._due.clear(name)
             return []
@@ -85,10 +104,8 @@ class CloudNodes:
 
     def _initialize(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
         node = view.find("Node", "", name)
-        left = initialized_taints(node) if node is not None else None
-        if node is None or left is None:
-            return []
-        return [patch_of(node, {"spec": {"taints": left or None}}, exactly=True)]
+        patch = initialization(node) if node is not None else None
+        return [] if node is None or patch is None else [patch_of(node, patch, exactly=True)]
 
     def _is_clouds(self, node: Node) -> bool:
         return (node.annotations.get(CLOUD_PROVIDER) or self._provider) == EXTERNAL

@@ -143,7 +143,8 @@ OPTIONS: Final[Mapping[str, Option]] = {
         "cloud_provider",
         _provider,
         "",
-        "external: nodes register with the taint uninitialized, as with kubelet --cloud-provider=external",
+        "external: nodes register with the taint uninitialized, as with kubelet --cloud-provider=external; annotations "
+        "kschedd.io/cloud-zone, cloud-region and cloud-instance-type state the labels that they get when it goes",
     ),
     "cloud-init-delay": Option(
         "cloud_init_delay_s", _duration, "", "how long after its creation a cloud's node is initialized; else by a verb"

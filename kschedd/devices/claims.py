@@ -15,7 +15,6 @@ from kschedd.errors import KscheddError
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 MOST_DEVICES: Final = 32  # per claim (AllocationResultsMaxSize)
-MOST_USERS: Final = 256  # of a claim (ResourceClaimReservedForMaxSize)
 
 
 @attrs.define(eq=False)

@@ -5,7 +5,9 @@ priority classes         with the value and the preemption policy that the pods 
 nodes that pods name     with room for just those pods, cordoned
 claims of bound pods, and volumes of bound claims     with the size that is asked for
 ReplicaSets and StatefulSets that own pods, Deployments that own ReplicaSets
-                         with as many replicas, and the template of what they own
+                         with as many replicas, and the template of what they own; a ReplicaSet of a Deployment whose
+                         rollout is complete has the Deployment's template
+ControllerRevisions      of StatefulSets and DaemonSets (module `revisions`)
 
 Without these a what-if would not know where a pod's successor comes from. Nothing is made up for a pending pod: that
 its claim or class is not there may be why it is pending.
@@ -16,11 +18,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.amounts import amount
+from kschedd.api.kinds import kind_of
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.resources import pod_requests
 from kschedd.dumps.assumptions import Assumptions
 from kschedd.dumps.marks import MADE_UP
+from kschedd.dumps.revisions import POD_HASH, is_observed, revisions
 
 Raw = dict[str, Any]
 Key = tuple[str, str, str]  # kind, namespace, name
@@ -32,9 +36,19 @@ _POD_OWNERS: Final = ("ReplicaSet", "StatefulSet")
 _TOKEN_VOLUMES: Final = "kube-api-access-"
 
 
-def completed(objects: Sequence[Object], is_there: Callable[[Key], bool], assumptions: Assumptions) -> Iterator[Raw]:
-    """The objects to be added, each noted. `is_there`: whether the cluster that takes the dump has an object."""
-    known = {(obj.kind, obj.namespace, obj.name) for obj in objects}
+def completed(
+    objects: Sequence[Object],
+    is_there: Callable[[Key], bool],
+    assumptions: Assumptions,
+    manifests: Iterable[Raw] = (),
+) -> Iterator[Raw]:
+    """Yield the objects to add, and note each.
+
+    `is_there` returns whether the cluster that takes the dump has an object. `manifests` are applied after the objects:
+    nothing that they bring is made up, but the namespaces they need are.
+    """
+    applied = [_key_of(raw) for raw in manifests]
+    known = {*((obj.kind, obj.namespace, obj.name) for obj in objects), *applied}
 
     def missing(key: Key) -> bool:
         return key not in known and not is_there(key)
@@ -51,8 +65,9 @@ def completed(objects: Sequence[Object], is_there: Callable[[Key], bool], assump
         return {"apiVersion": api_version, "kind": kind, "metadata": {**meta, **more}, **fields}
 
     pods = [obj for obj in objects if isinstance(obj, Pod)]
-    for namespace in dict.fromkeys(obj.namespace for obj in objects if obj.namespace):
-        if missing(("Namespace", "", namespace)):
+    namespaces = [*(obj.namespace for obj in objects), *(namespace for _, namespace, _ in applied)]
+    for namespace in dict.fromkeys(namespaces):
+        if namespace and missing(("Namespace", "", namespace)):
             yield made("Namespace", "", namespace, "v1")
     for pod in pods:
         spec = pod.pod_spec.raw
@@ -64,15 +79,30 @@ def completed(objects: Sequence[Object], is_there: Callable[[Key], bool], assump
     yield from _nodes(pods, missing, made)
     yield from _volumes(objects, pods, missing, made)
     sets: list[Raw] = []
+    deployments = _of_complete_rollouts(objects, pods)
     for owner, owned in _owners(pods, _POD_OWNERS).items():
         kind, namespace, name, uid = owner
         if missing((kind, namespace, name)):
-            sets.append(made(kind, namespace, name, "apps/v1", uid, spec=_workload_spec(kind, name, owned)))
+            deployment = deployments.get((namespace, name)) if kind == "ReplicaSet" else None
+            spec = _workload_spec(kind, name, owned, deployment)
+            meta = {"labels": spec["template"]["metadata"]["labels"]}
+            meta |= {} if deployment is None else _owned_by(deployment)
+            sets.append(made(kind, namespace, name, "apps/v1", uid, spec=spec, metadata=meta))
     yield from sets
+    of_uid: dict[str, list[Pod]] = {}
+    for (_, _, _, uid), owned in _owners(pods, ("StatefulSet", "DaemonSet")).items():
+        of_uid.setdefault(uid, []).extend(pod for pod in owned if isinstance(pod, Pod))
+    yield from revisions(objects, of_uid, _template, missing, made)
     replica_sets = [obj for obj in objects if obj.kind == "ReplicaSet"]
     for (kind, namespace, name, uid), owned in _owners(replica_sets, ("Deployment",)).items():
         if missing((kind, namespace, name)):
             yield made(kind, namespace, name, "apps/v1", uid, spec=_deployment_spec(owned))
+
+
+def _key_of(raw: Raw) -> Key:
+    """Return the key of a manifest, whose kind, group and metadata are present."""
+    meta, kind = raw["metadata"], kind_of(raw)
+    return kind.name, (meta.get("namespace") or "default") if kind.namespaced else "", meta.get("name") or ""
 
 
 Missing = Callable[[Key], bool]
@@ -87,6 +117,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     "ReplicaSet": "ReplicaSets that own pods, made up from the pods",
     "StatefulSet": "StatefulSets that own pods, made up from the pods",
     "Deployment": "Deployments that own ReplicaSets, made up from those",
+    "ControllerRevision": "revisions of StatefulSets and DaemonSets, made up from their status and pods",
 }
 
 
@@ -161,17 +192,48 @@ def _owners(objects: Iterable[Object], kinds: Sequence[str]) -> dict[tuple[str, 
     return owned
 
 
-def _workload_spec(kind: str, name: str, pods: Sequence[Object]) -> Raw:
+def _of_complete_rollouts(objects: Iterable[Object], pods: Iterable[Pod]) -> dict[tuple[str, str], Object]:
+    """Return the Deployments all of whose pods have the present template, by namespace and name of their ReplicaSet."""
+    found: dict[tuple[str, str], Object] = {}
+    hashes: dict[str, set[str]] = {}
+    for pod in pods:
+        hashes.setdefault(pod.namespace, set()).add(pod.labels.get(_HASH) or "")
+    for obj in objects:
+        status = obj.status
+        if obj.kind == "Deployment" and is_observed(obj) and status.get("updatedReplicas") == status.get("replicas"):
+            found |= {(obj.namespace, f"{obj.name}-{each}"): obj for each in hashes.get(obj.namespace, ()) if each}
+    return found
+
+
+def _owned_by(deployment: Object) -> Raw:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment.name, "uid": deployment.uid}
+    revision = {name: value for name, value in deployment.annotations.items() if name == _REVISION}
+    return {
+        "annotations": {MADE_UP: "true", **revision},
+        "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+    }
+
+
+def _template(pod: Pod) -> Raw:
+    labels = {key: value for key, value in pod.labels.items() if key not in (POD_HASH, _INDEX, _POD_NAME)}
+    return {"metadata": {"labels": labels}, "spec": _template_spec(pod)}
+
+
+def _workload_spec(kind: str, name: str, pods: Sequence[Object], deployment: Object | None = None) -> Raw:
     alive = [pod for pod in pods if isinstance(pod, Pod) and not pod.finished and not pod.deletion_timestamp]
     pod = (alive or pods)[0]
     labels = {key: value for key, value in pod.labels.items() if not key.startswith("statefulset.kubernetes.io/")}
-    labels = {key: value for key, value in labels.items() if key not in ("controller-revision-hash", _INDEX)}
+    labels = {key: value for key, value in labels.items() if key not in (POD_HASH, _INDEX)}
     chosen = {_HASH: labels[_HASH]} if _HASH in labels else labels
     spec: Raw = {
         "replicas": len(alive),
         "selector": {"matchLabels": {**labels, **chosen} or {"kschedd.io/owner": name}},
         "template": {"metadata": {"labels": labels or {"kschedd.io/owner": name}}, "spec": _template_spec(pod)},
     }
+    if deployment is not None:
+        template = deployment.spec.get("template") or {}
+        meta = template.get("metadata") or {}
+        spec["template"] = {**template, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **chosen}}}
     if kind == "StatefulSet":
         spec["serviceName"] = pod.spec.get("subdomain") or name
         spec["updateStrategy"] = {"type": "OnDelete"}  # what it is made up from is not what it was
@@ -179,6 +241,8 @@ def _workload_spec(kind: str, name: str, pods: Sequence[Object]) -> Raw:
 
 
 _INDEX: Final = "apps.kubernetes.io/pod-index"
+_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
+_REVISION: Final = "deployment.kubernetes.io/revision"
 
 
 def _template_spec(pod: Object) -> Raw:

@@ -150,7 +150,7 @@ def prepare(
     objects = taker.take(((found.raw, found.likeness) for found in in_order), on_refusal, on_warning)
     if options.complete:
         for _ in range(_ROUNDS):
-            made = list(completed(objects, is_there, assumptions))
+            made = list(completed(objects, is_there, assumptions, [found.raw for found in manifests]))
             if not made:
                 break
             places.update(dict.fromkeys(map(id, made), "made up"))

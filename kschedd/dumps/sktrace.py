@@ -1,9 +1,13 @@
 """SimKube's trace files: MessagePack of what was applied and deleted in a cluster, event by event.
 
-A trace is taken for what is there at its end. Its times are not played.
+A trace is taken for what is there at its end. Its times are not played. Its parts besides the events are not used; a
+map among them may have keys that are not strings, such as the list by which SimKube finds the lifecycles of a pod.
+SimKube removes the service account from pods, but not the volume with its token: pods get the default one.
 Source: acrlabs/simkube, docs on the trace format (version 2).
 """
 
+import json
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -13,35 +17,62 @@ from kschedd.errors import KscheddError
 
 
 @attrs.define(eq=False)
-class NotATrace(KscheddError):
+class UnusableTrace(KscheddError):
+    """A file that is no trace of SimKube, or a trace with nothing to take."""
+
     why: str
 
     def __str__(self) -> str:
-        return f"not a SimKube trace: {self.why}"
+        return f"SimKube trace: {self.why}"
 
 
 def objects(data: bytes) -> list[dict[str, Any]]:
-    """The objects that are there at the trace's end. Raises NotATrace."""
+    """Return the objects that exist at the trace's end. Raises UnusableTrace, also if none is left."""
     try:
-        trace = msgpack.unpackb(data, strict_map_key=False)
+        trace = msgpack.unpackb(data, strict_map_key=False, object_pairs_hook=_map)
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
-        raise NotATrace(f"not MessagePack: {error}") from error
+        raise UnusableTrace(f"not MessagePack: {error}") from error
     events = trace.get("events") if isinstance(trace, dict) else None
     if not isinstance(events, list):
-        raise NotATrace("it has no list of events")
-    there: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for event in events:
+        raise UnusableTrace("it has no list of events")
+    there: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    for number, event in enumerate(events):
         if not isinstance(event, dict):
-            raise NotATrace("an event is a map with ts, applied_objs and deleted_objs")
-        for raw in event.get("applied_objs") or ():
-            there[_key(raw)] = raw
-        for raw in event.get("deleted_objs") or ():
-            there.pop(_key(raw), None)
-    return list(there.values())
+            raise UnusableTrace(f"events[{number}]: not a map with ts, applied_objs and deleted_objs")
+        for raw in _objects(event, "applied_objs", number):
+            there[_key(raw, number)] = raw
+        for raw in _objects(event, "deleted_objs", number):
+            there.pop(_key(raw, number), None)
+    if not there and any(event.get("applied_objs") for event in events):
+        raise UnusableTrace("no object is left at its end: each one that it applies is deleted in a later event")
+    return [_with_service_account(raw) for raw in there.values()]
 
 
-def _key(raw: Any) -> tuple[str, str, str]:
+def _with_service_account(raw: dict[str, Any]) -> dict[str, Any]:
+    spec = raw.get("spec")
+    if raw.get("kind") != "Pod" or not isinstance(spec, dict) or spec.get("serviceAccountName"):
+        return raw
+    return {**raw, "spec": {**spec, "serviceAccountName": "default"}}
+
+
+def _map(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
+    return {key if isinstance(key, str) else str(key): value for key, value in pairs}
+
+
+def _objects(event: dict[str, Any], field: str, number: int) -> list[Any]:
+    found = event.get(field)
+    if not isinstance(found, list | None):
+        raise UnusableTrace(f"events[{number}].{field}: not a list of objects")
+    return found or []
+
+
+def _key(raw: Any, number: int) -> tuple[str, str, str, str]:
     meta = raw.get("metadata") if isinstance(raw, dict) else None
     if not isinstance(meta, dict):
-        raise NotATrace("an object is a map with metadata")
-    return str(raw.get("kind")), str(meta.get("namespace") or ""), str(meta.get("name"))
+        raise UnusableTrace(f"events[{number}]: an object is a map with metadata")
+    try:
+        json.dumps(raw, allow_nan=False)
+    except (TypeError, ValueError) as error:  # binary data, timestamps, numbers such as infinity
+        raise UnusableTrace(f"events[{number}]: an object with a value that JSON does not have: {error}") from error
+    group = str(raw.get("apiVersion")).rpartition("/")[0]
+    return group, str(raw.get("kind")), str(meta.get("namespace") or ""), str(meta.get("name"))

@@ -267,7 +267,7 @@ def _with_kind(item: Any, around: Mapping[str, Any]) -> Any:
 def _add_trace(data: bytes, source: str, sources: Sources) -> None:
     try:
         raws = sktrace.objects(data)
-    except sktrace.NotATrace as wrong:
+    except sktrace.UnusableTrace as wrong:
         sources.faults.add(f"{source}: {wrong}")
         return
     sources.assumptions.note("the objects of a trace are taken as they are at its end", source)

@@ -222,6 +222,12 @@ def _attempt(past: Past, found: Explanation) -> dict[str, Any]:
     return {"number": record.attempt, "version": record.version, "kept": True}
 
 
+_WITHOUT_PODS: Final = (
+    "an extender with nodeCacheCapable: false answered with Node objects, which are scored as if no pods were on them "
+    "(kubernetes#141781); nodeCacheCapable: true avoids it"
+)
+
+
 class _Explaining:
     """One explanation in the making, on a scheduler of its own."""
 
@@ -240,8 +246,8 @@ class _Explaining:
 
     def run(self) -> Explanation:
         asked = ExtendersAsked(self._scheduler.extenders, self._pod)
-        outcome = drive(self._scheduler.attempt(self._pod, self._nominated, every_node=True), asked.answer)
-        state = CycleState()
+        outcome = asked.attempt(self._scheduler.attempt(self._pod, self._nominated, every_node=True))
+        state = CycleState(scores_without_pods=asked.lose_pods)
         gated = self._gate()
         self._begin()
         pre_filtered = self._scheduler.pre_filters.at_once(state, self._pod)
@@ -253,6 +259,8 @@ class _Explaining:
                 if not verdict.rejections:
                     verdict.rejections = tuple(rejected.get(verdict.row, ()))
         self._notes += asked.failures()
+        if asked.lose_pods:
+            self._notes.append(_WITHOUT_PODS)
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
         scores, failure = self._scores(state, feasible)
         by_extender = asked.scores(self._named(feasible))
@@ -369,7 +377,8 @@ class _Explaining:
         if failure is not None:
             return None, failure
         raw, weighted = {}, {}
-        total = np.zeros(len(rows), dtype=np.int64)
+        unscored = not self._profile.scores and not self._scheduler.extenders  # then each node has 1
+        total = np.full(len(rows), int(unscored), dtype=np.int64)
         for score in self._profile.scores:
             if score.name in state.skip_score:
                 continue

@@ -5,16 +5,20 @@ asked twice. In verdicts and scores an extender has its URL where a plugin has i
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.extenders.extender import SCALE, HTTPExtender
 from kschedd.extenders.messages import FilterResult
+from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Status, unschedulable
 from kschedd.scheduling.extended import rejections
+from kschedd.scheduling.work import Work, drive
 
+T = TypeVar("T")
 Scored = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Extender -> node -> raw, normalized, weighted."""
 
@@ -22,13 +26,39 @@ UNSAID = "the extender did not answer with this node"
 
 
 class ExtendersAsked:
-    """See the module; `answer` is given to `drive`."""
+    """See the module; an attempt is driven through `attempt`."""
 
     def __init__(self, extenders: Sequence[HTTPExtender], pod: Pod) -> None:
         self._extenders = [extender for extender in extenders if extender.is_interested(pod)]
         self._said: dict[tuple[str, str], Any] = {}  # by URL and verb: the last answer
 
-    def answer(self, shard: Callable[[], Any]) -> Any:
+    def attempt(self, work: Work[T]) -> T:
+        """Run an attempt to its end. Extenders that it calls together are called at the same time, as by the daemon."""
+        return drive(self._together(work), self._answer)
+
+    def _together(self, work: Work[T]) -> Work[T]:
+        answers: list[Any] | None = None
+        try:
+            while True:
+                asked = next(work) if answers is None else work.send(answers)
+                if isinstance(asked, list) and len(asked) > 1 and all(isinstance(one, ExtenderCall) for one in asked):
+                    with ThreadPoolExecutor(len(asked)) as pool:
+                        answers = list(pool.map(self._answer, asked))
+                    continue
+                try:
+                    answers = yield asked
+                except PluginError as fault:
+                    work.throw(fault)
+        except StopIteration as end:
+            value: T = end.value
+            return value
+
+    @property
+    def lose_pods(self) -> bool:
+        """Return whether nodes are scored without their pods, as an extender answered with Node objects."""
+        return any(extender.loses_pods(said) for extender, said in self._filtered())
+
+    def _answer(self, shard: Callable[[], Any]) -> Any:
         said = shard()
         if isinstance(shard, ExtenderCall):
             self._said[shard.extender.url_prefix, shard.action] = said

@@ -130,6 +130,10 @@ class HTTPExtender:
             rows.append(row)
         return list(dict.fromkeys(rows))
 
+    def loses_pods(self, said: FilterResult) -> bool:
+        """Return whether the nodes of its answer are scored without their pods."""
+        return said.whole and self.config.nodes_lose_pods
+
     def weighted(self, score: int) -> int:
         """A score as it counts in the total, in Go's int64."""
         total = score * self.weight * SCALE

@@ -77,12 +77,13 @@ def preemption_args(pod: bytes, candidates: tuple[Candidate, ...], by_uid: bool)
 
 @attrs.frozen
 class FilterResult:
-    """`names` None: the answer has neither nodes nor names, so no node has passed."""
+    """`names` None: the answer has neither nodes nor names, so no node has passed. `whole`: it has Node objects."""
 
     names: tuple[str, ...] | None
     failed: Mapping[str, str]
     unresolvable: Mapping[str, str]
     error: str
+    whole: bool = False
 
 
 @attrs.frozen
@@ -96,6 +97,7 @@ def filter_result(body: bytes, *, names: bool) -> FilterResult:
     said = _Struct(first_value(body), "ExtenderFilterResult")
     given = said.texts("NodeNames")
     nodes = said.optional("Nodes", "v1.NodeList")
+    whole = nodes is not None and not (names and given is not None)
     if names and given is not None:
         passed: tuple[str, ...] | None = given
     elif nodes is not None:
@@ -103,9 +105,8 @@ def filter_result(body: bytes, *, names: bool) -> FilterResult:
         passed = tuple([_name_of(item) for item in items])
     else:
         passed = None
-    return FilterResult(
-        passed, said.text_map("FailedNodes"), said.text_map("FailedAndUnresolvableNodes"), said.text("Error")
-    )
+    failed, unresolvable = said.text_map("FailedNodes"), said.text_map("FailedAndUnresolvableNodes")
+    return FilterResult(passed, failed, unresolvable, said.text("Error"), whole)
 
 
 def _name_of(node: "_Struct") -> str:

@@ -20,6 +20,7 @@ class CycleState:
     skip_filter: set[str] = attrs.field(factory=set)  # plugins whose PreFilter returned Skip
     already_filtered_by: str = ""  # the plugin whose PreFilterResult names only nodes its filter passes
     skip_score: set[str] = attrs.field(factory=set)  # plugins whose PreScore returned Skip
+    scores_without_pods: bool = False  # an extender answered with Node objects, which are scored as they are
 
     def clone(self) -> "CycleState":
         copied = {key: value.clone() if isinstance(value, Clonable) else value for key, value in self.data.items()}

@@ -39,7 +39,6 @@ from kschedd.devices.binding_conditions import (
     ready_for_binding,
 )
 from kschedd.devices.claims import (
-    MOST_USERS,
     Claim,
     ClaimError,
     allocation,
@@ -187,8 +186,6 @@ class DynamicResources:
                 refusal = self._cannot_allocate(open_claims[place], cluster, of_user=of_user)
                 if refusal is not None:
                     return refusal
-            elif len(reserved_for(claim)) >= MOST_USERS and not is_reserved_for(claim, pod):
-                return unresolvable(remedies_of.IN_USE)
             elif allocated.get("nodeSelector") is not None:
                 selector = parse_node_selector(allocated["nodeSelector"])
                 if selector.problems:

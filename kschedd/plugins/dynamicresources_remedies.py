@@ -16,12 +16,10 @@ from kschedd.framework.status import Status
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 NOT_AVAILABLE: Final = "resourceclaim not available on the node"
-IN_USE: Final = "resourceclaim in use"
 
 _BEFORE_FILTER: Final = (
     (r"request .+: device class (.+) does not exist", "the DeviceClass {} existed"),
     (r'resourceclaim(?:\.resource\.k8s\.io)? "(.+)" not found', "the ResourceClaim {} existed"),
-    (IN_USE, "fewer pods used a resource claim of its"),
 )
 _ON_A_NODE: Final = {
     CANNOT_ALLOCATE: "devices that suit its resource claims were free on the node",

@@ -6,7 +6,8 @@ v1.22, kube-scheduler/config/v1beta1.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 import attrs
 
@@ -23,6 +24,7 @@ from kschedd.config.scoring_args import (
     weights,
 )
 
+_OF_1_18 = ("Policy", "v1alpha1", "v1alpha2")
 StrategyType = Literal["LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"]
 RATIO = "RequestedToCapacityRatio"
 
@@ -86,6 +88,12 @@ class NodeResourcesFitArgs:
 @attrs.frozen
 class NodeResourcesBalancedAllocationArgs:
     resources: tuple[ResourceWeight, ...] = arg(CPU_AND_MEMORY, read=weights((1, 1), unique=True))
+    arithmetic: Literal["deviation", "difference"] = "deviation"
+    """`difference`: of the shares of cpu and memory, as in v1.18; kube-scheduler v1.34 has no such argument."""
+
+    @classmethod
+    def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
+        return cls(arithmetic="difference" if context.version in _OF_1_18 else "deviation")
 
 
 # -- of older plugins ----------------------------------------------------------------------------------------------

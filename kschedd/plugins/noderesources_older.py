@@ -1,5 +1,7 @@
 """Scores by resources as releases up to v1.22 computed them, each resource of the arguments at a time.
 
+The balance of cpu and memory is that of v1.18.
+
 They differ from NodeResourcesFit of today in three things: a resource that the node lacks counts, an extended resource
 counts though the pod does not request it, and utilization is what is not free, rounded up.
 
@@ -18,7 +20,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.resource_names import is_scalar
 from kschedd.cache.scoring_columns import truncated
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
-from kschedd.config.scoring_args import ResourceWeight, ShapePoint
+from kschedd.config.scoring_args import CPU_AND_MEMORY, ResourceWeight, ShapePoint
 from kschedd.framework.interface import MAX_NODE_SCORE
 
 
@@ -71,6 +73,19 @@ def requested_to_capacity_ratio(
         total += score * weight
         weights += (score > 0) * weight
     return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
+
+
+def balanced(pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+    """Return how near the shares of cpu and memory are to each other; 0 where one of them is used up.
+
+    Source: Kubernetes v1.18, plugins/noderesources/balanced_allocation.go (balancedResourceScorer).
+    """
+    cpu, memory = (
+        np.where(capacity == 0, 1.0, requested / np.where(capacity == 0, 1, capacity))
+        for _, requested, capacity in utilizations(pod, table, rows, CPU_AND_MEMORY)
+    )
+    scores = (1 - np.abs(cpu - memory)) * MAX_NODE_SCORE
+    return np.where((cpu >= 1) | (memory >= 1), 0, scores).astype(np.int64)
 
 
 def broken_linear(shape: Sequence[ShapePoint], scale: int) -> Ints:

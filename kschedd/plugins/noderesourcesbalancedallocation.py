@@ -4,6 +4,9 @@ How even a node is: (1 - standard deviation of the used fractions) * 100, trunca
 with the pod; by the rule balance_before_and_after the score says by how much the pod makes the node more even, 75 being
 not at all. Pods that request nothing are not scored, or they would all go to the same node.
 
+With the argument `arithmetic: difference`, the default of files of v1.18, the score is 100 less the difference between
+the shares of cpu and memory, of every pod, and 0 where one of them is used up (`noderesources_older`).
+
 Devices behind an extended resource count as they do for NodeResourcesFit (extended_resources).
 
 Rules: balance_before_and_after, extended_resources.
@@ -29,6 +32,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import SKIP, Status
 from kschedd.plugins.noderesources_args import NodeResourcesBalancedAllocationArgs
+from kschedd.plugins.noderesources_older import balanced
 
 _HALF: Final = MAX_NODE_SCORE // 2
 _ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))  # numbers need converting each time
@@ -44,16 +48,18 @@ class NodeResourcesBalancedAllocation:
     resources: tuple[str, ...]
     _score: Callable[[Fractions, Sequence[int]], Ints]
     _devices: DRAManager | None  # None: devices are not behind extended resources
+    _as_in_1_18: bool = False
 
     @classmethod
     def from_args(cls, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Self:
         scorer = before_and_after if handle.rules.balance_before_and_after else after
         devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
-        return cls(tuple(resource.name for resource in args.resources), scorer, devices)
+        names = tuple(resource.name for resource in args.resources)
+        return cls(names, scorer, devices, args.arithmetic == "difference")
 
     @property
     def looks_at_amounts(self) -> bool:
-        return self._devices is None
+        return self._devices is None and not self._as_in_1_18
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
         """How many devices there are behind the resources that are scored."""
@@ -62,12 +68,14 @@ class NodeResourcesBalancedAllocation:
         return self._devices.stamp if any(name in classes for name in self.resources) else 0
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: Any, rows: Rows) -> Status | None:
-        return SKIP if self._best_effort(pod) else None
+        return SKIP if not self._as_in_1_18 and self._best_effort(pod) else None
 
     def _best_effort(self, pod: Pod) -> bool:
         return not any(pod.pod_spec.requests.get(name) for name in self.resources)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        if self._as_in_1_18:
+            return balanced(pod, table, rows)
         requests = pod.pod_spec.requests
         asked = [requests.get(name, 0) for name in self.resources]
         if not any(asked):  # where the profile disables PreScore

@@ -28,6 +28,7 @@ from kschedd.api.terms import SpreadConstraint
 from kschedd.cache.domain_counter import FEW_DOMAINS
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+from kschedd.cache.table_without_pods import TableWithoutPods
 from kschedd.framework.changes import delete_pods, label_node
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -281,7 +282,10 @@ class PodTopologySpread:
         readies = self._constraints.of(pod, SOFT)
         if not readies:
             return SKIP
-        table = cluster.table
+        state.data[_SCORE] = self._scoring(pod, cluster.table, rows, readies)
+        return None
+
+    def _scoring(self, pod: Pod, table: NodeTable, rows: Rows, readies: Sequence[ReadyConstraint]) -> _Scoring:
         at = table.places(rows)
         numbers = [table.label(ready.constraint.topology_key).ids[at] for ready in readies]
         lacking: Bools | None = None  # rows that lack one of the keys
@@ -298,7 +302,8 @@ class PodTopologySpread:
             constraint = ready.constraint
             if constraint.topology_key == HOSTNAME_LABEL:
                 weight = math.log(scored + 2)
-                points = self._constraints.rows_counted(ready)[at] * weight + float(constraint.max_skew - 1)
+                counted = self._constraints.rows_counted(ready)[at] * (not isinstance(table, TableWithoutPods))
+                points = counted * weight + float(constraint.max_skew - 1)
                 if lacking is not None:
                     points[ids < 0] = 0.0
             else:
@@ -319,11 +324,12 @@ class PodTopologySpread:
             raw = _rounded(total)
         if ignored is not None:
             raw[ignored] = 0
-        state.data[_SCORE] = _Scoring(rows, raw, ignored)
-        return None
+        return _Scoring(rows, raw, ignored)
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scoring: _Scoring = state.data[_SCORE]
+        if isinstance(table, TableWithoutPods):  # of nodes themselves the pods are counted now, of domains before
+            scoring = state.data[_SCORE] = self._scoring(pod, table, rows, self._constraints.of(pod, SOFT))
         if rows is scoring.rows:
             return scoring.raw
         by_row = np.zeros(table.capacity, dtype=np.int64)

@@ -29,7 +29,8 @@ class CheckReport:
     """What `check` found. `pods`, `nodes` and `usage` are as of the method `fork.diff`."""
 
     unplaced: list[UnplacedPod] = attrs.field(factory=list)
-    refused: list[str] = attrs.field(factory=list)  # what controllers could not make, and why
+    refused: list[str] = attrs.field(factory=list)  # workloads whose pods could not be created, and why
+    forbidden: list[str] = attrs.field(factory=list)  # objects of the manifests that admission rejected, and why
     errors: list[str] = attrs.field(factory=list)  # input that could not be used
     warnings: list[str] = attrs.field(factory=list)
     pods: list[dict[str, Any]] = attrs.field(factory=list)
@@ -40,12 +41,12 @@ class CheckReport:
 
     @property
     def fits(self) -> bool:
-        return not self.unplaced and not self.refused
+        return not self.unplaced and not self.refused and not self.forbidden
 
     @property
     def displaced(self) -> list[dict[str, Any]]:
         """The pods of the cluster that move, are evicted, or go."""
-        return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "pending") and pod["node"]]
+        return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "orphaned", "pending") and pod["node"]]
 
     @property
     def placed(self) -> list[dict[str, Any]]:
@@ -58,6 +59,7 @@ def verdict(report: CheckReport) -> str:
     if not report.fits:
         what = [f"{_count(len(report.unplaced), 'pod')} without a place"] if report.unplaced else []
         what += [f"{_count(len(report.refused), 'workload')} that cannot make pods"] if report.refused else []
+        what += [f"{_count(len(report.forbidden), 'object')} that may not be created"] if report.forbidden else []
         return f"does not fit: {', '.join(what)}"
     return "all fits" if report.applied else "nothing to check: there are no objects in the manifests"
 
@@ -73,7 +75,7 @@ def as_text(report: CheckReport) -> str:
         lines += ["", f"- {pod.pod}: {'pending' if pod.new else 'loses its place'}", f"    {pod.why}"]
         if pod.remedy:
             lines += [f"    least change that was tried: {pod.remedy}", *(f"      {text}" for text in pod.commands)]
-    lines += [f"- {text}" for text in report.refused]
+    lines += [f"- {text}" for text in (*report.refused, *report.forbidden)]
     for title, rows in _sections(report):
         lines += ["", f"{title}:", *(f"  {row}" for row in rows)]
     return "\n".join(lines) + "\n"
@@ -91,7 +93,8 @@ def as_markdown(report: CheckReport) -> str:
         for pod in report.unplaced:
             commands = "".join(f"<br>{_code(text)}" for text in pod.commands)
             lines.append(f"| {_code(pod.pod)} | {cell(pod.why)} | {cell(pod.remedy) or 'none found'}{commands} |")
-    lines += ["", *(f"- {cell(text)}" for text in report.refused)] if report.refused else []
+    turned_away = [*report.refused, *report.forbidden]
+    lines += ["", *(f"- {cell(text)}" for text in turned_away)] if turned_away else []
     if report.usage:
         lines += ["", "| | before | after | free |", "|---|---|---|---|"]
         lines += [f"| {name} | {before} | {after} | {free} |" for name, before, after, free in _usage(report)]
@@ -112,6 +115,7 @@ def as_json(report: CheckReport) -> str:
             for p in report.unplaced
         ],
         "refused": report.refused,
+        "forbidden": report.forbidden,
         "pods": report.pods,
         "usage": report.usage,
         "errors": report.errors,
@@ -126,7 +130,7 @@ def as_junit(report: CheckReport) -> str:
     failures = {pod.pod: f"{pod.why}\n{pod.remedy}".strip() for pod in report.unplaced}
     cases = [(f"{pod['namespace']}/{pod['name']}", "") for pod in report.placed]
     cases += list(failures.items())
-    cases += [(text.partition(":")[0], text) for text in report.refused]
+    cases += [(text.partition(": ")[0], text) for text in (*report.refused, *report.forbidden)]
     cases += [("input", "\n".join(report.errors))]
     wrong = sum(bool(text) for _, text in cases)
     counts = {"tests": str(len(cases)), "failures": str(wrong), "errors": "0"}

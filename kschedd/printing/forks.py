@@ -13,7 +13,7 @@ from kschedd.printing.ages import span
 from kschedd.printing.terminal_style import TerminalStyle
 
 _COLOURS: Final = {"+": "green", "~": "yellow", "-": "red"}
-_COUNTED: Final = ("moved", "placed", "pending", "gone", "ended")
+_COUNTED: Final = ("moved", "placed", "pending", "gone", "orphaned", "ended")
 
 Raw = Mapping[str, Any]
 

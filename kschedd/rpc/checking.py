@@ -1,22 +1,28 @@
 """Whether manifests would fit into a cluster as it stands: for pull requests, and in CI.
 
-A fork of the cluster takes the manifests and comes to rest, and what is different is told: pods without a place with
-the least change that was tried and places them, pods that are preempted, evicted or moved, utilisation before and
-after.
+A fork of the cluster takes the manifests and comes to rest. The report has the differences to the cluster as it was:
+pods without a place with the least change that was tried and places them, pods that are preempted, evicted or moved,
+workloads that lack more pods than before, utilisation before and after.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+import attrs
+
 from kschedd.api.manifests import ManifestReading
 from kschedd.printing.checking import CheckReport, UnplacedPod
+from kschedd.values import in_parts
 
 _WORKLOADS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Deployment", "Job", "ReplicationController")
 _MOST_EXPLAINED: Final = 20
-_TROUBLES: Final = ("ReplicaFailure",)
+_AT_ONCE: Final = 5_000  # manifests in one request
+_SOURCE: Final = "manifests"
+_ENDED: Final = frozenset(("Complete", "Failed"))
 
 Raw = dict[str, Any]
+Key = tuple[str, str, str]  # kind, namespace, name
 
 
 def check(call: Callable[..., Any], manifests: ManifestReading, limit_s: float) -> CheckReport:
@@ -24,10 +30,13 @@ def check(call: Callable[..., Any], manifests: ManifestReading, limit_s: float) 
     report = CheckReport(errors=[str(error) for error in manifests.errors])
     report.pending_before = sum(call("queue.list", limit=0)["counts"].values())
     fork = call("fork.create")["name"]
+    in_fork = partial(_in_fork, call, fork)
     try:
-        _try(partial(_in_fork, call, fork), report, manifests)
+        before = _shortages(in_fork)
+        _try(in_fork, report, manifests)
         report.at_rest = call("fork.advance", fork=fork, seconds=None, limit_s=limit_s)["at_rest"]
-        _look(partial(_in_fork, call, fork), report, call("fork.diff", fork=fork))
+        _look(in_fork, report, call("fork.diff", fork=fork))
+        report.refused += _new_shortages(in_fork, before)
     finally:
         call("fork.discard", fork=fork)
     return report
@@ -38,9 +47,18 @@ def _in_fork(call: Callable[..., Any], fork: str, method: str, **params: Any) ->
 
 
 def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestReading) -> None:
-    for manifest in manifests.manifests:
-        answer = in_fork("objects.apply", manifests=manifest.raw, source=f"{manifest.source}:{manifest.line}")
-        report.errors += [each["message"] for each in answer["errors"]]
+    """Apply all manifests together, as `kschedd apply` does."""
+    for some in in_parts(manifests.manifests, _AT_ONCE):
+        answer = in_fork("objects.apply", manifests=[manifest.raw for manifest in some], source=_SOURCE)
+        for each in answer["errors"]:
+            place, _, rest = each["message"].removeprefix(f"{_SOURCE}[").partition("]")
+            manifest = some[int(place)]
+            where = f"{manifest.source}:{manifest.line}"
+            if each["code"] == "forbidden":
+                named = f"{each['kind']} {each['namespace'] or 'default'}/{each['name']}"
+                report.forbidden.append(f"{named}: {each['why']} ({where})")
+            else:
+                report.errors.append(f"{where}{rest}")
         report.warnings += answer["warnings"]
         report.applied += len(answer["results"])
 
@@ -53,9 +71,6 @@ def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw) -> None:
             key = f"{pod['namespace']}/{pod['successor'] or pod['name']}"
             told = in_fork("scheduler.explain", pod=key) if len(report.unplaced) < _MOST_EXPLAINED else {}
             report.unplaced.append(_unplaced(key, not pod["node"], pod, told))
-    for kind in _WORKLOADS:
-        for raw in in_fork("objects.list", kind=kind)["items"]:
-            report.refused += _troubles(kind, raw)
 
 
 def _unplaced(key: str, new: bool, pod: Raw, told: Raw) -> UnplacedPod:
@@ -71,12 +86,65 @@ def _unplaced(key: str, new: bool, pod: Raw, told: Raw) -> UnplacedPod:
     return UnplacedPod(key, new, why, f"{best['sentence']}{placed}", commands)
 
 
-def _troubles(kind: str, raw: Raw) -> list[str]:
-    meta = raw["metadata"]
-    name = f"{kind} {meta.get('namespace')}/{meta['name']}"
-    conditions = (raw.get("status") or {}).get("conditions") or ()
-    return [
-        f"{name}: {one.get('message') or one.get('reason')}"
-        for one in conditions
-        if one.get("type") in _TROUBLES and one.get("status") == "True"
-    ]
+# -- workloads whose controllers cannot create their pods ---------------------------------------------------------
+
+
+@attrs.frozen
+class _Shortage:
+    """A workload of which pods could not be created. `why` is "" if its status has no reason."""
+
+    key: Key
+    owner: Key | None
+    missing: int
+    why: str
+
+
+def _shortages(in_fork: Callable[..., Any]) -> dict[Key, _Shortage]:
+    found = (_shortage(kind, raw) for kind in _WORKLOADS for raw in in_fork("objects.list", kind=kind)["items"])
+    return {one.key: one for one in found if one is not None}
+
+
+def _new_shortages(in_fork: Callable[..., Any], before: Mapping[Key, _Shortage]) -> list[str]:
+    """Return the workloads that lack more pods than before; of a ReplicaSet and its Deployment only the Deployment."""
+    now = _shortages(in_fork)
+    texts = []
+    for key, one in now.items():
+        had = before[key].missing if key in before else 0
+        if one.missing > had and one.owner not in now:
+            kind, namespace, name = key
+            why = one.why or _latest_failure(in_fork, key) or f"pods that were not created: {one.missing}"
+            texts.append(f"{kind} {namespace}/{name}: {why}")
+    return texts
+
+
+def _shortage(kind: str, raw: Raw) -> _Shortage | None:
+    meta, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    conditions = {one.get("type"): one for one in status.get("conditions") or () if one.get("status") == "True"}
+    failure = conditions.get("ReplicaFailure")
+    wanted, there = spec.get("replicas", 1) or 0, status.get("replicas") or 0
+    match kind:
+        case "StatefulSet":
+            missing = wanted - there if status.get("readyReplicas", 0) == there else 0  # else it waits for these
+        case "DaemonSet":
+            missing = (status.get("desiredNumberScheduled") or 0) - (status.get("currentNumberScheduled") or 0)
+        case "Job":
+            began = any(status.get(field) for field in ("active", "succeeded", "failed"))
+            wanted = min(spec.get("parallelism", 1), spec.get("completions") or spec.get("parallelism", 1))
+            missing = 0 if began or spec.get("suspend") or conditions.keys() & _ENDED else wanted
+        case _:
+            missing = max(1, wanted - there) if failure else 0
+    if missing <= 0:
+        return None
+    owner = next((one for one in meta.get("ownerReferences") or () if one.get("controller")), None)
+    namespace = meta.get("namespace") or ""
+    above = None if owner is None else (owner["kind"], namespace, owner["name"])
+    why = "" if failure is None else str(failure.get("message") or failure.get("reason") or "")
+    return _Shortage((kind, namespace, meta["name"]), above, missing, why)
+
+
+def _latest_failure(in_fork: Callable[..., Any], key: Key) -> str:
+    """Return the message of the workload's latest FailedCreate event; "" if there is none."""
+    kind, namespace, name = key
+    selector = f"involvedObject.kind={kind},involvedObject.name={name},reason=FailedCreate"
+    events = in_fork("objects.list", kind="Event", namespace=namespace, field_selector=selector)["items"]
+    return str(events[-1].get("message") or "") if events else ""

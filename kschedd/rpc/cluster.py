@@ -146,6 +146,9 @@ class ClusterBackend(Protocol):
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         """Run a function over the controllers and the objects, between two turns of any controller."""
 
+    async def run_controllers(self) -> None:
+        """Wait until the controllers have handled what was written up to now, and what they wrote about it."""
+
     async def ask_in_turn(
         self,
         of_queue: Callable[[Queue], Any],

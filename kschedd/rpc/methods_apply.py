@@ -16,6 +16,7 @@ from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
+from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
 from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc.aside import weight
@@ -236,13 +237,15 @@ def in_namespace(store: ClusterWriter, raw: Raw, namespace: str) -> Raw:
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
-    """The objects in portions that weigh so much at most: each its values, and `_EACH`. One that weighs more is a
-    portion by itself."""
+    """Yield the objects in portions of at most this weight: the number of their values, and `_EACH`.
+
+    An object that weighs more is a portion by itself. A portion ends where the controllers must run before the next.
+    """
     portion: list[Wanted] = []
     weighs = 0
     for one in wanted:
         more = weight(one.raw, heaviest) + _EACH
-        if portion and weighs + more > heaviest:
+        if portion and (weighs + more > heaviest or controllers_run_between(portion[-1].raw, one.raw)):
             yield portion
             portion, weighs = [], 0
         portion.append(one)

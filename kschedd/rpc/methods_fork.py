@@ -37,7 +37,8 @@ _INFO: Final = (
 _POD: Final = (
     "`{sign, change, namespace, name, node, to, successor, why, cause, placement, margin}`: change is moved (its "
     "workload has another pod in its place, on the node `to`, with the name `successor` if that is another), placed, "
-    "pending, gone or ended; placement says how the node was chosen, margin by how much it was ahead (null: no other)"
+    "pending, gone, ended or orphaned (its node was deleted, and it not yet); placement says how the node was chosen, "
+    "margin by how much it was ahead (null: no other)"
 )
 _FORK: Final = Param("fork", "string", doc="its name")
 _LONGEST_S: Final = 10 * 365 * 86_400

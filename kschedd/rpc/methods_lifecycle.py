@@ -7,7 +7,7 @@ import attrs
 
 from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from kschedd.api.pods import Pod
-from kschedd.controllers.cloud_nodes import initialized_taints
+from kschedd.controllers.cloud_nodes import initialization
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.kubelets.state import KUBELET, NONE, STOPPED, kubelet_state
 from kschedd.controllers.nodelifecycle import NodeLifecycle
@@ -44,7 +44,9 @@ class LifecycleMethods:
                 "nodes.initialize",
                 self.initialize,
                 (_NODE,),
-                doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does.",
+                doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. "
+                "Sets the labels of zone, region and instance type that the node's annotations "
+                "`kschedd.io/cloud-zone`, `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
                 returns=CHANGED,
             ),
             Method(
@@ -91,10 +93,8 @@ class LifecycleMethods:
 
         def request(store: ClusterWriter) -> dict[str, Any]:
             node = store.get("Node", "", name)
-            left = initialized_taints(node)
-            if left is None:
-                return change_result(node, node)
-            return change_result(node, store.merge_patch("Node", "", name, {"spec": {"taints": left or None}}))
+            patch = initialization(node)
+            return change_result(node, node if patch is None else store.merge_patch("Node", "", name, patch))
 
         return await change(self._cluster, call, request, lambda store: store.find("Node", "", name))
 

@@ -14,6 +14,7 @@ from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
+from kschedd.controllers.awaited import controllers_run_between
 from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.aside import LARGE, aside, beside, change, weight
@@ -298,7 +299,11 @@ class ObjectMethods:
             except _Refused as refused:
                 outcome.add(refused.outcome)
         else:
+            before: Wanted | None = None
             for portion in portions:
+                if before is not None and controllers_run_between(before.raw, portion[0].raw):
+                    await self._cluster.run_controllers()
+                before = portion[-1]
                 if len(portion) == 1 and weight(portion[0].raw) > LARGE:
                     outcome.add(await aside(self._cluster, call, partial(_tried, portion, terms), _results))
                 else:

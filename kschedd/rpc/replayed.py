@@ -180,5 +180,8 @@ class ReplayCluster(OwnersAtHand):
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question((), self._objects.store())
 
+    async def run_controllers(self) -> None:
+        """There are none: what they wrote is in the recording."""
+
     def _take(self, effects: Effects) -> None:
         self._events.extend(effects.events)

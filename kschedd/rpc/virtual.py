@@ -224,6 +224,9 @@ class VirtualCluster(OwnersAtHand):
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         return question(self._controllers, self.engine.store)
 
+    async def run_controllers(self) -> None:
+        self.engine.run_controllers()
+
 
 def _keep(events: EventRecord, decisions: DecisionRecord, effects: Effects) -> None:
     decisions.extend(effects.records)

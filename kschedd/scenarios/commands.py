@@ -8,8 +8,9 @@ Time; after every command all work pending at the current virtual time is done:
     A verb that waits (drain) lets it pass as well.
 
 Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines that follow a command
-are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Relative file names are relative to the
-scenario's directory. A verb's error messages are part of its output.
+are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Lines that the command does not read are
+an error: they belong to a step that was meant to begin after it. Relative file names are relative to the scenario's
+directory. A verb's error messages are part of its output.
 """
 
 import math
@@ -68,10 +69,11 @@ def duration(text: str) -> float:
 
 @attrs.frozen
 class CommandResult:
-    """`status` as on the command line: 0, 1 it failed, 2 it could not be parsed."""
+    """`status` as on the command line: 0, 1 it failed, 2 it could not be parsed. `unread`: it left its input unread."""
 
     text: str
     status: int
+    unread: bool = False
 
 
 class ScenarioCluster:
@@ -130,10 +132,12 @@ class ScenarioCluster:
         try:
             words = shlex.split(command)
             own = OWN.get(words[0])
-            if words[0] == "config" and not given.strip() and "-f" not in words:
+            reads = words == ["config"]  # `given` is the configuration
+            if words[0] == "config" and words[1:2] != ["-f"] and not (reads and given.strip()):
                 own = None  # without a configuration it is the verb `config`, which shows the current one
             if own is not None:
-                return CommandResult(own(self, words[1:], given), 0)
+                unread = bool(given.strip()) and not reads
+                return CommandResult("" if unread else own(self, words[1:], given), 0, unread)
             if words[0] in _NOT_HERE:
                 raise CommandError(f"{words[0]}: {_NOT_HERE[words[0]]}")
         except (KscheddError, ValueError, OSError) as fault:
@@ -147,25 +151,35 @@ class ScenarioCluster:
         except ValueError as fault:
             raise CommandError(str(fault)) from fault
         verb = find_verb("expect")
-        return check(self._session([], ""), verb.parser("kschedd ").read(words[1:]))
+        return check(self._session([]), verb.parser("kschedd ").read(words[1:]))
 
     def _verb(self, words: list[str], given: str) -> CommandResult:
         flag = _READING.get(words[0])
         if given.strip() and flag is not None and flag not in words:
             words = [*words, flag, "-"]
         printed: list[str] = []
-        limit = math.inf if words[0] == "expect" else _LONGEST_WAIT_S  # `expect` says itself how long it waits
-        status = run_words(self._session(printed, given, limit), words, tuple(OWN))
-        return CommandResult("".join(printed), status)
+        was_read = False
 
-    def _session(self, printed: list[str], given: str, limit_s: float = math.inf) -> VerbSession:
+        def read_input() -> bytes:
+            nonlocal was_read
+            was_read = True
+            return given.encode()
+
+        limit = math.inf if words[0] == "expect" else _LONGEST_WAIT_S  # `expect` says itself how long it waits
+        status = run_words(self._session(printed, read_input, limit), words, tuple(OWN))
+        unread = bool(given.strip()) and not was_read and status != WRONG_USE
+        return CommandResult("".join(printed), status, unread)
+
+    def _session(
+        self, printed: list[str], read_input: Callable[[], bytes] = bytes, limit_s: float = math.inf
+    ) -> VerbSession:
         return VerbSession(
             self.connect,
             printed.append,
             printed.append,
             now=lambda: self.cluster.engine.now,
             sleep=self._sleeper(limit_s),
-            read_input=given.encode,
+            read_input=read_input,
             streams=False,
             program="kschedd ",
             folder=self._folder,

@@ -26,6 +26,7 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.quantity import shown
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import ScenarioCluster
@@ -165,9 +166,20 @@ def run(
 
 def _executed(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepResult:
     result = cluster.execute(step.command, step.input)
+    if result.unread:
+        raise ScenarioError(scenario.file, step.line, _unread(step))
     got = result.text.rstrip("\n")
     good = result.status == 0 if step.expected == ANYTHING else matches(step.expected, got)
     return StepResult(step, got, None, None if good else Difference(scenario.file, step, got))
+
+
+def _unread(step: Step) -> str:
+    """Return what is wrong with a step whose command does not read its input."""
+    offset, first = next((n, line) for n, line in enumerate(step.input.splitlines(), 1) if line.strip())
+    return (
+        f"`{step.command}` reads no input, but line {step.line + offset} follows it: {shown(first)}: "
+        f"end the step with a line {SEPARATOR}"
+    )
 
 
 def _asserted(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepResult:

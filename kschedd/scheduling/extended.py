@@ -40,7 +40,7 @@ class CandidatesFound(Exception):
 
 def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, found: Found) -> Work[Found]:
     """The feasible nodes that the extenders leave, and what they say of the others. Raises ExtenderFailure."""
-    rows = found.rows.tolist()
+    rows, without_pods = found.rows.tolist(), False
     statuses: dict[int, Status] = {}
     elsewhere: list[Status] = []
     for extender in extenders:
@@ -58,6 +58,7 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
             if extender.ignorable:
                 continue
             raise
+        without_pods = without_pods or extender.loses_pods(said)
         for name, status in rejections(said):
             row = table.row_of.get(name)
             if row is None:
@@ -65,7 +66,8 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
             else:
                 statuses[row] = status
     verdicts = found.verdicts.overruled(statuses, elsewhere) if statuses or elsewhere else found.verdicts
-    return attrs.evolve(found, rows=np.array(rows, dtype=np.int64), verdicts=verdicts)
+    left = np.array(rows, dtype=np.int64)
+    return attrs.evolve(found, rows=left, verdicts=verdicts, without_pods=without_pods)
 
 
 def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:

@@ -50,6 +50,7 @@ class Found:
     visited: int
     verdicts: Verdicts
     error: Status | None = None  # a filter failed on some node
+    without_pods: bool = False  # an extender answered with Node objects, which are scored as they are
 
 
 @attrs.frozen(eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.cache.table_without_pods import TableWithoutPods
 from kschedd.framework.answers import Answer
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import PreScoreBySignature
@@ -136,9 +137,9 @@ class Ranking:
         table, self.scored = self.cluster.table, None
         if table.wraps or pod.pod_spec.resource_requests.wraps:
             return (yield from self._checked(state, pod, rows, stepper))
-        if stepper is not None:
+        if stepper is not None or state.scores_without_pods:
             scores = yield from self.details(state, pod, rows, stepper)
-            return stepper.totals() if stepper.replaced else scores.total
+            return scores.total if stepper is None or not stepper.replaced else stepper.totals()
         if self.profile.plugin_metrics.sampling.scores:
             self.scored = yield from self.details(state, pod, rows)
             return self.scored.total
@@ -200,7 +201,7 @@ class Ranking:
 
     def _raw(self, score: EnabledScore, state: CycleState, pod: Pod, rows: Rows) -> Work[Ints]:
         """The plugin's raw scores. Raises PluginFault."""
-        table = self.cluster.table
+        table = TableWithoutPods(self.cluster.table) if state.scores_without_pods else self.cluster.table
         if score.style is not EvaluationStyle.PER_NODE:
             return score_columns(score, state, pod, table, rows)
         asked = rows.tolist()

@@ -397,6 +397,7 @@ class Scheduler:
         rows = found.rows
         if len(rows) == 1:
             return self._only_node(state, pod, found)
+        state.scores_without_pods = found.without_pods
         if stepper is not None:
             stepper.scoring = rows
         began = self.profile.times.start()

@@ -8,7 +8,7 @@ say) and what tells about others (Events, Leases) is left out.
 somebody asks. Owned by the fork.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -99,8 +99,9 @@ def usage(table: NodeTable) -> dict[str, float]:
 def changes(engine: Engine, log: ForkLog) -> dict[str, Any]:
     """Everything that is different from when the fork was made: plain values, as the socket sends them."""
     events = engine.store.written_after(log.version)
-    pods = _pod_changes(engine, log, [event for event in events if event.new.kind == "Pod"])
-    nodes = _node_changes([event for event in events if event.new.kind == "Node"])
+    of_nodes = [event for event in events if event.new.kind == "Node"]
+    pods = _pod_changes(engine, log, [event for event in events if event.new.kind == "Pod"], _gone_nodes(of_nodes))
+    nodes = _node_changes(of_nodes)
     now = usage(engine.machine.cluster.table)
     return {
         "pods": pods,
@@ -125,7 +126,7 @@ class _PodFate:
     gone: bool = False
 
 
-def _pod_changes(engine: Engine, log: ForkLog, events: Sequence[WatchEvent]) -> list[Change]:
+def _pod_changes(engine: Engine, log: ForkLog, events: Sequence[WatchEvent], gone_nodes: Sequence[str]) -> list[Change]:
     fates: dict[str, _PodFate] = {}
     for event in events:
         assert isinstance(event.new, Pod), "an event of a pod is expected"
@@ -169,7 +170,21 @@ def _pod_changes(engine: Engine, log: ForkLog, events: Sequence[WatchEvent]) -> 
                 found.append(_change("+", "placed", pod, log, to=pod.node_name))
             else:
                 found.append(_change("+", "pending", pod, log, why=_why_pending(pod)))
+    found += _orphans(engine, log, gone_nodes)
     return sorted(found, key=lambda change: (change["namespace"], change["name"]))
+
+
+def _gone_nodes(events: Sequence[WatchEvent]) -> list[str]:
+    return [name for (_, _, name), (before, after) in _ends(events).items() if before is not None and after is None]
+
+
+def _orphans(engine: Engine, log: ForkLog, gone_nodes: Sequence[str]) -> Iterator[Change]:
+    """Yield the pods that are still bound to nodes which were deleted."""
+    for name in gone_nodes:
+        for pod in engine.store.pods_on(name):
+            if not pod.finished and not pod.deletion_timestamp:
+                why = "its node was deleted; the pod garbage collector deletes it as time passes"
+                yield _change("-", "orphaned", pod, log, node=name, why=why)
 
 
 def _change(sign: str, change: str, pod: Pod, log: ForkLog, placed: Pod | None = None, **more: str) -> Change:

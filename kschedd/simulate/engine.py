@@ -321,6 +321,11 @@ class Engine:
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
+    def run_controllers(self) -> None:
+        """Let the controllers do all they have to do now, and schedule nothing."""
+        if self._runner is not None:
+            self._runner.run_until_idle()
+
     def run_until_idle(self) -> None:
         """Process all pending work without advancing time. Raises EndlessMoment at a livelock."""
         before = self.decisions

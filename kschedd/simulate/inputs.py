@@ -5,7 +5,7 @@ reported with file, line and field, and the others are applied. Objects dumped f
 their status, so pods that were running there are running here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import BinaryIO, Final
 
 import attrs
@@ -14,6 +14,7 @@ from kschedd.api.decoding import FieldValidation
 from kschedd.api.kinds import kind_of
 from kschedd.api.manifests import Manifest, ManifestReading, read_bytes, read_paths
 from kschedd.api.unsupported import Unsupported, grouped, unsupported
+from kschedd.controllers.awaited import controllers_run_between
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store
@@ -40,16 +41,26 @@ def read_manifests(paths: Iterable[str], stdin: BinaryIO) -> ManifestReading:
 
 
 def apply_all(
-    store: Store, reading: ManifestReading, *, make_namespaces: bool = True, validation: FieldValidation = "Strict"
+    store: Store,
+    reading: ManifestReading,
+    *,
+    make_namespaces: bool = True,
+    validation: FieldValidation = "Strict",
+    run_controllers: Callable[[], object] = lambda: None,
 ) -> Applied:
     """Apply every valid object. `make_namespaces` creates the namespaces that are used but not in the manifests.
 
     `validation` says how unknown fields are treated; in a cluster dump they only cause a warning, since the dump may
-    come from a later Kubernetes version.
+    come from a later Kubernetes version. `run_controllers` is called where the next object depends on
+    a status that they write.
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
+    before: Manifest | None = None
     for manifest in _in_order(reading.manifests):
+        if before is not None and controllers_run_between(before.raw, manifest.raw):
+            run_controllers()
+        before = manifest
         kind = kind_of(manifest.raw)
         if make_namespaces:
             _make_namespace(store, manifest, kind.namespaced, applied)

@@ -106,7 +106,7 @@ class Simulation(Engine):
     # -- running ------------------------------------------------------------------------------------------------
 
     def load(self, reading: ManifestReading, validation: FieldValidation = "Strict") -> Applied:
-        applied = apply_all(self.store, reading, validation=validation)
+        applied = apply_all(self.store, reading, validation=validation, run_controllers=self.run_controllers)
         self.applied.done += applied.done
         self.applied.errors += applied.errors
         self.applied.warnings += applied.warnings

@@ -12,8 +12,8 @@ from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
 
 _KINDS: Final = (
-    "namespaces,nodes,pods,replicasets,deployments,statefulsets,daemonsets,jobs,cronjobs,replicationcontrollers,"
-    "poddisruptionbudgets,priorityclasses,runtimeclasses,services,persistentvolumes,persistentvolumeclaims,"
+    "namespaces,nodes,pods,replicasets,deployments,statefulsets,daemonsets,controllerrevisions,jobs,cronjobs,"
+    "replicationcontrollers,poddisruptionbudgets,priorityclasses,runtimeclasses,services,persistentvolumes,persistentvolumeclaims,"
     "storageclasses,csinodes,csidrivers,csistoragecapacities,volumeattachments,resourcequotas,limitranges"
 )
 _DEVICES: Final = "resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses"

@@ -37,6 +37,19 @@ def test_the_flag_is_given_once_or_several_times() -> None:
             "$.StorageCapacityScorin: no such feature gate; did you mean StorageCapacitySco",
         ),
         ("SchedulerQueueingHints=false", "$.SchedulerQueueingHints: the feature is finished and its gate locked"),
+        (
+            "PodOverhead=true",
+            "$.PodOverhead: the feature is finished and always on since v1.24, and its gate was removed after v1.25",
+        ),
+        ("PodSchedulingReadiness=true", "$.PodSchedulingReadiness: the feature is finished and always on since v1.30"),
+        (
+            "BalanceAttachedNodeVolumes=true",
+            "$.BalanceAttachedNodeVolumes: the feature and its gate were removed after v1.22",
+        ),
+        (
+            "VolumeCapacityPriority=true",
+            "$.VolumeCapacityPriority: the gate is called StorageCapacityScoring since v1.33",
+        ),
         ("StorageCapacityScoring", "$.StorageCapacityScoring: a gate and its state are expected"),
         ("StorageCapacityScoring=on", "$.StorageCapacityScoring: not a state"),
     ],

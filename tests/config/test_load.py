@@ -1,5 +1,6 @@
 """KubeSchedulerConfiguration files: what they set, and how they are refused."""
 
+import json
 import textwrap
 
 import pytest
@@ -381,3 +382,26 @@ def test_other_plugins_beside_the_in_tree_ones_count_where_they_share_a_name() -
     assert together["NodePorts"] is IN_TREE["NodePorts"]
     assert "Nobody" not in together
     assert together.get("Nobody") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("CPU", "cpu"),
+        ("Memory", "memory"),
+        ("gpu", "cpu, memory, ephemeral-storage, or a name with a domain"),
+        ("nvidia.com/gpu", None),
+        ("hugepages-2Mi", None),
+        ("ephemeral-storage", None),
+    ],
+)
+def test_a_resource_that_no_node_can_have_is_warned_of(name: str, instead: str | None) -> None:
+    strategy = {"type": "LeastAllocated", "resources": [{"name": name, "weight": 1}]}
+    args = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}]
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": args}],
+    }
+    warnings = load_config(json.dumps(raw), "config").warnings
+    assert [(one.value, one.allowed) for one in warnings] == ([] if instead is None else [(name, instead)])

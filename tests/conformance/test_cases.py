@@ -58,3 +58,12 @@ def test_what_is_said_of_a_nominated_node_that_was_left_out_is_told_too(tmp_path
     assert reasons(said) == {"a": ["node(s) didn't match Pod's node affinity/selector"], "b": ["Insufficient cpu"]}
     expected = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."
     assert said["message"].startswith(expected)
+
+
+def test_a_gated_pod_that_is_nominated_does_not_count_on_its_node(tmp_path: Path) -> None:
+    gated = pod("gated", cpu="2", priority=100, schedulingGates=[{"name": "example.com/wait"}])
+    gated["status"] = {"phase": "Pending", "nominatedNodeName": "n1"}
+    said = outcome(tmp_path, {}, [node("n1"), gated], pod("w"))
+    assert said["feasible"] == ["n1"]
+    nominated = {**gated, "spec": {**gated["spec"], "schedulingGates": []}}
+    assert outcome(tmp_path, {}, [node("n1"), nominated], pod("w"))["feasible"] == []

@@ -117,3 +117,28 @@ def test_the_labels_of_a_node(labels: dict[str, str], info: dict[str, Any], miss
     made["metadata"]["labels"] = labels
     made["status"]["nodeInfo"] = info
     assert missing_labels(Node.from_raw(made)) == missing
+
+
+def test_a_clouds_node_gets_the_labels_that_its_annotations_state_when_it_is_initialized() -> None:
+    clock = Clock()
+    store = Store(now=clock)
+    runner = ControllerRunner(store, [CloudNodes("external", 5.0), Kubelets()])
+    made = node()
+    made["metadata"]["labels"] = {"topology.kubernetes.io/region": "own"}
+    made["metadata"]["annotations"] = {
+        "kschedd.io/cloud-zone": "eu-1a",
+        "kschedd.io/cloud-region": "eu-1",
+        "kschedd.io/cloud-instance-type": "m5.large",
+    }
+    store.create(made)
+    runner.run_until_idle()
+    assert "topology.kubernetes.io/zone" not in store.get("Node", "", "node-1").labels
+    clock.now += 5.0
+    runner.run_until_idle()
+    labels = store.get("Node", "", "node-1").labels
+    assert labels["topology.kubernetes.io/region"] == "own"
+    for names, text in (
+        (("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"), "eu-1a"),
+        (("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"), "m5.large"),
+    ):
+        assert {labels[name] for name in names} == {text}

@@ -138,6 +138,41 @@ def test_nothing_is_made_up_for_a_pending_pods_claim() -> None:
     assert _by_name(prepared, "PersistentVolumeClaim") == {}
 
 
+def test_a_volume_without_a_uid_is_taken_and_not_made_up() -> None:
+    asks = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "5Gi"}}, "volumeName": "disk"}
+    claim = kept("PersistentVolumeClaim", "data", 2, namespace="default", spec=asks, status={"phase": "Bound"})
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["n2"]}]}]
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "disk"},
+        "spec": {
+            "capacity": {"storage": "5Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/disk"},
+            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": uid(2)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        },
+    }
+    user = pod("a", 3, spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]})
+    simulation = _loaded(node("n1", 10), node("n2", 11), claim, volume, user)
+    assert simulation.applied.errors == []
+    assert simulation.applied.warnings == []
+    assert simulation.summary(0.0).placements == {"default/a": "n2"}
+
+
+def test_the_namespaces_that_manifests_need_are_made_up() -> None:
+    plain = {"containers": [{"name": "c", "image": "i"}]}
+    a = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}, "spec": plain}
+    b = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "own"}, "spec": plain}
+    own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "own", "labels": {"team": "x"}}}
+    simulation = _loaded(node("n1", 1), a, b, own)
+    assert simulation.applied.errors == []
+    assert simulation.applied.warnings == ["namespaces that objects are in, made up: shop"]
+    assert simulation.store.get("Namespace", "", "own").labels["team"] == "x"
+    assert simulation.summary(0.0).placements == {"shop/a": "n1", "own/b": "n1"}
+
+
 def test_successors_come_from_what_was_made_up() -> None:
     labels = {"app": "web", "pod-template-hash": "abc"}
     simulation = _loaded(node("n1", 1), node("n2", 2), pod("web-abc-x", 3, "n1", owner=WEB, labels=labels))

@@ -118,7 +118,57 @@ def test_a_trace_of_simkube_is_read_as_it_ends(tmp_path: Path) -> None:
     assert _names(found) == ["n1", "n2", "b"]
     wrong = _read(tmp_path, "no.sktrace", b"\xc1")
     assert len(wrong.errors) == 1
-    assert "not a SimKube trace" in wrong.errors[0]
+    assert "SimKube trace: not MessagePack" in wrong.errors[0]
+
+
+def _trace(*events: Any) -> bytes:
+    """A trace of events whose pod lifecycles have lists as keys, as SimKube writes them."""
+    packer = msgpack.Packer()
+    head = {"version": 2, "config": {}, "events": list(events), "index": {}}
+    parts = [packer.pack_map_header(len(head) + 1), *map(packer.pack, (part for pair in head.items() for part in pair))]
+    owner = [["v1.Pod", "default/a"], 1]
+    return b"".join([*parts, packer.pack("pod_lifecycles"), packer.pack_map_header(1), *map(packer.pack, (owner, []))])
+
+
+def test_a_trace_may_have_maps_with_lists_as_keys(tmp_path: Path) -> None:
+    found = _read(tmp_path, "run.sktrace", _trace({"ts": 1, "applied_objs": OBJECTS, "deleted_objs": []}))
+    assert found.errors == []
+    assert _names(found) == ["n1", "n2", "a", "b"]
+
+
+def test_pods_of_a_trace_have_the_service_account_that_simkube_removes(tmp_path: Path) -> None:
+    bare = {
+        **OBJECTS[3],
+        "spec": {key: value for key, value in OBJECTS[3]["spec"].items() if key != "serviceAccountName"},
+    }
+    found = _read(tmp_path, "run.sktrace", _trace({"ts": 1, "applied_objs": [bare], "deleted_objs": None}))
+    assert found.found[0].raw == OBJECTS[3] | {"spec": {**bare["spec"], "serviceAccountName": "default"}}
+
+
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        pytest.param(
+            [{"applied_objs": OBJECTS}, {"deleted_objs": OBJECTS}], "no object is left at its end", id="empty"
+        ),
+        pytest.param([[]], "events[0]: not a map with ts", id="event"),
+        pytest.param([{"applied_objs": 7}], "events[0].applied_objs: not a list", id="objects"),
+        pytest.param([{}, {"applied_objs": [7]}], "events[1]: an object is a map with metadata", id="object"),
+        pytest.param(
+            [{"applied_objs": [{"metadata": {"name": b"a"}}]}],
+            "events[0]: an object with a value that JSON",
+            id="bytes",
+        ),
+        pytest.param(
+            [{"applied_objs": [{"metadata": {"x": float("nan")}}]}], "events[0]: an object with a value that", id="nan"
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_trace_is_said(tmp_path: Path, events: list[Any], why: str) -> None:
+    found = _read(tmp_path, "run.sktrace", _trace(*events))
+    assert found.found == []
+    assert len(found.errors) == 1
+    assert why in found.errors[0]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What explanations say of extenders: whom they rejected and why, what they scored, and which of them failed."""
 
+import threading
 from typing import Any
 
 from kschedd.api.objects import parse
@@ -81,3 +82,38 @@ def test_one_that_fails_is_a_note_and_the_message_unless_it_may_be_ignored() -> 
     assert ignored["chosen"] == "n0"
     assert needed["message"].startswith(f'Post "{url}/filter": dial tcp ')
     assert needed["chosen"] is None
+
+
+def test_whole_nodes_are_scored_without_their_pods_which_is_said() -> None:
+    with serving({"filter": lambda args: {"Nodes": args["Nodes"]}}) as extender:
+        said = explained({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": False})
+    assert any("kubernetes#141781" in note for note in said["notes"])
+
+
+def test_extenders_are_called_for_scores_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=60)
+
+    def score(args: Raw) -> Raw:
+        both.wait()  # broken if the other is called only when this one has answered
+        return [{"Host": "n1", "Score": 2}]
+
+    with serving({"score": score}) as one, serving({"score": score}) as other:
+        said = explained(*({"urlPrefix": each.url, "prioritizeVerb": "score", "weight": 1} for each in (one, other)))
+        urls = {one.url, other.url}
+    assert {url for url in urls if said["scores"][url]["n1"]["raw"] == 2} == urls
+    assert not both.broken
+
+
+def test_without_score_plugins_each_node_has_one_point() -> None:
+    plugins = {"score": {"disabled": [{"name": "*"}]}}
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
+    machine = SchedulingMachine(config_from_raw(raw))
+    for number in range(2):
+        machine.cluster.put(parse(node(f"n{number}")))
+    web = parse({**pod("web"), "metadata": {"name": "web", "namespace": "default", "uid": "u"}})
+    assert isinstance(web, Pod)
+    assert explain(machine, web, {})["totals"] == {"n0": 1, "n1": 1}

@@ -79,7 +79,8 @@ class Extended:
         answers: Any = None
         try:
             while True:
-                answers = [self.answer(call) for call in attempt.send(answers)]
+                calls: Any = attempt.send(answers)
+                answers = [self.answer(call) if isinstance(call, ExtenderCall) else call() for call in calls]
         except StopIteration as end:
             result: ScheduleResult | FitError = end.value
             return result
@@ -528,3 +529,70 @@ def test_an_attempt_that_an_extender_fails_fails_step_by_step() -> None:
     result, _ = _stepped(run, pod("web"), lambda driver, at: None)
     assert isinstance(result, FitError)
     assert "it is down" in result.message
+
+
+# -- nodes without their pods -----------------------------------------------------------------------------------------
+
+
+def all_whole(args: Raw) -> Raw:
+    return {"Nodes": args["Nodes"]}
+
+
+def loaded(*extenders: Raw, **settings: Any) -> Extended:
+    """A large node that is nearly full, and a smaller one without pods."""
+    run = Extended(*extenders, **settings).see(node("busy", cpu="20"), node("idle", cpu="10"))
+    return run.see(pod("filler", cpu="18", on="busy"))
+
+
+@pytest.mark.parametrize(
+    ("extender", "answer", "chosen"),
+    [
+        pytest.param(NODES, all_whole, "busy", id="whole nodes lose their pods"),
+        pytest.param(NAMES, only("busy", "idle"), "idle", id="names keep them"),
+        pytest.param(
+            NAMES,
+            lambda args: {"Nodes": {"items": [{"metadata": {"name": "busy"}}, {"metadata": {"name": "idle"}}]}},
+            "busy",
+            id="whole nodes in place of names",
+        ),
+        pytest.param({**NODES, "managedResources": [{"name": "example.com/card"}]}, all_whole, "idle", id="not asked"),
+    ],
+)
+def test_nodes_that_an_extender_answers_with_are_scored_without_their_pods(
+    extender: Raw, answer: Answer, chosen: str
+) -> None:
+    run = loaded(extender)
+    run.answers["a/filter"] = answer
+    assert run.chosen(pod("p")) == chosen
+
+
+def test_by_earlier_releases_they_keep_their_pods() -> None:
+    run = loaded(NODES, apiVersion="kubescheduler.config.k8s.io/v1beta3")
+    run.answers["a/filter"] = all_whole
+    assert run.chosen(pod("p")) == "idle"
+
+
+def test_pods_of_the_node_do_not_count_for_spreading_by_host_either() -> None:
+    profiles = [
+        {
+            "schedulerName": "default-scheduler",
+            "plugins": {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "PodTopologySpread"}]}},
+        }
+    ]
+    spread = {
+        "topologyKey": "kubernetes.io/hostname",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    for extender, answer, chosen in ((NODES, all_whole, "n1"), (NAMES, only("n1", "n2"), "n2")):
+        run = Extended(extender, profiles=profiles)
+        for name in ("n1", "n2"):
+            raw = node(name)
+            raw["metadata"]["labels"] = {"kubernetes.io/hostname": name}
+            run.see(raw)
+        run.see(pod("there", on="n1", labels={"app": "web"}))
+        run.answers["a/filter"] = answer
+        asked = pod("p", cpu="0", labels={"app": "web"})
+        asked["spec"]["topologySpreadConstraints"] = [spread]
+        assert run.chosen(asked) == chosen

@@ -155,6 +155,19 @@ async def test_what_is_done_in_a_fork_does_not_touch_the_cluster(talk: Talk) -> 
     assert await state_of(talk.cluster) == before
 
 
+async def test_pods_of_a_deleted_node_are_different_before_any_time_passes(talk: Talk) -> None:
+    on = await talk.cluster.store.do(lambda store: {pod.name: pod.node_name for pod in store.list("Pod")})
+    name = next(name for name in on.values() if name)
+    await talk("fork.create", name="a")
+    await talk.within("a", "objects.delete", kind="Node", name=name)
+    different = await talk("fork.diff", fork="a")
+    orphaned = {each["name"]: each["node"] for each in different["pods"] if each["change"] == "orphaned"}
+    assert orphaned == {pod: node_name for pod, node_name in on.items() if node_name == name}
+    await talk("fork.advance", fork="a", seconds=1_000)
+    later = await talk("fork.diff", fork="a")
+    assert "orphaned" not in {each["change"] for each in later["pods"]}
+
+
 async def test_a_fork_may_make_the_decisions_of_another_version(talk: Talk) -> None:
     await talk("fork.create", name="a", version="1.36")
     [profile] = (await talk.within("a", "scheduler.config"))["profiles"]

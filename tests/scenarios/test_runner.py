@@ -87,6 +87,17 @@ def test_rewriting_leaves_a_claim_that_it_has_no_words_for_and_says_so(tmp_path:
         pytest.param("expect pod small running --al\n", 14, "unknown flag --al", id="flag"),
         pytest.param("expect pod 'small running\n", 14, "No closing quotation", id="quotes"),
         pytest.param("get pods\n", 14, "no line ----", id="separator"),
+        pytest.param(
+            "advance 5s\n\napply\nkind: Nonsense\n----\n",
+            14,
+            'reads no input, but line 16 follows it: "apply": end the step with a line ----',
+            id="step after a command for time",
+        ),
+        pytest.param(
+            "get pods\n\nadvance 5s\n----\n...\n", 14, 'line 16 follows it: "advance 5s"', id="step after a verb"
+        ),
+        pytest.param("apply -f file.txt\nadvance 5s\n----\n...\n", 14, "reads no input", id="input beside a file"),
+        pytest.param("config show\nadvance 5s\n----\n...\n", 14, "reads no input", id="step after config show"),
     ],
 )
 def test_what_cannot_be_understood_is_bad_input(tmp_path: Path, more: str, line: int, why: str) -> None:

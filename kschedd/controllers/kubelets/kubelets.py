@@ -2,9 +2,9 @@
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. A Ready condition that is
 already set is kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
-admitted or refused
-(`admission`), runs as its annotations say (`pod_run`, `kschedd.api.simulation_annotations`), and is removed when it was
-deleted and has ended. A node that is short of something evicts pods (`eviction`).
+admitted or refused (`admission`), waits for volumes and claims that cannot be had (`volumes`), runs as its annotations
+say (`pod_run`, `kschedd.api.simulation_annotations`), and is removed when it was deleted and has ended. A node that is
+short of something evicts pods (`eviction`).
 
 Most pods only run: these have no `PodRun`, and cost a look when they are bound and when that is confirmed.
 
@@ -40,6 +40,8 @@ from kschedd.controllers.kubelets.preemption import NoVictimsError, victims
 from kschedd.controllers.kubelets.registration import registration
 from kschedd.controllers.kubelets.resizing import allocated_requests, is_asked, order, refusal, reported
 from kschedd.controllers.kubelets.state import kubelet_runs
+from kschedd.controllers.kubelets.volumes import KINDS as VOLUME_KINDS
+from kschedd.controllers.kubelets.volumes import Unavailable, unavailable
 from kschedd.controllers.object_events import object_event
 from kschedd.controllers.timers import Timers
 from kschedd.object_faults import FaultLedger
@@ -68,13 +70,14 @@ class Kubelets(InSteps):
     """The kubelets of all embedded nodes."""
 
     name: Final = "kubelets"
-    kinds: Final = frozenset(("Node", "Pod"))
+    kinds: Final = frozenset(("Node", "Pod")) | VOLUME_KINDS
 
     def __init__(self) -> None:
         self._timers: Timers[Key] = Timers()  # by pod: when something happens to it, or it is removed
         self._runs: dict[Key, PodRun] = {}
         self._accounts = Accounts()
         self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait until others have made way
+        self._unmounted: dict[Key, Unavailable] = {}  # admitted pods that wait for volumes or claims
         self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods whose resize waits for what others have
         self._images = ImageSizes()
         self._pulled: dict[str, dict[str, int]] = {}  # by node: images new to it in this turn, with their sizes
@@ -114,6 +117,8 @@ class Kubelets(InSteps):
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
                 yield
+            elif self._unmounted:  # a claim, or a volume
+                pods.update(dict.fromkeys(self._unmounted))
         pods.update(dict.fromkeys(self._timers.due(now, _MOST_DUE)))
         writes: list[Write] = []
         writes += yield from self.faults.each_in_parts("Node", nodes, partial(self._register, view), now)
@@ -145,6 +150,7 @@ class Kubelets(InSteps):
         if run is None or run.uid == uid:
             self._runs.pop(key, None)
             self._timers.clear(key)
+            self._unmounted.pop(key, None)
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
         """The writes due for the pod now; sets the timer for a later action."""
@@ -177,6 +183,8 @@ class Kubelets(InSteps):
             return self._end(pod, node, now)
         if self._accounts.of_pod(key) is None:
             return self._admit(pod, node, view, now)
+        if key in self._unmounted:
+            return self._begin(pod, node, view, now)
         if run is not None:
             self._resize(pod, node, run, view, now)
         return self._go_on(pod, node, now)
@@ -233,7 +241,7 @@ class Kubelets(InSteps):
         if run is None and not self._is_plain(pod, settings):
             run = self._run_of(pod, now)
         latest = self._end_of_deletion(pod, settings, now)
-        if self._accounts.of_pod(key) is None:
+        if self._accounts.of_pod(key) is None or key in self._unmounted:
             latest = now  # nothing of it has started
         if run is not None:
             run.told_to_stop(Stop(now, max(0.0, latest - now)))
@@ -313,11 +321,22 @@ class Kubelets(InSteps):
             refusal = refusal_of(found) if found else None
         if refusal is not None:
             return self._refuse(pod, refusal, now)
-        settings = pod_settings(pod.annotations)
-        self._count(pod, settings)
-        if self._is_plain(pod, settings):
+        self._count(pod, pod_settings(pod.annotations))
+        return self._begin(pod, node, view, now)
+
+    def _begin(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
+        """Start an admitted pod, or say what it waits for if that is another thing than before."""
+        key = pod.namespace, pod.name
+        missing = unavailable(pod, view)
+        if missing is not None:
+            known, self._unmounted[key] = self._unmounted.get(key), missing
+            if missing == known:
+                return []
+            return [object_event(pod, missing.reason, missing.message, COMPONENT, now, warning=True)]
+        self._unmounted.pop(key, None)
+        if self._is_plain(pod, pod_settings(pod.annotations)):
             return self._start(pod, node, now)
-        self._runs[pod.namespace, pod.name] = PodRun.of(pod, now)
+        self._runs[key] = PodRun.of(pod, now)
         return self._go_on(pod, node, now)
 
     def _start(self, pod: Pod, node: Node, now: float) -> list[Write]:

@@ -37,6 +37,7 @@ UNDER_PRESSURE: Final[Mapping[str, tuple[str, str]]] = {
 }
 _SIGNAL_OF: Final[Mapping[str, str]] = {"memory": MEMORY, "disk": NODEFS, "pid": PID}
 _TENTH: Final = ThresholdValue(share=0.1)
+_UNSTATED: Final = 1 << 30  # capacity, in bytes, of memory or disk that a node's status does not state
 
 
 def config_of(settings: NodeSettings) -> EvictionConfig:
@@ -68,7 +69,9 @@ def observe(
     seen: dict[str, tuple[int, int]] = {}
 
     def left(of: int, used: int, pressure: str) -> tuple[int, int]:
-        return (0 if pressure in settings.pressures else max(0, of - used), of)
+        if pressure in settings.pressures:
+            return 0, of or _UNSTATED  # a node may be short of what its status says nothing of
+        return max(0, of - used), of
 
     if "memory" in settings.pressures or settings.system_memory or any(s.states("memory-usage") for s in stated):
         used = settings.system_memory + sum(candidate.uses("memory") for candidate in active)

@@ -98,7 +98,16 @@ def _by_excess(candidate: EvictionCandidate, resource: StarvedResource) -> tuple
     if candidate.usage is None:
         return False, False, pod.priority, 0
     used = candidate.uses(resource)
-    exceeds = used > pod.requests.get(resource, 0)  # inodes cannot be requested
+    exceeds = used > _requested(pod, resource)  # inodes cannot be requested
     # The number of inodes above the request is counted against the request for storage, as upstream does.
-    request = pod.requests.get("ephemeral-storage" if resource == "inodes" else resource, 0)
+    request = _requested(pod, "ephemeral-storage" if resource == "inodes" else resource)
     return True, not exceeds, pod.priority, request - used
+
+
+def _requested(pod: Pod, resource: str) -> int:
+    """Return the pod's request. Overhead counts only if the containers, or the pod itself, request some as well.
+
+    Source: pkg/api/v1/resource/helpers.go (GetResourceRequestQuantity).
+    """
+    total = pod.requests.get(resource, 0)
+    return 0 if total == amounts(pod.pod_spec.raw.get("overhead")).get(resource, 0) else total

@@ -193,3 +193,12 @@ def test_kubelets_that_are_started_anew_know_of_the_pressure(cluster: KubeletClu
 def test_a_pressure_that_nobody_knows_is_none(cluster: KubeletCluster, wrong: str) -> None:
     cluster.annotate_node(pressure=wrong)
     assert cluster.pressure() == "False"
+
+
+def test_a_node_that_states_no_ephemeral_storage_may_be_short_of_it() -> None:
+    cluster = KubeletCluster()
+    cluster.run("web", cpu="100m")
+    cluster.annotate_node(pressure="disk")
+    cluster.until(1)
+    assert cluster.pressure("DiskPressure") == "True"
+    assert cluster.phases() == {"web": "Evicted"}

@@ -5,6 +5,8 @@ Each case: pods as (name, request, usage, priority) in MiB, or counts for inodes
 
 import pytest
 
+from kschedd.api.objects import parse
+from kschedd.api.pods import Pod
 from kschedd.controllers.kubelets.ranking import (
     ASSUMED_MEMORY,
     ContainerUsage,
@@ -160,3 +162,15 @@ def test_usage_is_what_annotations_say_and_else_the_request() -> None:
         "app", 1024 * MIB, 2, 0, 1
     )
     assert usage_of(pod("c"))[0].memory == ASSUMED_MEMORY
+
+
+def test_overhead_counts_only_beside_a_request() -> None:
+    def with_overhead(name: str, request: str | None, usage: int) -> EvictionCandidate:
+        made = pod(name, {"memory": request} if request else None)
+        spec = {**made.raw["spec"], "overhead": {"memory": "100Mi"}}
+        found = parse({**made.raw, "spec": spec})
+        assert isinstance(found, Pod)
+        return EvictionCandidate(found, (ContainerUsage("app", memory=mib(usage)),))
+
+    below, bare = with_overhead("below", "100Mi", 150), with_overhead("bare", None, 50)
+    assert [each.pod.name for each in ranked([below, bare], "memory")] == ["bare", "below"]

@@ -1,0 +1,63 @@
+"""Feature gates that kube-scheduler had once: the reason why a release no longer has them.
+
+Source: kubernetes.io, reference of the command-line tools, removed feature gates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+_FINISHED: Final[Mapping[str, tuple[str, str]]] = {
+    "AttachVolumeLimit": ("1.17", "1.21"),
+    "CSIBlockVolume": ("1.18", "1.21"),
+    "CSIInlineVolume": ("1.25", "1.26"),
+    "CSIMigration": ("1.25", "1.26"),
+    "CSIMigrationAWS": ("1.25", "1.26"),
+    "CSIMigrationAzureDisk": ("1.24", "1.26"),
+    "CSIMigrationOpenStack": ("1.24", "1.25"),
+    "CSINodeInfo": ("1.17", "1.22"),
+    "CSIStorageCapacity": ("1.24", "1.27"),
+    "DefaultPodTopologySpread": ("1.24", "1.25"),
+    "EphemeralContainers": ("1.25", "1.26"),
+    "EvenPodsSpread": ("1.19", "1.21"),
+    "GenericEphemeralVolume": ("1.23", "1.24"),
+    "HugePages": ("1.14", "1.16"),
+    "LocalStorageCapacityIsolation": ("1.25", "1.26"),
+    "MinDomainsInPodTopologySpread": ("1.30", "1.31"),
+    "NonPreemptingPriority": ("1.24", "1.25"),
+    "PersistentLocalVolumes": ("1.14", "1.16"),
+    "PodAffinityNamespaceSelector": ("1.24", "1.25"),
+    "PodDisruptionBudget": ("1.21", "1.25"),
+    "PodOverhead": ("1.24", "1.25"),
+    "PodPriority": ("1.14", "1.18"),
+    "PodSchedulingReadiness": ("1.30", ""),
+    "PreferNominatedNode": ("1.24", "1.25"),
+    "ReadWriteOncePod": ("1.29", "1.30"),
+    "ScheduleDaemonSetPods": ("1.17", "1.18"),
+}
+"""Gate -> the release since which the feature is finished, and the last release that had the gate ("": not known)."""
+
+_GIVEN_UP: Final[Mapping[str, str]] = {
+    "BalanceAttachedNodeVolumes": "1.22",
+    "EnableEquivalenceClassCache": "1.23",
+    "ResourceLimitsPriorityFunction": "1.19",
+}
+"""Gate -> the last release that had it."""
+
+_RENAMED: Final[Mapping[str, tuple[str, str]]] = {"VolumeCapacityPriority": ("StorageCapacityScoring", "1.33")}
+"""Gate -> its present name, and the release since which it has it."""
+
+
+def why_removed(name: str) -> tuple[str, str]:
+    """Return why there is no such gate any more, and what to do; two empty texts if there never was one."""
+    if name in _FINISHED:
+        since, last = _FINISHED[name]
+        removed = f", and its gate was removed after v{last}" if last else ", and its gate was removed"
+        return f"the feature is finished and always on since v{since}{removed}", "leave it out"
+    if name in _GIVEN_UP:
+        return f"the feature and its gate were removed after v{_GIVEN_UP[name]}", "leave it out"
+    if name in _RENAMED:
+        present, since = _RENAMED[name]
+        return f"the gate is called {present} since v{since}", present
+    return "", ""

@@ -1,0 +1,107 @@
+"""Volumes and claims that a pod needs before its containers start: what cannot be had, and the kubelet's words for it.
+
+A kubelet admits the pod and waits. Claims of volumes count if a container mounts the volume; resource claims must exist
+and be reserved for the pod. ConfigMaps and Secrets are not looked for: their data is no part of most clusters here.
+
+Source: Kubernetes v1.34, pkg/kubelet/volumemanager (volume_manager.go, WaitForAttachAndMount; populator,
+getPVCExtractPV, createVolumeSpec), pkg/kubelet/cm/dra/manager.go (prepareResources).
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.controllers.controller import View
+from kschedd.devices.claims import ClaimError, claim_name, is_reserved_for
+
+KINDS: Final = frozenset(("PersistentVolumeClaim", "PersistentVolume", "ResourceClaim"))
+
+
+@attrs.frozen
+class Unavailable:
+    """The Event about what a pod waits for."""
+
+    reason: str
+    message: str
+
+
+def unavailable(pod: Pod, view: View) -> Unavailable | None:
+    """Return what the pod waits for on its node; None if it can start."""
+    spec = pod.pod_spec
+    if spec.volumes and (faults := dict(_volume_faults(pod, view))):
+        names = " ".join(sorted(faults))
+        why = "; ".join(faults[name] for name in sorted(faults))
+        return Unavailable(
+            "FailedMount",
+            f"Unable to attach or mount volumes: unmounted volumes=[{names}], unattached volumes=[], "
+            f"failed to process volumes=[{names}]: {why}",
+        )
+    if spec.resource_claims and (why := next(_claim_faults(pod, view), "")):
+        return Unavailable("FailedPrepareDynamicResources", f"Failed to prepare dynamic resources: {why}")
+    return None
+
+
+def _mounted(pod: Pod) -> set[str]:
+    """Return the names of the volumes that a container mounts, or has as a block device."""
+    raw = pod.pod_spec.raw
+    containers = [*(raw.get("containers") or ()), *(raw.get("initContainers") or ())]
+    return {
+        mount.get("name") or ""
+        for container in containers
+        for field in ("volumeMounts", "volumeDevices")
+        for mount in container.get(field) or ()
+    }
+
+
+def _volume_faults(pod: Pod, view: View) -> Iterator[tuple[str, str]]:
+    """Yield the name of each volume that cannot be mounted, and why."""
+    mounted: set[str] | None = None
+    for volume in pod.pod_spec.volumes:
+        source = volume.get("persistentVolumeClaim")
+        ephemeral = volume.get("ephemeral") is not None
+        if source is None and not ephemeral:
+            continue
+        mounted = _mounted(pod) if mounted is None else mounted
+        name = volume.get("name") or ""
+        if name not in mounted:
+            continue
+        claim = f"{pod.name}-{name}" if source is None else source.get("claimName") or ""
+        if why := _fault_of(pod, claim, view, ephemeral=ephemeral):
+            yield name, f"error processing PVC {pod.namespace}/{claim}: {why}"
+
+
+def _fault_of(pod: Pod, name: str, view: View, *, ephemeral: bool) -> str:
+    claim = view.find("PersistentVolumeClaim", pod.namespace, name)
+    if claim is None:
+        return f'failed to fetch PVC from API server: persistentvolumeclaims "{name}" not found'
+    if claim.deleting:
+        return "PVC is being deleted"
+    if claim.status.get("phase") != "Bound":
+        return "PVC is not bound"
+    volume: Any = claim.spec.get("volumeName")
+    if not volume:
+        return "PVC has empty pvc.Spec.VolumeName"
+    if ephemeral and (claim.owner is None or claim.owner.uid != pod.uid):
+        return f"PVC {pod.namespace}/{name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
+    if view.find("PersistentVolume", "", volume) is None:
+        return f'failed to fetch PV {volume} from API server: persistentvolumes "{volume}" not found'
+    return ""
+
+
+def _claim_faults(pod: Pod, view: View) -> Iterator[str]:
+    for entry in pod.pod_spec.resource_claims:
+        try:
+            name, _ = claim_name(pod, entry)
+        except ClaimError as wrong:
+            yield f"prepare resource claim: {wrong.why}"
+            continue
+        if name is None:
+            continue
+        claim = view.find("ResourceClaim", pod.namespace, name)
+        if claim is None:
+            missing = f'resourceclaims.resource.k8s.io "{name}" not found'
+            yield f"failed to fetch ResourceClaim {name} referenced by pod {pod.name}: {missing}"
+        elif not is_reserved_for(claim, pod):
+            yield f"pod {pod.name}({pod.uid}) is not allowed to use ResourceClaim {name}({claim.uid})"
