@@ -42,7 +42,7 @@ _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
 async def watch_objects(face: FaceServices, asked: Asked) -> HttpResponse:
-    options = read_options(asked.query, watch=True, api_version=asked.target.resource.api_version)
+    options = await read_options(face, asked, watch=True, api_version=asked.target.resource.api_version)
     target = asked.target
     if (kind := target.resource.stored_kind) is not None:
         check_field_selector(kind, options.fields)
