@@ -17,8 +17,9 @@ from typing import Final
 import attrs
 import trio
 
+from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import chunk
-from kschedd.http.server import BodySender, Send
+from kschedd.http.server import Send
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import Gone
 from kschedd.store.log import WatchEvent

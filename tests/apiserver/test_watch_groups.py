@@ -6,8 +6,9 @@ import trio.testing
 
 from kschedd.apiserver import watch_groups
 from kschedd.apiserver.watch_groups import Member
+from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import HttpRequest, chunk
-from kschedd.http.server import BodySender, HttpResponse, HttpServer, Peer, Send
+from kschedd.http.server import HttpResponse, HttpServer, Peer, Send
 from tests.apiserver.asking import PODS, TABLE, Asker, Watching, asking, pod
 
 
