@@ -4,6 +4,7 @@ Owns nothing: the connection sends.  Raises what that raises.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Protocol
 
 from kschedd.http.protocol import LAST_CHUNK, chunk
@@ -16,7 +17,7 @@ class Connection(Protocol):
     def descriptor(self) -> int:
         """Return its socket's file descriptor, -1 where bytes may not be written to it as they are."""
 
-    async def send(self, data: bytes) -> None: ...
+    async def send(self, data: bytes | memoryview) -> None: ...
 
 
 class BodySender:
@@ -37,10 +38,19 @@ class BodySender:
             head, self._head = self._head, b""
             await self.framed(head + chunk(piece) if piece else head)
 
-    async def framed(self, data: bytes) -> None:
+    async def framed(self, data: bytes | memoryview) -> None:
         """The same for bytes that are chunks already, or what is left of one."""
         self.midway = True
         await self._connection.send(data)
+        self.midway = False
+
+    async def parts(self, parts: Sequence[bytes]) -> None:
+        """Send a piece that consists of these parts, without a copy of them."""
+        head, self._head = self._head, b""
+        self.midway = True
+        await self._connection.send(head + b"%x\r\n" % sum(map(len, parts)))
+        for part in (*parts, b"\r\n"):
+            await self._connection.send(part)
         self.midway = False
 
     def write_now(self, framed: bytes) -> int:

@@ -450,7 +450,7 @@ class _Connection:
             self._reader.feed(bytes(data))
         scope.cancel()
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes | memoryview) -> None:
         if len(data) <= _SENT_AT_ONCE:
             with trio.fail_after(self._limits.stall_s):
                 await self._stream.send_all(data)
