@@ -220,3 +220,10 @@ def test_what_is_no_json_is_refused_on_every_face() -> None:
             assert getattr(refused.value, "code", 400) == 400, value
         (document,) = read_documents(text)
         assert document.faults, value
+
+
+def test_a_long_selector_that_is_stored_has_been_parsed_where_it_was_validated() -> None:
+    store = Store(now=Clock())
+    made = store.create(budget(1_000)).spec["selector"]
+    assert cost_of(lambda: parse_label_selector(made)) < 100
+    assert cost_of(lambda: parse_label_selector({"matchLabels": labels(1_001)})) > 1_000
