@@ -12,7 +12,7 @@ from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.table import check_may_call, method_table
 
 WRITING = """
-cluster.load config.change config.undo daemon.stop debug.attach debug.break_add debug.break_delete debug.break_set
+cluster.load config.change config.undo daemon.profile daemon.stop debug.attach debug.break_add debug.break_delete debug.break_set
 debug.detach debug.drop debug.force debug.next debug.pause debug.resume debug.score debug.step debug.until debug.veto
 debug.wait nodes.add nodes.cordon nodes.initialize nodes.pressure
 nodes.start nodes.stop nodes.taint nodes.uncordon objects.annotate objects.apply objects.create objects.delete
