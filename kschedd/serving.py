@@ -180,7 +180,7 @@ async def _serve(
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
         if face is not None:
             daemon.usage["encoded-objects"] = face.encoded
-            daemon.usage["http-unauthenticated"] = face.strangers
+            daemon.usage["http-unauthenticated"] = face.unauthenticated
         reloading = Reloading(
             cluster,
             options.plugin_files,

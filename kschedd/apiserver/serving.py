@@ -53,9 +53,9 @@ class HttpFace:
         """How many connections there are, and were at most."""
         return self._server.used()
 
-    def strangers(self) -> tuple[int, int]:
+    def unauthenticated(self) -> tuple[int, int]:
         """Return how many connections have not been admitted, and were at most."""
-        return self._server.strangers()
+        return self._server.unauthenticated()
 
     def encoded(self) -> tuple[int, int]:
         """Bytes of the objects whose encoding is remembered, now and at most so far."""
@@ -77,7 +77,7 @@ async def http_face(
     audit: AuditLog | None = None,
     most_connections: int = MOST_CONNECTIONS,
     most_encoded: int = BOUNDS["encoded-objects"].default,
-    most_strangers: int = BOUNDS["http-unauthenticated"].default,
+    most_unauthenticated: int = BOUNDS["http-unauthenticated"].default,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     raise_file_limit()
@@ -101,7 +101,7 @@ async def http_face(
             face,
             explain=face.explain,
             admits=face.admits if access.asks_for_credentials else None,
-            limits=HttpLimits(_possible(most_connections), most_body, strangers=most_strangers),
+            limits=HttpLimits(_possible(most_connections), most_body, unauthenticated=most_unauthenticated),
         )
         yield HttpFace(url, server, face, listeners)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from kschedd.http.protocol import LAST_CHUNK, chunk
 
 
-class Connection(Protocol):
+class ChunkedConnection(Protocol):
     """The part of a connection that sends."""
 
     @property
@@ -26,7 +26,7 @@ class BodySender:
     `midway`: part of a chunk may have been sent and the rest has not, so that no other chunk can follow.
     """
 
-    def __init__(self, connection: Connection, head: bytes) -> None:
+    def __init__(self, connection: ChunkedConnection, head: bytes) -> None:
         self._connection = connection
         self._head = head
         self._descriptor = connection.descriptor

@@ -9,7 +9,8 @@ Bounds: a connection holds one request, its limits (protocol.py) and one piece o
 64 KiB are read `LARGE_BODIES` at a time. When all places are taken the connection that was idle longest has to go.
 
 Where there are credentials (`admits`), a request is judged by its head: one that is refused is answered before its body
-is read. Until a client has been admitted it is a stranger (strangers.py), of which there are few, for a short time.
+is read. Until a client has been admitted its connection is one of few unauthenticated ones, for a short time
+(unauthenticated.py).
 
 Owns: its connections.  Ends: after `shut_down`, when all connections have ended, or by cancellation.
 Fails: a fault of a client ends its connection; a bug of the handler is logged and answered with 500.
@@ -28,7 +29,7 @@ import trio
 
 from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import CONTINUE, HttpFault, HttpRequest, RequestReader, encode_head, http_date
-from kschedd.http.strangers import NotAdmitted, Strangers, address_of
+from kschedd.http.unauthenticated import NotAdmitted, Unauthenticated, address_of
 
 _READ: Final = 64 << 10
 _SENT_AT_ONCE: Final = 256 << 10
@@ -69,14 +70,14 @@ class HttpLimits:
     request_s: float = 60.0
     stall_s: float = 30.0
     idle_s: float = 180.0
-    strangers: int = 256
-    stranger_s: float = 10.0
+    unauthenticated: int = 256
+    unauthenticated_s: float = 10.0
 
 
 class HttpServer:
     """See the module. `explain` makes the answer to a request that could not be read.
 
-    `admits` says by a request's head whether the handler would refuse it; without it nobody is a stranger.
+    `admits` says by a request's head whether the handler would refuse it; without it nobody is unauthenticated.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class HttpServer:
         self._limits = limits or HttpLimits()
         self._log = log or structlog.get_logger("kschedd.http")
         self._connections: set[_Connection] = set()
-        self._strangers: Strangers[_Connection] = Strangers(self._limits.strangers)
+        self._unauthenticated: Unauthenticated[_Connection] = Unauthenticated(self._limits.unauthenticated)
         self._numbers = itertools.count(1)
         self._most = 0
         self._large = trio.CapacityLimiter(LARGE_BODIES)
@@ -107,9 +108,9 @@ class HttpServer:
         """How many connections there are, and were at most."""
         return len(self._connections), self._most
 
-    def strangers(self) -> tuple[int, int]:
+    def unauthenticated(self) -> tuple[int, int]:
         """Return how many connections have not been admitted, and were at most."""
-        return len(self._strangers), self._strangers.most_so_far
+        return len(self._unauthenticated), self._unauthenticated.most_so_far
 
     @property
     def connections(self) -> int:
@@ -144,7 +145,7 @@ class HttpServer:
             with trio.move_on_after(1):
                 await _turn_away(stream, self._explain(_too_many()))
             return
-        number, strangers = next(self._numbers), self._strangers
+        number, unauthenticated = next(self._numbers), self._unauthenticated
         connection = _Connection(
             stream, number, self._handler, self._explain, self._limits, self._large, self._ends, self._log
         )
@@ -152,30 +153,30 @@ class HttpServer:
         self._most = max(self._most, len(self._connections))
         if self._admits is not None:
             connection.judge(self._admits, partial(self._has_room, connection))
-            if (crowded_out := strangers.add(connection, address_of(stream))) is not None:
-                self._connections.discard(crowded_out)
-                crowded_out.drop()
+            if (one_too_many := unauthenticated.add(connection, address_of(stream))) is not None:
+                self._connections.discard(one_too_many)
+                one_too_many.drop()
         try:
             await connection.run()
         finally:
             self._connections.discard(connection)
-            strangers.discard(connection)
+            unauthenticated.discard(connection)
 
     def _has_room(self, newcomer: "_Connection | None" = None) -> bool:
-        """Return whether there is room for one more connection, or for a stranger that is admitted.
+        """Return whether there is room for one more connection, or for a client that is admitted.
 
-        Ends an idle connection for it if need be. Strangers do not count: they have a budget of their own.
+        Ends an idle connection for it if need be. Unauthenticated clients do not count: their budget is another.
         """
-        if newcomer is not None and newcomer not in self._strangers:
+        if newcomer is not None and newcomer not in self._unauthenticated:
             return True
-        if len(self._connections) - len(self._strangers) >= self._limits.connections and not self._end_idle():
+        if len(self._connections) - len(self._unauthenticated) >= self._limits.connections and not self._end_idle():
             return False
         if newcomer is not None:
-            self._strangers.discard(newcomer)
+            self._unauthenticated.discard(newcomer)
         return True
 
     def _end_idle(self) -> bool:
-        idle = [each for each in self._connections if each.idle_since is not None and each not in self._strangers]
+        idle = [each for each in self._connections if each.idle_since is not None and each not in self._unauthenticated]
         longest = min(idle, key=lambda each: each.idle_since or 0.0, default=None)
         if longest is None:
             return False
@@ -214,9 +215,9 @@ class _Connection:
         self.idle_since: float | None = None
 
     def judge(self, admits: Admits, has_room: Callable[[], bool]) -> None:
-        """Have requests judged by their heads; until one is admitted, and has room, the client is a stranger."""
+        """Have requests judged by their heads; until one is admitted, and has room, the client is unauthenticated."""
         self._admits, self._has_room = admits, has_room
-        self._everything.deadline = trio.current_time() + self._limits.stranger_s
+        self._everything.deadline = trio.current_time() + self._limits.unauthenticated_s
 
     def _admitted(self, request: HttpRequest, peer: Peer) -> bool:
         """Return whether the request is not refused by its head. Raises HttpFault if its client has no room."""

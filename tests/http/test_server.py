@@ -21,7 +21,7 @@ from kschedd.http.server import (
     Peer,
     Send,
 )
-from kschedd.http.strangers import Strangers
+from kschedd.http.unauthenticated import Unauthenticated
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 ClientStream = trio.StapledStream[MemorySendStream, MemoryReceiveStream]
@@ -515,27 +515,31 @@ async def test_who_waits_for_continue_is_admitted_first() -> None:
         assert (await answer_until_closed(refused)).startswith(b"HTTP/1.1 401")
 
 
-async def test_half_bodies_of_strangers_hold_no_place_for_large_ones(autojump_clock: trio.testing.MockClock) -> None:
+async def test_half_bodies_of_unauthenticated_clients_hold_no_place_for_large_ones(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     async with serving(guarded, HttpLimits(most_body=1 << 20), admits=is_good) as fixture:
         for _ in range(2 * LARGE_BODIES):
-            stranger = await fixture.connect()
-            await stranger.send_all(posted(1 << 20) + b"x" * (80 << 10))
+            unknown = await fixture.connect()
+            await unknown.send_all(posted(1 << 20) + b"x" * (80 << 10))
         client = await fixture.connect()
         size = 100 << 10
         await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
         assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
 
 
-async def test_strangers_take_the_places_of_strangers_only(autojump_clock: trio.testing.MockClock) -> None:
-    async with serving(guarded, HttpLimits(connections=20, strangers=4), admits=is_good) as fixture:
+async def test_unauthenticated_clients_take_the_places_of_unauthenticated_clients_only(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with serving(guarded, HttpLimits(connections=20, unauthenticated=4), admits=is_good) as fixture:
         known = []
         for _ in range(10):
             known.append(await fixture.connect())
             await known[-1].send_all(ASKED)
             await answer(known[-1], b"/a ")
-        strangers = [await fixture.connect() for _ in range(200)]
-        for stranger in strangers[-4:]:
-            await stranger.send_all(b"G")
+        unauthenticated = [await fixture.connect() for _ in range(200)]
+        for unknown in unauthenticated[-4:]:
+            await unknown.send_all(b"G")
         await trio.testing.wait_all_tasks_blocked()
         assert fixture.server.connections == 14
         newcomer = await fixture.connect()
@@ -546,7 +550,7 @@ async def test_strangers_take_the_places_of_strangers_only(autojump_clock: trio.
             await answer(client, b"/a ")
 
 
-async def test_a_stranger_has_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_unauthenticated_client_has_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
     async with serving(guarded, admits=is_good) as fixture:
         client, known = await fixture.connect(), await fixture.connect()
         await known.send_all(ASKED)
@@ -559,11 +563,11 @@ async def test_a_stranger_has_ten_seconds(autojump_clock: trio.testing.MockClock
         await answer(known, b"/a ")
 
 
-def test_the_address_with_most_strangers_loses_its_oldest() -> None:
-    strangers: Strangers[str] = Strangers(3)
-    assert [strangers.add(*each) for each in (("a1", "a"), ("b1", "b"), ("b2", "b"))] == [None] * 3
-    assert strangers.add("c1", "c") == "b1"
-    assert strangers.add("c2", "c") == "c1"
-    strangers.discard("a1")
-    assert strangers.add("a2", "a") is None
-    assert len(strangers) == 3
+def test_the_address_with_most_unauthenticated_loses_its_oldest() -> None:
+    unauthenticated: Unauthenticated[str] = Unauthenticated(3)
+    assert [unauthenticated.add(*each) for each in (("a1", "a"), ("b1", "b"), ("b2", "b"))] == [None] * 3
+    assert unauthenticated.add("c1", "c") == "b1"
+    assert unauthenticated.add("c2", "c") == "c1"
+    unauthenticated.discard("a1")
+    assert unauthenticated.add("a2", "a") is None
+    assert len(unauthenticated) == 3

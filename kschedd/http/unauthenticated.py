@@ -1,4 +1,4 @@
-"""Strangers: connections whose clients have not yet sent the head of a request that is admitted.
+"""Unauthenticated connections: their clients have not yet sent the head of a request that is admitted.
 
 They have a small budget of their own, so that however many there are, they keep out no client with credentials: one too
 many closes the oldest of the address that has most of them.
@@ -18,7 +18,7 @@ C = TypeVar("C")
 
 
 @attrs.define(eq=False)
-class Strangers(Generic[C]):
+class Unauthenticated(Generic[C]):
     most: int
     most_so_far: int = attrs.field(default=0, init=False)
     _addresses: dict[C, str] = attrs.field(factory=dict, init=False)  # the oldest first
@@ -36,8 +36,8 @@ class Strangers(Generic[C]):
             self.most_so_far = max(self.most_so_far, len(self._addresses))
             return None
         counts = Counter(self._addresses.values())
-        crowd = max(counts.values())
-        oldest = next(each for each, where in self._addresses.items() if counts[where] == crowd)
+        most_of_one = max(counts.values())
+        oldest = next(each for each, where in self._addresses.items() if counts[where] == most_of_one)
         del self._addresses[oldest]
         return oldest
 
