@@ -113,13 +113,13 @@ async def _encoded(
     status: int = 200,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    """Return the response with this body; a large one is encoded in a thread, as YAML takes seconds."""
+    """Return the response with this body; a large one in YAML, indented or compressed is made in a thread."""
     pretty = asked.query.flag("pretty")
 
     def encode_whole() -> HttpResponse:
         return json_response(value, status, form=form, headers=headers, request_headers=asked.headers, pretty=pretty)
 
-    if not large:
+    if not large or not (pretty or form.media != JSON or takes_gzip(asked.headers)):
         return encode_whole()
     return await face.workers.run(asked.client, lambda given_up: encode_whole())
 
