@@ -55,6 +55,12 @@ BOUNDS: Final[Mapping[str, Bound]] = {
         Bound("unauthenticated-time", 10, "time to say so", "the connection is closed", "s"),
         Bound("http-connections", 2048, "connections over HTTP, watches too", "the longest idle one goes", minimum=16),
         Bound(
+            "http-unauthenticated",
+            256,
+            "connections over HTTP without a token or certificate so far, where one is needed, 10 s each",
+            "the oldest of the address with most is closed",
+        ),
+        Bound(
             "watch-history", 100_000, "changes of objects that watches can begin at", "older ones are gone", minimum=10
         ),
         Bound(

@@ -180,6 +180,7 @@ async def _serve(
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
         if face is not None:
             daemon.usage["encoded-objects"] = face.encoded
+            daemon.usage["http-unauthenticated"] = face.unauthenticated
         reloading = Reloading(
             cluster,
             options.plugin_files,
@@ -223,6 +224,7 @@ def _face(
         audit,
         options.limits["http-connections"],
         options.limits["encoded-objects"],
+        options.limits["http-unauthenticated"],
     )
 
 

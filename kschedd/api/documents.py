@@ -22,7 +22,8 @@ from kschedd.api.json_text import DEEPEST, too_deep, without_lone_surrogates
 from kschedd.api.portions import SEPARATOR
 
 MOST_ALIASED: Final = 100_000
-"""Maximum number of values that all aliases of one document may expand to."""
+"""Maximum number of values that all aliases of one document may expand to; each 64 characters of text count as one."""
+_TEXT: Final = 6  # 2 ** 6 characters count as one more value
 
 MOST_FAULTS: Final = 1_000
 """Faults told of one text; it is not read further than that."""
@@ -64,14 +65,36 @@ class DocumentFault:
     why: str
 
 
+@attrs.frozen
+class RepeatedKey:
+    """A key that occurs again in one mapping. `line` is 1-based, in the whole text."""
+
+    line: int
+    path: Path
+    in_what: str  # "mapping" in YAML, "object" in JSON
+
+    def as_fault(self) -> DocumentFault:
+        path = self.path if self.in_what == "mapping" else ()
+        return DocumentFault(
+            self.line, path, None, f'the key "{str(self.path[-1])[:63]}" stands twice in {_ONE[self.in_what]}'
+        )
+
+
+_ONE: Final = {"mapping": "this mapping", "object": "one object"}
+
+
 @attrs.define(eq=False, slots=False)
 class Document:
-    """One document of a text: its value, or the faults that prevent parsing it."""
+    """One document of a text: its value, or the faults that prevent parsing it.
+
+    `repeated` has the keys of which the last value counts; see `read_documents`.
+    """
 
     text: str
     first_line: int  # of this document in the whole text, 1-based
     value: Any = None
     faults: tuple[DocumentFault, ...] = ()
+    repeated: tuple[RepeatedKey, ...] = ()
 
     def line_of(self, path: Path) -> int:
         """The line of the value at `path`, or of its nearest existing ancestor; of a very long document, its first."""
@@ -165,10 +188,15 @@ class _Faulty(Exception):
         self.fault = (line, path, value, why)
 
 
-def read_documents(text: str) -> Iterator[Document]:
-    """The documents of `text`, empty ones left out. After `MOST_FAULTS` faults comes one that says so, and no more."""
+def read_documents(text: str, *, last_wins: bool = False) -> Iterator[Document]:
+    """Yield the documents of `text` that are not empty. After `MOST_FAULTS` faults one more says so and reading stops.
+
+    A repeated key is a fault; with `last_wins` its last value counts and it is listed in `Document.repeated`.
+    """
     faults = 0
     for document in _read_all(text):
+        if document.repeated and not last_wins:
+            document.value, document.faults = None, tuple(each.as_fault() for each in document.repeated)
         yield document
         faults += len(document.faults)
         if faults >= MOST_FAULTS:
@@ -205,11 +233,9 @@ def _read_yaml(text: str, first_line: int) -> Iterator[Document]:
             builder = _Builder(loader)
             value = builder.build()
             loader.get_event()  # the end of the document
-            faults = tuple(
-                DocumentFault(first_line + line, path, shown, why) for line, path, shown, why in builder.faults
-            )
-            if faults or value is not None:
-                yield Document(text, first_line, None if faults else value, faults)
+            repeated = tuple(RepeatedKey(first_line + line, path, "mapping") for line, path in builder.repeated)
+            if repeated or value is not None:
+                yield Document(text, first_line, value, repeated=repeated)
     except yaml.YAMLError as error:
         yield Document(text, first_line, faults=(_yaml_fault(error, first_line),))
     except _Faulty as stop:
@@ -242,7 +268,7 @@ class _Builder:
         self._loader = loader
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._aliased = 0
-        self.faults: list[tuple[int, Path, object, str]] = []
+        self.repeated: list[tuple[int, Path]] = []
 
     def build(self) -> Any:
         # A frame is [container, key or _ABSENT, anchor, size, keys seen so far or None]; size counts values.
@@ -253,7 +279,7 @@ class _Builder:
             kind = type(event)
             if kind is yaml.ScalarEvent:
                 value = self._scalar(event, frames)
-                anchor, size = event.anchor, 1
+                anchor, size = event.anchor, 1 + (len(event.value) >> _TEXT)
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
                 if len(frames) >= DEEPEST:
                     raise _Faulty(event.start_mark.line, (), None, _TOO_DEEP)
@@ -292,9 +318,8 @@ class _Builder:
         else:
             raise _Faulty(event.start_mark.line, _path(frames), None, "a key must be text")
         frame = frames[-1]
-        if key in frame[4] and len(self.faults) < MOST_FAULTS:
-            why = f'the key "{key[:63]}" stands twice in this mapping'
-            self.faults.append((event.start_mark.line, (*_path(frames[:-1]), key), None, why))
+        if key in frame[4] and len(self.repeated) < MOST_FAULTS:
+            self.repeated.append((event.start_mark.line, (*_path(frames[:-1]), key)))
         frame[4].add(key)
         return key
 
@@ -431,12 +456,8 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
         document = Document(text[position:end], line, value)
         if twice:
             lines = _second_lines(document)
-            document.value, document.faults = (
-                None,
-                tuple(
-                    DocumentFault(lines.get(key, line), (), None, f'the key "{key[:63]}" stands twice in one object')
-                    for key in list(twice)[:MOST_FAULTS]
-                ),
+            document.repeated = tuple(
+                RepeatedKey(lines.get(key, line), (key,), "object") for key in list(twice)[:MOST_FAULTS]
             )
         yield document
         position = _past_space(text, end)

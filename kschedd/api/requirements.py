@@ -5,7 +5,7 @@ Errors: SelectorError, with every fault in upstream's wording.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -21,6 +21,7 @@ DOES_NOT_EXIST: Final = "DoesNotExist"
 GT: Final = "Gt"
 LT: Final = "Lt"
 
+_FEW: Final = 8  # values that are looked through one by one
 _INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
 
 
@@ -59,8 +60,10 @@ class Requirement:
     operator: str  # In, NotIn, Exists, DoesNotExist, Gt, Lt
     values: tuple[str, ...] = ()
     number: int | None = attrs.field(init=False, eq=False, repr=False)
+    _members: Collection[str] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_members", self.values if len(self.values) <= _FEW else frozenset(self.values))
         ordered = self.operator in (GT, LT) and len(self.values) == 1
         object.__setattr__(self, "number", integer(self.values[0]) if ordered else None)
 
@@ -76,9 +79,9 @@ class Requirement:
         """Whether a label with this value (None: absent) satisfies the requirement."""
         operator = self.operator
         if operator == IN:
-            return label is not None and label in self.values
+            return label is not None and label in self._members
         if operator == NOT_IN:
-            return label is None or label not in self.values
+            return label is None or label not in self._members
         if operator == EXISTS:
             return label is not None
         if operator == DOES_NOT_EXIST:
@@ -101,6 +104,60 @@ class Requirement:
             return f"{self.key}={self.values[0]}"
         word = "in" if self.operator == IN else "notin"
         return f"{self.key} {word} ({','.join(sorted(self.values))})"
+
+
+@attrs.frozen
+class KeyRule:
+    """All requirements on one label key as one test, whose cost does not depend on their number.
+
+    `allowed` is None if no requirement lists values; `above` and `below` are the strictest bounds of Gt and Lt.
+    """
+
+    allowed: frozenset[str] | None
+    refused: frozenset[str]
+    required: bool  # the label must exist
+    excluded: bool  # the label must not exist
+    above: int | None
+    below: int | None
+
+    @classmethod
+    def of(cls, requirements: Iterable[Requirement]) -> "KeyRule":
+        allowed: set[str] | None = None
+        refused: set[str] = set()
+        required = excluded = False
+        bounds: dict[str, list[int]] = {GT: [], LT: []}
+        for each in requirements:
+            if each.operator == IN:
+                allowed = set(each.values) if allowed is None else allowed.intersection(each.values)
+            elif each.operator == NOT_IN:
+                refused.update(each.values)
+            elif each.operator == EXISTS:
+                required = True
+            elif each.operator == DOES_NOT_EXIST:
+                excluded = True
+            elif each.number is None:
+                allowed = set()  # no label satisfies a bound that is not a number
+            else:
+                bounds[each.operator].append(each.number)
+        above, below = max(bounds[GT], default=None), min(bounds[LT], default=None)
+        required = required or allowed is not None or above is not None or below is not None
+        shown = None if allowed is None else frozenset(allowed)
+        return cls(shown, frozenset(refused), required, excluded, above, below)
+
+    def accepts(self, label: str | None) -> bool:
+        """Return whether a label with this value (None: absent) satisfies all of the requirements."""
+        if label is None:
+            return not self.required
+        if self.excluded or label in self.refused or (self.allowed is not None and label not in self.allowed):
+            return False
+        if self.above is None and self.below is None:
+            return True
+        number = integer(label)
+        return (
+            number is not None
+            and (self.above is None or number > self.above)
+            and (self.below is None or number < self.below)
+        )
 
 
 def requirement_problems(key: str, operator: str, values: Sequence[str], path: str) -> list[str]:

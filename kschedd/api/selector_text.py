@@ -25,6 +25,7 @@ from kschedd.api.selectors import LabelSelector, interned
 from kschedd.api.validation_names import qualified_name
 from kschedd.errors import KscheddError
 
+_MANY: Final = 500  # terms: to parse each takes 10 us
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", ""))
 _BINARY: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">": GT, "<": LT}
@@ -42,6 +43,11 @@ class SelectorTextError(KscheddError):
             return self.why
         text = self.text if len(self.text) <= 200 else f"{self.text[:200]}..."
         return f'invalid selector "{text}": {self.why}'
+
+
+def has_many_terms(text: str | None) -> bool:
+    """Return whether parsing this selector takes so long that the event loop should not do it."""
+    return text is not None and text.count(",") > _MANY
 
 
 class _Words:
@@ -163,9 +169,27 @@ class FieldSelector:
     """Field selector: all requirements on an object's fields must hold."""
 
     requirements: tuple[FieldSelectorRequirement, ...] = ()
+    _by_path: Mapping[str, tuple[frozenset[str], frozenset[str]]] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        values: dict[str, tuple[set[str], set[str]]] = {}
+        for each in self.requirements:
+            values.setdefault(each.path, (set(), set()))[not each.equal].add(each.value)
+        object.__setattr__(
+            self, "_by_path", {path: (frozenset(same), frozenset(other)) for path, (same, other) in values.items()}
+        )
+
+    @property
+    def paths(self) -> int:
+        """Return the number of fields that `matches` looks at."""
+        return len(self._by_path)
 
     def matches(self, raw: Mapping[str, Any]) -> bool:
-        return all(requirement.matches(raw) for requirement in self.requirements)
+        for path, (same, other) in self._by_path.items():
+            value = field_text(raw, path)
+            if value in other or (same and same != {value}):
+                return False
+        return True
 
 
 def field_text(raw: Mapping[str, Any], path: str) -> str:

@@ -24,6 +24,7 @@ from kschedd.api.requirements import (
     IN,
     LT,
     NOT_IN,
+    KeyRule,
     Requirement,
     SelectorError,
     integer,
@@ -59,6 +60,33 @@ __all__ = [
 NODE_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT)
 FIELD_OPERATORS: Final = (IN, NOT_IN)
 NODE_NAME: Final = "metadata.name"
+_FEW: Final = 16  # requirements that are tested one by one
+
+
+@attrs.frozen
+class _KeyRules:
+    """Many requirements, one rule for each label key: testing an object costs at most its number of labels."""
+
+    required: Mapping[str, KeyRule]
+    optional: Mapping[str, KeyRule]  # satisfied by an object without the label
+
+    @classmethod
+    def of(cls, requirements: Iterable[Requirement]) -> "_KeyRules":
+        by_key: dict[str, list[Requirement]] = {}
+        for each in requirements:
+            by_key.setdefault(each.key, []).append(each)
+        rules = {key: KeyRule.of(some) for key, some in by_key.items()}
+        required = {key: rule for key, rule in rules.items() if rule.required}
+        return cls(required, {key: rule for key, rule in rules.items() if not rule.required})
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        if len(self.required) > len(labels):
+            return False
+        if not all(rule.accepts(labels.get(key)) for key, rule in self.required.items()):
+            return False
+        if len(self.optional) <= len(labels):
+            return all(rule.accepts(labels.get(key)) for key, rule in self.optional.items())
+        return all(self.optional[key].accepts(value) for key, value in labels.items() if key in self.optional)
 
 
 @attrs.frozen(cache_hash=True)
@@ -69,11 +97,19 @@ class LabelSelector:
     nothing: bool = False
     _exact: tuple[tuple[str, str], ...] = attrs.field(init=False, eq=False, repr=False)
     _others: tuple[Requirement, ...] = attrs.field(init=False, eq=False, repr=False)
+    _many: _KeyRules | None = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        exact = [r for r in self.requirements if r.operator == IN and len(r.values) == 1]
-        object.__setattr__(self, "_exact", tuple((r.key, r.values[0]) for r in exact))
-        object.__setattr__(self, "_others", tuple(r for r in self.requirements if r not in exact))
+        exact, others = [], []
+        for each in self.requirements:
+            if each.operator == IN and len(each.values) == 1:
+                exact.append((each.key, each.values[0]))
+            else:
+                others.append(each)
+        many = _KeyRules.of(self.requirements) if len(self.requirements) > _FEW else None
+        object.__setattr__(self, "_exact", tuple(exact))
+        object.__setattr__(self, "_others", tuple(others))
+        object.__setattr__(self, "_many", many)
 
     @property
     def empty(self) -> bool:
@@ -83,6 +119,8 @@ class LabelSelector:
     def matches(self, labels: Mapping[str, str]) -> bool:
         if self.nothing:
             return False
+        if self._many is not None:
+            return self._many.matches(labels)
         for key, value in self._exact:
             if labels.get(key) != value:
                 return False

@@ -27,6 +27,10 @@ class Access:
 
     credentials: Credentials = attrs.field(factory=lambda: ListenSettings(Address("127.0.0.1", 0)).load())
 
+    @property
+    def asks_for_credentials(self) -> bool:
+        return bool(self.credentials.tokens) or self.credentials.settings.client_ca is not None
+
     def user_of(self, request: HttpRequest, peer: Peer) -> User:
         if self.credentials.settings.local:
             self._check_local(request)

@@ -22,6 +22,7 @@ from kschedd.apiserver.status import StatusError, bad_request, without_hints
 
 _LONGEST_SUMMARY: Final = 30
 _ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
+_YAML: Final = (YAML, "text/yaml", "application/x-yaml")
 
 
 class Body:
@@ -40,6 +41,10 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
+def is_yaml(content_type: str) -> bool:
+    return media_type(content_type) in _YAML
+
+
 def read_body(data: bytes, content_type: str, expected: str) -> Body:
     """The value in a body; `expected` is the kind in the error messages, "" for the options of a request."""
     media = media_type(content_type) or JSON
@@ -48,7 +53,7 @@ def read_body(data: bytes, content_type: str, expected: str) -> Body:
             return Body(data, decode_protobuf(data))
         except ProtobufError as error:
             raise bad_request(str(error)) from None
-    if media not in (JSON, YAML, "text/yaml", "application/x-yaml"):
+    if media != JSON and media not in _YAML:
         why = f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
         raise StatusError(415, "UnsupportedMediaType", why)
     if media == JSON:

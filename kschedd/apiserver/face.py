@@ -130,6 +130,20 @@ class ApiFace:
                 refusal = of_events_group(refusal)
             return refused(refusal)
 
+    def admits(self, request: HttpRequest, peer: Peer) -> bool:
+        """Return whether the request's head alone does not get it refused."""
+        try:
+            self._authorized(request, peer)
+        except StatusError:
+            return False
+        return True
+
+    def _authorized(self, request: HttpRequest, peer: Peer) -> tuple[str, Query, User]:
+        path, query = split_target(request.target)
+        user = self._access.user_of(request, peer)
+        check_allowed(user, verb_of(request.method, path, query), path)
+        return path, query, user
+
     def explain(self, fault: HttpFault) -> HttpResponse:
         """The answer to what could not be read as a request."""
         reasons = {413: "RequestEntityTooLarge", 503: "ServiceUnavailable", 500: "InternalError", 408: "Timeout"}
@@ -137,9 +151,7 @@ class ApiFace:
         return HttpResponse(fault.status, (("Content-Type", JSON),), encode(status) + b"\n")
 
     async def _answer(self, request: HttpRequest, peer: Peer) -> HttpResponse:
-        path, query = split_target(request.target)
-        user = self._access.user_of(request, peer)
-        check_allowed(user, verb_of(request.method, path, query), path)
+        path, query, user = self._authorized(request, peer)
         parts = [part for part in path.split("/") if part]
         if (parts[:1] == ["api"] and len(parts) > 2) or (parts[:1] == ["apis"] and len(parts) > 3):
             version = parts[1] if parts[0] == "api" else f"{parts[1]}/{parts[2]}"

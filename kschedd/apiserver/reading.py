@@ -8,7 +8,7 @@ Raises: StatusError and the store's errors.
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -19,6 +19,7 @@ from kschedd.apiserver.encoding import listed_item, row_object
 from kschedd.apiserver.encoding import partial as metadata_of
 from kschedd.apiserver.negotiation import (
     COMPRESSION,
+    JSON,
     Form,
     encode,
     json_response,
@@ -33,11 +34,14 @@ from kschedd.apiserver.status import StatusError, too_large_version
 from kschedd.apiserver.tables import TableColumns, row_conditions, table_columns
 from kschedd.apiserver.versions import converted
 from kschedd.http.server import HttpResponse, Send
+from kschedd.rpc.aside import is_large
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Gone
 from kschedd.store.listing import in_order
+from kschedd.values import in_parts
 
 _AT_ONCE: Final = 200  # objects that are encoded without sharing the loop
+_AT_ONCE_SLOWLY: Final = 5  # the same in YAML, or with line breaks
 _PIECE: Final = 64 << 10  # bytes
 _LOOKED_AT: Final = 200
 _INCONSISTENT: Final = (
@@ -75,10 +79,10 @@ class ListPage:
 async def get_object(face: FaceServices, asked: Asked, obj: Object) -> HttpResponse:
     """One object in the form that the client wants."""
     form = wanted_form(asked.headers.get("accept", ""), single=True)
-    return object_response(face, asked, obj.raw, 200, form)
+    return await object_response(face, asked, obj.raw, 200, form)
 
 
-def object_response(
+async def object_response(
     face: FaceServices,
     asked: Asked,
     raw: Raw,
@@ -97,18 +101,31 @@ def object_response(
         value = metadata_of(raw)
     else:
         value = converted(raw, resource.api_version)
-    return json_response(
-        value,
-        status,
-        form=form,
-        headers=headers,
-        request_headers=asked.headers,
-        pretty=asked.query.flag("pretty"),
-    )
+    return await _encoded(face, asked, value, form, is_large(raw), status, headers)
+
+
+async def _encoded(
+    face: FaceServices,
+    asked: Asked,
+    value: Any,
+    form: Form,
+    large: bool,
+    status: int = 200,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> HttpResponse:
+    """Return the response with this body; a large one in YAML, indented or compressed is made in a thread."""
+    pretty = asked.query.flag("pretty")
+
+    def encode_whole() -> HttpResponse:
+        return json_response(value, status, form=form, headers=headers, request_headers=asked.headers, pretty=pretty)
+
+    if not large or not (pretty or form.media != JSON or takes_gzip(asked.headers)):
+        return encode_whole()
+    return await face.workers.run(asked.client, lambda given_up: encode_whole())
 
 
 async def list_objects(face: FaceServices, asked: Asked) -> HttpResponse:
-    options = read_options(asked.query, watch=False, api_version=asked.target.resource.api_version)
+    options = await read_options(face, asked, watch=False, api_version=asked.target.resource.api_version)
     form = wanted_form(asked.headers.get("accept", ""), single=False)
     async with face.large.slot(asked.client):
         page = await read_page(face, asked, options)
@@ -274,13 +291,13 @@ def table_event(
 
 async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: Form) -> HttpResponse:
     head, name, item, tail = _parts(face, asked, page, form)
-    if len(page.objects) <= _AT_ONCE or form.media != "application/json" or asked.query.flag("pretty"):
-        return json_response(
-            {**head, name: [item(obj) for obj in page.objects], **tail},
-            form=form,
-            request_headers=asked.headers,
-            pretty=asked.query.flag("pretty"),
-        )
+    large = any(is_large(obj.raw) for obj in page.objects[:_AT_ONCE])
+    if form.media != JSON or asked.query.flag("pretty"):
+        items = await face.turns.drive(asked.client, _items(page.objects, item))
+        large = large or len(items) > _AT_ONCE_SLOWLY
+        return await _encoded(face, asked, {**head, name: items, **tail}, form, large)
+    if not large and len(page.objects) <= _AT_ONCE:
+        return await _encoded(face, asked, {**head, name: list(map(item, page.objects)), **tail}, form, large)
     compressed = takes_gzip(asked.headers)
     pieces = _pieces(head, name, page.objects, lambda obj: encode(item(obj)), compressed)
 
@@ -295,6 +312,15 @@ async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: 
     if compressed:
         headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
     return HttpResponse(200, headers, stream=stream)
+
+
+def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generator[None, None, list[Any]]:
+    """Return the objects as items of a list, in steps."""
+    made: list[Any] = []
+    for part in in_parts(objects, _AT_ONCE):
+        made += map(item, part)
+        yield
+    return made
 
 
 def _parts(

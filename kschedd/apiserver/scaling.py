@@ -84,10 +84,12 @@ async def serve_scale(face: FaceServices, asked: Asked) -> HttpResponse:
     if media_type(asked.headers.get("content-type", "")) == APPLY:
         return await _apply_scale(face, asked)
     manager = manager_of(asked)
+    given: Any
     if target.verb == "patch":
-        patch_type, body = read_patch(asked)
+        patch_type, body = await read_patch(face, asked)
         if patch_type == "strategic":
             patch_type = "merge"  # a Scale has no lists
+        given = body.value
     else:
         check_options(asked)
         given = await received(face, asked, "autoscaling/v1", "Scale", "autoscaling")
@@ -130,13 +132,13 @@ async def serve_scale(face: FaceServices, asked: Asked) -> HttpResponse:
         )
         return {"object": scale_of(changed, paths), "warnings": (*told, *update_warnings(old, changed))}
 
-    return await _scaled(face, asked, scaled)
+    return await _scaled(face, asked, scaled, given)
 
 
 async def _apply_scale(face: FaceServices, asked: Asked) -> HttpResponse:
     """Server-side apply of a Scale: whoever applies one manages the workload's `spec.replicas`, by this subresource."""
     target, paths = asked.target, _paths(asked)
-    config, warnings = read_apply(asked)
+    config, warnings = await read_apply(face, asked)
     scale = checked_kind(Body(asked.http.body, config), "autoscaling/v1", "Scale", "autoscaling")
     config = placed(asked, scale, named=True)
     replicas = (config.get("spec") or {}).get("replicas")
@@ -165,12 +167,14 @@ async def _apply_scale(face: FaceServices, asked: Asked) -> HttpResponse:
         )
         return {"object": scale_of(changed, paths), "warnings": update_warnings(old, changed)}
 
-    return await _scaled(face, asked, scaled)
+    return await _scaled(face, asked, scaled, config)
 
 
-async def _scaled(face: FaceServices, asked: Asked, scaled: Callable[[ClusterWriter], dict[str, Any]]) -> HttpResponse:
+async def _scaled(
+    face: FaceServices, asked: Asked, scaled: Callable[[ClusterWriter], dict[str, Any]], given: Any
+) -> HttpResponse:
     form = wanted_form(asked.headers.get("accept", ""), single=True)
-    answer = await write(face, asked, scaled)
+    answer = await write(face, asked, scaled, given)
     asked.warnings.extend(answer["warnings"])
     return json_response(answer["object"], form=form, request_headers=asked.headers)
 

@@ -53,6 +53,10 @@ class HttpFace:
         """How many connections there are, and were at most."""
         return self._server.used()
 
+    def unauthenticated(self) -> tuple[int, int]:
+        """Return how many connections have not been admitted, and were at most."""
+        return self._server.unauthenticated()
+
     def encoded(self) -> tuple[int, int]:
         """Bytes of the objects whose encoding is remembered, now and at most so far."""
         return self._face.services.encoder.used()
@@ -73,6 +77,7 @@ async def http_face(
     audit: AuditLog | None = None,
     most_connections: int = MOST_CONNECTIONS,
     most_encoded: int = BOUNDS["encoded-objects"].default,
+    most_unauthenticated: int = BOUNDS["http-unauthenticated"].default,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     raise_file_limit()
@@ -84,14 +89,20 @@ async def http_face(
         port = tcp[0].socket.getsockname()[1]
         url = f"{'https' if secured else 'http'}://{Address(address.host, port)}"
         listeners = [TlsListener(each, credentials) for each in tcp] if secured else list(tcp)
+        access = Access(credentials)
         face = ApiFace(
             FaceServices(cluster, served, kubelets="kubelets" not in without, encoder=Encoder(most_encoded)),
-            Access(credentials),
+            access,
             version,
             service_range,
             audit,
         )
-        server = HttpServer(face, explain=face.explain, limits=HttpLimits(_possible(most_connections), most_body))
+        server = HttpServer(
+            face,
+            explain=face.explain,
+            admits=face.admits if access.asks_for_credentials else None,
+            limits=HttpLimits(_possible(most_connections), most_body, unauthenticated=most_unauthenticated),
+        )
         yield HttpFace(url, server, face, listeners)
 
 

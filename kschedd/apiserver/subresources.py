@@ -25,6 +25,7 @@ from kschedd.apiserver.writing import (
     on_behalf_of,
     options_of,
     patch,
+    read_aside,
     received,
     update,
 )
@@ -132,7 +133,8 @@ def _precondition(pod: Object, why: str) -> Conflict:
 
 async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
     check_options(asked)
-    body = read_body(asked.http.body, asked.headers.get("content-type", ""), "Eviction")
+    media = asked.headers.get("content-type", "")
+    body = await read_aside(face, asked, lambda: read_body(asked.http.body, media, "Eviction"))
     value = body.value if isinstance(body.value, dict) else {}
     version = "policy/v1beta1" if value.get("apiVersion") == "policy/v1beta1" else "policy/v1"
     raw = await received(face, asked, version, "Eviction", "policy")

@@ -3,10 +3,11 @@
 Watches with equal selectors, in one form and of one place, are a group. A watch goes its own way until it has seen all
 that the group has, then it joins; the first of its kind gives the group its place in the log. What is collected from
 the log goes to the members in order. To each it is written at once as far as the socket takes it; what it does not
-take waits in the member's outbox, for the member's own task to send. A member whose outbox is full has its watch ended:
-it does not read, and nobody waits for it.
+take waits in the member's outbox, for the member's own task to send. A member whose outbox is full falls behind: it is
+given nothing more, and its task leaves the group and goes its own way from the member's version on. So a client that
+does not read holds its place in the log, and of the bytes that the group shares those that it had begun to take.
 
-Owns: the groups and their members' outboxes, each bounded by `MOST_PENDING` bytes.
+Owns: the groups and their members' outboxes, each bounded by `MOST_PENDING` bytes of its own.
 Ends: a group with its last member; all with `run`'s cancellation.
 """
 
@@ -17,13 +18,14 @@ from typing import Final
 import attrs
 import trio
 
+from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import chunk
-from kschedd.http.server import BodySender, Send
+from kschedd.http.server import Send
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import Gone
 from kschedd.store.log import WatchEvent
 
-MOST_PENDING: Final = 8 << 20  # bytes
+MOST_PENDING: Final = 64 << 10  # bytes
 _EVENTS: Final = 200  # taken at once
 _AT_ONCE: Final = 64  # members that are written to without sharing the loop
 
@@ -46,9 +48,10 @@ class Member:
 
     _send: Send
     version: int
-    ended: bool = False  # it has not read for too long, or the group has ended
+    ended: bool = False  # the group has ended
+    behind: bool = False  # it does not read, and is given nothing after its version
     expired: bool = False  # the log does not have what follows
-    _rest: bytes = b""  # of a chunk that was written in part
+    _rest: bytes | memoryview = b""  # of a chunk that was written in part, and is shared
     _pending: deque[bytes] = attrs.field(factory=deque)
     _size: int = 0
     _sending: bool = False
@@ -56,27 +59,27 @@ class Member:
 
     def offer(self, lines: bytes, framed: bytes, version: int) -> None:
         """Write this, or keep it for `flush`."""
-        self.version = version
-        if self.ended:
+        if self.ended or self.behind:
             return
         if not (self._sending or self._rest or self._pending) and isinstance(self._send, BodySender):
             written = self._send.write_now(framed)
-            if written == len(framed):
-                return
             if written:
-                self._rest = framed[written:]
-                self._size = len(self._rest)
-                self._bell.set()
+                self.version = version
+                if written < len(framed):
+                    self._rest = memoryview(framed)[written:]
+                    self._bell.set()
                 return
+        self._bell.set()
+        if self._size + len(lines) > MOST_PENDING:
+            self.behind = True
+            return
+        self.version = version
         self._pending.append(lines)
         self._size += len(lines)
-        if self._size > MOST_PENDING:
-            self.ended = True
-        self._bell.set()
 
     @property
     def pending(self) -> int:
-        """Bytes that wait to be sent."""
+        """Return the bytes that wait to be sent and are not shared with the group."""
         return self._size
 
     def end(self) -> None:
@@ -129,7 +132,7 @@ class WatchGroup:
 
     def version_of(self, member: Member) -> int:
         """The version up to which this member has been given everything."""
-        return member.version if self._batches else self._watch.version
+        return member.version if self._batches or member.behind else self._watch.version
 
     def join(self, send: Send) -> Member:
         member = Member(send, self._watch.version)

@@ -7,7 +7,7 @@ Source: Kubernetes v1.34, apiserver/pkg/storage/cacher, apiserver/pkg/endpoints/
 """
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -27,12 +27,14 @@ from kschedd.apiserver.status import failure
 from kschedd.apiserver.tables import table_columns
 from kschedd.apiserver.versions import converted
 from kschedd.apiserver.watch_groups import Member, WatchGroup
+from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import chunk
 from kschedd.http.server import HttpResponse, Send
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import Gone, StillToCome
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
 
+_PIECE: Final = 32 << 10  # bytes that are put together for a client; what is longer is sent as it is, and shared
 _EVENTS: Final = 50  # sent at once: about 2 ms where each is encoded anew
 _MOST_BEHIND: Final = 200_000  # events that are kept for a watcher that does not read them
 _LONGEST_S: Final = 45 * 60.0
@@ -41,8 +43,12 @@ _BEFORE_END_S: Final = 2.0
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
+Change = tuple[str, Raw]  # ADDED, MODIFIED or DELETED, and the object
+Piece = tuple[bytes, ...]
+
+
 async def watch_objects(face: FaceServices, asked: Asked) -> HttpResponse:
-    options = read_options(asked.query, watch=True, api_version=asked.target.resource.api_version)
+    options = await read_options(face, asked, watch=True, api_version=asked.target.resource.api_version)
     target = asked.target
     if (kind := target.resource.stored_kind) is not None:
         check_field_selector(kind, options.fields)
@@ -59,6 +65,13 @@ async def watch_objects(face: FaceServices, asked: Asked) -> HttpResponse:
 
 def _expired(gone: Gone) -> bytes:
     return encode({"type": "ERROR", "object": failure(410, "Expired", str(gone))}) + b"\n"
+
+
+async def _send_piece(send: Send, piece: Piece) -> None:
+    if len(piece) > 1 and isinstance(send, BodySender):
+        await send.parts(piece)
+    else:
+        await send(b"".join(piece))
 
 
 class _Streaming:
@@ -118,10 +131,13 @@ class _Streaming:
 
     async def _initial(self, send: Send) -> None:
         await send(b"")  # the head: the client learns that the watch is open
-        for start in range(0, len(self._first), _EVENTS):
+        pieces = self._pieces((ADDED, obj.raw) for obj in self._first)
+        while True:
             async with self._face.turns.turn(self._asked.client):
-                lines = [self._line(ADDED, obj.raw) for obj in self._first[start : start + _EVENTS]]
-            await send(b"".join(lines))
+                piece = next(pieces, None)
+            if piece is None:
+                break
+            await _send_piece(send, piece)
         self._first = ()
         if self._announce_end and self._options.bookmarks and self._watch is not None:
             await send(self._bookmark(self._watch.version, {_INITIAL_END: "true"}))
@@ -136,8 +152,11 @@ class _Streaming:
         while trio.current_time() < ends:
             if self._member is None and not await self._catch_up(send, ends):
                 return
-            if self._member is not None and not await self._flush(self._member, send):
-                return
+            if self._member is not None:
+                if not await self._flush(self._member, send):
+                    return
+                if self._member is None:  # it goes its own way
+                    continue
             if trio.current_time() >= bookmark:
                 bookmark = next(bookmarks)
                 if self._version < self._from:
@@ -177,10 +196,11 @@ class _Streaming:
             except Gone as gone:
                 await send(_expired(gone))
                 return False
-            lines = [line for event in taken for line in self._lines(event)]
-            if lines:
-                await send(b"".join(lines))
-            else:
+            sent = False
+            for piece in self._pieces(change for event in taken for change in self._told(event)):
+                await _send_piece(send, piece)
+                sent = True
+            if not sent:
                 await trio.lowlevel.checkpoint()
         if watch.version >= self._from and not (self._columns is not None and self._headers_due):
             joined = self._face.groups.join(self._key, watch, self._lines, send)
@@ -192,7 +212,21 @@ class _Streaming:
         await member.flush()
         if member.expired:
             await send(_expired(Gone(member.version, member.version)))
+        if member.behind and not member.ended:
+            return await self._go_alone(member, send)
         return not member.ended
+
+    async def _go_alone(self, member: Member, send: Send) -> bool:
+        """Leave the group, whose pace the client does not keep; False where the log does not have what follows."""
+        assert self._group is not None, "only a member falls behind"
+        self._group.leave(member)
+        self._group = self._member = None
+        try:
+            self._watch = await self._face.cluster.store.watch({self._resource.stored}, member.version)
+        except Gone as gone:
+            await send(_expired(gone))
+            return False
+        return True
 
     @property
     def _key(self) -> Hashable:
@@ -216,19 +250,23 @@ class _Streaming:
             yield math.inf
 
     def _lines(self, event: WatchEvent) -> Iterator[bytes]:
+        return (self._line(event_type, raw) for event_type, raw in self._told(event))
+
+    def _told(self, event: WatchEvent) -> Iterator[Change]:
+        """Yield the changes that the event is for this watch, at most one: what became of an object."""
         new = event.new
         if event.version <= self._from or (self._namespace and new.namespace != self._namespace):
             return
         now = event.type != DELETED and self._matches(new)
         before = event.old is not None and self._matches(event.old)
         if now:
-            yield self._line(MODIFIED if before else ADDED, new.raw)
+            yield MODIFIED if before else ADDED, new.raw
         elif before:
             if event.type == DELETED:
-                yield self._line(DELETED, new.raw)
+                yield DELETED, new.raw
             else:
                 assert event.old is not None, "what matched before was there before"
-                yield self._line(DELETED, at_version(event.old, event.version))
+                yield DELETED, at_version(event.old, event.version)
 
     def _matches(self, obj: Object) -> bool:
         labels, fields = self._options.labels, self._options.fields
@@ -236,7 +274,32 @@ class _Streaming:
             return False
         return fields is None or fields.matches(converted(obj.raw, "v1") if obj.kind == "Event" else obj.raw)
 
+    def _pieces(self, changes: Iterable[Change]) -> Iterator[Piece]:
+        """Yield the lines of these changes, put together to pieces; a long one as its parts, of which one is shared."""
+        waiting: list[bytes] = []
+        size = 0
+        for event_type, raw in changes:
+            parts = self._parts(event_type, raw)
+            length = sum(map(len, parts))
+            if length > _PIECE:
+                if waiting:
+                    yield (b"".join(waiting),)
+                    waiting, size = [], 0
+                yield parts
+                continue
+            waiting += parts
+            size += length
+            if size > _PIECE or len(waiting) >= 3 * _EVENTS:
+                yield (b"".join(waiting),)
+                waiting, size = [], 0
+        if waiting:
+            yield (b"".join(waiting),)
+
     def _line(self, event_type: str, raw: Raw) -> bytes:
+        return b"".join(self._parts(event_type, raw))
+
+    def _parts(self, event_type: str, raw: Raw) -> tuple[bytes, bytes, bytes]:
+        """Return a line: what comes before the object, the object, and what comes after it."""
         if self._columns is not None:
             table = table_event(
                 self._columns, self._asked, raw, self._form, self._face.now(), headers=self._headers_due
@@ -247,7 +310,7 @@ class _Streaming:
             body = self._face.encoder.partial(raw)
         else:
             body = self._face.encoder.whole(raw, self._resource.api_version)
-        return b'{"type":"%b","object":%b}\n' % (event_type.encode(), body)
+        return b'{"type":"%b","object":' % event_type.encode(), body, b"}\n"
 
     def _bookmark(self, version: int, annotations: dict[str, str] | None = None) -> bytes:
         meta: dict[str, Any] = {"resourceVersion": str(version), "creationTimestamp": None}

@@ -18,6 +18,7 @@ from kschedd.apiserver.bodies import (
     checked_kind,
     field_validation,
     field_validation_faults,
+    is_yaml,
     media_type,
     read_body,
     read_delete_options,
@@ -47,6 +48,7 @@ from kschedd.store.updates import Subresource
 T = TypeVar("T")
 
 LARGE_BODY: Final = 64 << 10  # bytes: such a request is worked on beside the loop
+_LARGE_YAML: Final = 8 << 10  # bytes: YAML takes ten times as long as JSON to read
 _IN_ONE_GO: Final = 100  # objects deleted in one request to the store
 
 _AGENT_ENDS: Final = "/"
@@ -101,13 +103,21 @@ async def write(
     face: FaceServices,
     asked: Asked,
     request: Callable[[ClusterWriter], T],
+    given: Any,
     about: Callable[[ClusterWriter], Object | None] | None = None,
 ) -> T:
-    """Run a write on the store, or beside it where what is sent, or what it is about, is large."""
+    """Run a write on the store, or on a fork if the body, the value `given` in it, or the object is large."""
     request = on_behalf_of(asked, request)
     size = len(asked.http.body)
     call = face.call(asked.target.verb, asked.client, size if size > LARGE_BODY else 0)
-    return await change(face.cluster, call, request, about)
+    return await change(face.cluster, call, request, about, given)
+
+
+async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at_once: int = LARGE_BODY) -> T:
+    """Read the body by `read`, in a thread if it has more than `at_once` bytes."""
+    if len(asked.http.body) <= at_once:
+        return read()
+    return await face.workers.run(asked.client, lambda given_up: read())
 
 
 def _about(asked: Asked) -> Callable[[ClusterWriter], Object | None]:
@@ -134,10 +144,7 @@ async def received(
         twice = tuple(map(duplicate_field, body.duplicates))
         return submitted(raw, validation, twice, face.served.rules, resource.definition)
 
-    if len(data) > LARGE_BODY:
-        raw, told = await face.workers.run(asked.client, lambda given_up: read())
-    else:
-        raw, told = read()
+    raw, told = await read_aside(face, asked, read, 0 if is_yaml(content_type) else LARGE_BODY)
     asked.warnings.extend(told)
     return raw
 
@@ -196,10 +203,10 @@ async def create(face: FaceServices, asked: Asked) -> HttpResponse:
         obj = store.create(raw, dry_run=dry_run, manager=manager)
         return {"object": obj.raw, "warnings": creation_warnings(obj)}
 
-    answer = await write(face, asked, made)
+    answer = await write(face, asked, made, raw)
     asked.warnings.extend(answer["warnings"])
     shown = without_version(answer["object"]) if dry_run else answer["object"]
-    return object_response(face, asked, shown, 201, form)
+    return await object_response(face, asked, shown, 201, form)
 
 
 def _check_creatable(store: ClusterWriter, resource: Resource, raw: Raw) -> None:
@@ -235,9 +242,9 @@ async def update(face: FaceServices, asked: Asked, subresource: Subresource = ""
         told = update_warnings(there, changed) if there is not None and not subresource else ()
         return {"object": changed.raw, "status": 200, "warnings": told}
 
-    answer = await write(face, asked, made, _about(asked))
+    answer = await write(face, asked, made, raw, _about(asked))
     asked.warnings.extend(answer["warnings"])
-    return object_response(face, asked, answer["object"], answer["status"], form)
+    return await object_response(face, asked, answer["object"], answer["status"], form)
 
 
 async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
@@ -245,7 +252,7 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     if media_type(asked.headers.get("content-type", "")) == APPLY:
         return await _apply(face, asked, subresource)
-    patch_type, body = read_patch(asked)
+    patch_type, body = await read_patch(face, asked)
     validation = field_validation(asked.query)
     manager = manager_of(asked)
 
@@ -266,16 +273,16 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
         told = update_warnings(there, changed) if there is not None and not subresource else ()
         return {"object": changed.raw, "warnings": (*warnings, *told)}
 
-    answer = await write(face, asked, made, _about(asked))
+    answer = await write(face, asked, made, body.value, _about(asked))
     asked.warnings.extend(answer["warnings"])
-    return object_response(face, asked, answer["object"], 200, form)
+    return await object_response(face, asked, answer["object"], 200, form)
 
 
 async def _apply(face: FaceServices, asked: Asked, subresource: Subresource) -> HttpResponse:
     """Server-side apply: makes the object, too, if it is not there."""
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=True)
-    config, warnings = read_apply(asked)
+    config, warnings = await read_apply(face, asked)
 
     def made(store: ClusterWriter) -> dict[str, Any]:
         there = store.find(target.resource.stored, target.namespace, target.name)
@@ -295,16 +302,16 @@ async def _apply(face: FaceServices, asked: Asked, subresource: Subresource) -> 
             told = creation_warnings(changed) if there is None else update_warnings(there, changed)
         return {"object": changed.raw, "status": 201 if what == "created" else 200, "warnings": told}
 
-    answer = await write(face, asked, made, _about(asked))
+    answer = await write(face, asked, made, config, _about(asked))
     asked.warnings.extend((*warnings, *answer["warnings"]))
     shown = answer["object"]
     if asked.dry_run and answer["status"] == 201:
         shown = without_version(shown)
-    return object_response(face, asked, shown, answer["status"], form)
+    return await object_response(face, asked, shown, answer["status"], form)
 
 
-def read_apply(asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The configuration of a server-side apply, and warnings."""
+async def read_apply(face: FaceServices, asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the configuration of a server-side apply, and warnings."""
     check_options(asked, applied=True)
     validation = field_validation(asked.query)
     try:
@@ -312,7 +319,7 @@ def read_apply(asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
     except UnicodeDecodeError:
         why = "yaml: invalid leading UTF-8 octet"
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {why}") from None
-    return read_configuration(text, validation)
+    return await read_aside(face, asked, lambda: read_configuration(text, validation), _LARGE_YAML)
 
 
 def check_options(asked: Asked, *, applied: bool = False) -> None:
@@ -335,14 +342,14 @@ def manager_of(asked: Asked) -> str:
     return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
 
 
-def read_patch(asked: Asked) -> tuple[PatchType, Body]:
-    """A JSON patch, merge patch or strategic merge patch, as it was sent."""
+async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchType, Body]:
+    """Return a JSON patch, merge patch or strategic merge patch, as it was sent."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     check_options(asked)
     try:
-        return patch_type, read_json(asked.http.body)
+        return patch_type, await read_aside(face, asked, lambda: read_json(asked.http.body))
     except StatusError as refused:
         if patch_type == "strategic":
             raise
@@ -364,13 +371,15 @@ class DeleteOptions:
     dry_run: bool = False
 
 
-def delete_options(face: FaceServices, asked: Asked) -> DeleteOptions:
-    """From the body, or from the query where there is none."""
+async def delete_options(face: FaceServices, asked: Asked) -> DeleteOptions:
+    """Return the options in the body, or those of the query if there is no body."""
     query, body = asked.query, asked.http.body
     given: dict[str, Any] = {}
     if body:
         try:
-            given = read_delete_options(body, asked.headers.get("content-type", ""))
+            media = asked.headers.get("content-type", "")
+            at_once = _LARGE_YAML if is_yaml(media) else LARGE_BODY
+            given = await read_aside(face, asked, lambda: read_delete_options(body, media), at_once)
         except StatusError as refusal:
             if refusal.code == 400 and face.served.minor < 35:
                 raise StatusError(500, "", refusal.message) from None  # upstream's: mended in 1.35
@@ -422,7 +431,7 @@ def _delete_faults(given: Mapping[str, Any]) -> list[FieldError]:
 async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=True)
-    options = delete_options(face, asked)
+    options = await delete_options(face, asked)
 
     def gone(store: ClusterWriter) -> dict[str, Any]:
         last = _delete(store, target.resource, target.namespace, target.name, options)
@@ -436,7 +445,7 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     if stored in _ANSWERED_WITH_OBJECT or still:
         # Only who asked for the dependents to go, too, in the old way, is told that it takes a while.
         code = 202 if still and options.orphan is False else 200
-        return object_response(face, asked, last.raw, code, form)
+        return await object_response(face, asked, last.raw, code, form)
     details = {"name": target.name}
     if target.resource.group:
         details["group"] = target.resource.group
@@ -469,11 +478,11 @@ async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
     """Delete all that is selected; answered with the objects as they were."""
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=False)
-    options = delete_options(face, asked)
+    options = await delete_options(face, asked)
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
     _warn_of_orphans(asked, options)
-    options_of_list = read_options(asked.query, watch=False, api_version=target.resource.api_version)
+    options_of_list = await read_options(face, asked, watch=False, api_version=target.resource.api_version)
     page = await read_page(face, asked, options_of_list)
     if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])

@@ -17,12 +17,12 @@ _PROGRESS_S = 1.0
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "journal",
-        help="verify, repair, compact or export the journal of a daemon that does not run",
+        help="verify, repair, compact or export the journal of a daemon that does not run, or remove objects from it",
         description="Look after a journal: PATH is the state directory of a daemon (run --state), or a journal's file. "
         "While a daemon uses it this is refused; kschedd snapshot save works then. Exit status of verify: 1 if the "
         "journal is damaged.",
     )
-    what = parser.add_subparsers(dest="what", required=True, metavar="verify|repair|compact|export")
+    what = parser.add_subparsers(dest="what", required=True, metavar="verify|repair|compact|export|remove")
     verify = what.add_parser("verify", help="hold every row against its checksums; changes nothing")
     verify.add_argument("-o", "--output", choices=("text", "json"), default="text")
     verify.set_defaults(run=_verify)
@@ -36,8 +36,13 @@ def add_parser(subparsers: Any) -> None:
     export.add_argument("-o", "--output", choices=("json", "yaml"), default="json", help="default: json")
     export.add_argument("--events", action="store_true", help="the writes since the snapshot, one a line, as JSON")
     export.set_defaults(run=_export)
-    for each in (verify, repair, compact, export):
+    remove = what.add_parser("remove", help="remove objects, such as those that verify lists as unreadable")
+    remove.set_defaults(run=_remove)
+    for each in (verify, repair, compact, export, remove):
         each.add_argument("path", type=path_value, metavar="PATH", help="a state directory, or a journal's file")
+    remove.add_argument(
+        "objects", nargs="+", metavar="KIND/NAMESPACE/NAME", help="KIND/NAME where the kind has no namespaces"
+    )
 
 
 def _verify(options: argparse.Namespace) -> int:
@@ -74,19 +79,33 @@ def _export(options: argparse.Namespace) -> int:
 
     if options.events:
         for event in exported_events(options.path):
-            print(exact(json.dumps(event)))
+            print(exact(json.dumps(event, default=str)))
     elif options.output == "yaml":
         import yaml
 
-        for raw in exported_objects(options.path):
+        for raw in exported_objects(options.path, _warn):
             print(exact("---\n" + yaml.safe_dump(raw, sort_keys=False, allow_unicode=True)), end="")
     else:
         before = '{"apiVersion": "v1", "kind": "List", "items": [\n'  # not printed where the journal cannot be read
-        for raw in exported_objects(options.path):
+        for raw in exported_objects(options.path, _warn):
             print(before, exact(json.dumps(raw)), sep="", end="")
             before = ",\n"
         print("\n]}" if before == ",\n" else f"{before}]}}")
     return 0
+
+
+def _remove(options: argparse.Namespace) -> int:
+    from kschedd.store.journal_offline import removed
+    from kschedd.store.set_aside import read_ref
+
+    refs = [read_ref(text, "remove") for text in options.objects]
+    for ref, copy in zip(refs, removed(options.path, refs), strict=True):
+        print(safe(f"{ref} removed; a copy is in {copy}"))
+    return 0
+
+
+def _warn(what: str) -> None:
+    print(safe(f"warning: {what}"), file=sys.stderr)
 
 
 def _progress(what: str) -> Callable[[int, int], None]:

@@ -11,6 +11,10 @@ scheduler's state while it waits (`exclusion`).
 on a whole shard of nodes (`GuardedCall`), enforced by the filter workers, or by `PluginGuard.batch` where they are not
 used. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, likewise (`GuardedCall`).
 
+`OWNERS_METHODS` are called by the scheduling queue and the store, which do nothing else meanwhile: their limit is
+short, and after a call that took too long the method is refused for all objects until it has returned, and for a pause
+that doubles each time.
+
 Whatever a plugin raises, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError, whose text
 was formatted in the plugin's thread: an exception's `__str__` is plugin code, too.
 
@@ -20,6 +24,7 @@ never releases the interpreter's lock, and memory.
 Source: none upstream; a plugin that hangs blocks kube-scheduler.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
@@ -38,7 +43,11 @@ from kschedd.framework.status import fault_text
 T = TypeVar("T")
 
 PLUGIN_LIMIT_S: Final = 5.0  # how long a call of an out-of-tree plugin may take
+OWNERS_LIMIT_S: Final = 1.0  # the same of a method that the scheduling queue or the store calls
+OWNERS_METHODS: Final = frozenset(("pre_enqueue", "hint", "sort_key", "validate"))
+_LONGEST_PAUSE: Final = 6  # 2 ** 6 seconds
 START_LIMIT_S: Final = 30.0  # limit on importing its module, or constructing it
+SLOW_START_S: Final = 3.0  # after which whoever waits for that is told which plugin it is
 MOST_HUNG: Final = 32  # abandoned calls of one plugin, a thread each; those for the nodes of one pod may be several
 
 
@@ -80,7 +89,8 @@ class GuardedCall:
         if self.calling is None:
             return PluginTimeout("", "", f"a plugin did not return within {limit_s:g}s")
         if hangs:
-            self.calling.hanging.append(HungCall(_pod_of(self.args), self.done))
+            self.calling.hanging.append(HungCall(_pod_of(self.args), self.done, self.method))
+        self.calling.pause(self.method)
         return self.calling.timeout(self.method, limit_s)
 
 
@@ -90,6 +100,7 @@ class HungCall:
 
     pod: str  # uid; "" if it was about none
     returned: threading.Event
+    method: str = ""
 
 
 def _pod_of(args: tuple[Any, ...]) -> str:
@@ -156,15 +167,27 @@ class PluginGuard:
         self.limits: Mapping[str, float] = {}  # by method, where they differ from `limit_s`
         self.costs = CallCosts() if costs is None else costs
         self.hanging: list[HungCall] = []
+        self._paused: dict[str, tuple[float, int]] = {}  # by method: until when, and how often it took too long
         self._on_fault = on_fault
         self._idle: list[SimpleQueue[_Call | None]] = []  # the queues of threads that have nothing to do
 
     def call(
-        self, name: str, work: Callable[..., T], *args: Any, limit_s: float | None = None, noted: bool = True
+        self,
+        name: str,
+        work: Callable[..., T],
+        *args: Any,
+        limit_s: float | None = None,
+        noted: bool = True,
+        source: str = "",
     ) -> T:
-        """Call the plugin's method `name`; what it takes is `noted`. Raises PluginError, and nothing else."""
+        """Call the plugin's method `name`; what it takes is `noted`. Raises PluginError, and nothing else.
+
+        `source`: where the plugin comes from, for a call at the start; one that takes long is named on standard error.
+        """
         if self.hanging:
             self._refuse_hung(name, args)
+        if self._paused:
+            self._refuse_paused(name)
         current: GuardedCall | None = getattr(_this_thread, "call", None)
         if current is not None:
             return self._inline(current, name, work, args, noted)
@@ -174,7 +197,7 @@ class PluginGuard:
         with passed_on():
             thread = self._thread()
             thread.put(call)
-            if not call.guarded.done.wait(limit_s):
+            if not _waited(call.guarded, name, limit_s, source):
                 thread.put(None)  # it ends when it is back
                 raise call.guarded.give_up(limit_s)
             self._idle.append(thread)
@@ -182,6 +205,8 @@ class PluginGuard:
             self._note(name, started, call.fault is not None)
         if call.fault is not None:
             raise call.fault
+        if self._paused:
+            self._paused.pop(name, None)
         result: T = call.value
         return result
 
@@ -191,9 +216,23 @@ class PluginGuard:
             why = f"{len(self.hanging)} earlier calls have not returned, and no more threads are spent on it"
         elif (pod := _pod_of(args)) in [hung.pod for hung in self.hanging]:
             why = f"an earlier call{' for this pod' if pod else ''} has not returned yet"
+        elif name in OWNERS_METHODS and name in [hung.method for hung in self.hanging]:
+            why = "an earlier call has not returned yet, and what calls it waits for no other"
         else:
             return
         raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
+
+    def pause(self, name: str) -> None:
+        """Note that a call took too long: one of an owner's is not made again for a while."""
+        if name in OWNERS_METHODS:
+            times = self._paused.get(name, (0.0, 0))[1] + 1
+            self._paused[name] = perf_counter() + 2.0 ** min(times, _LONGEST_PAUSE), times
+
+    def _refuse_paused(self, name: str) -> None:
+        until, times = self._paused.get(name, (0.0, 0))
+        if (left := until - perf_counter()) > 0:
+            why = f"{times} calls took too long, and it is called again in {left:.0f}s"
+            raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
 
     def batch(self, name: str, work: Callable[[], T], pod: Pod) -> T:
         """Run work that makes many calls of this plugin, all about one pod, as one call with one limit."""
@@ -201,7 +240,7 @@ class PluginGuard:
 
     def limit_of(self, name: str) -> float:
         """How long a call of this method may take."""
-        return self.limits.get(name, self.limit_s)
+        return self.limits.get(name, min(self.limit_s, OWNERS_LIMIT_S) if name in OWNERS_METHODS else self.limit_s)
 
     def _note(self, name: str, started: float, failed: bool) -> None:
         self.costs.returned(self.plugin, name, perf_counter() - started, failed=failed)
@@ -254,6 +293,17 @@ class PluginGuard:
             calls = SimpleQueue[_Call | None]()
             threading.Thread(target=_serve, args=(calls,), name=f"plugin {self.plugin}", daemon=True).start()
             return calls
+
+
+def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
+    """Wait for a call, at most for the limit; returns whether it is done."""
+    if not source or limit_s <= SLOW_START_S:
+        return call.done.wait(limit_s)
+    if call.done.wait(SLOW_START_S):
+        return True
+    why = f"{name} has not returned after {SLOW_START_S:g}s, and is given up after {limit_s:g}s"
+    print(f"waiting for plugin {source}: {why}", file=sys.stderr, flush=True)
+    return call.done.wait(limit_s - SLOW_START_S)
 
 
 class _Call:

@@ -314,7 +314,15 @@ class GuardedRegistry(Registry):
         guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs)
         try:
             return guard.call(
-                "from_args", self._made, name, args, handle, guard, limit_s=self.start_limit_s, noted=False
+                "from_args",
+                self._made,
+                name,
+                args,
+                handle,
+                guard,
+                limit_s=self.start_limit_s,
+                noted=False,
+                source=f"{name} ({self.sources[name]})" if name in self.sources else name,
             )
         except PluginError as fault:
             raise self.cannot_make(name, fault) from None

@@ -188,7 +188,7 @@ class Registry:
             return None
 
         try:
-            wrong = PluginGuard("", self.start_limit_s).call("import", guarded)
+            wrong = PluginGuard("", self.start_limit_s).call("import", guarded, source=source)
         except PluginError as fault:
             raise PluginLoadError(source, f"cannot be imported: {fault.why}") from None
         if wrong is not None:

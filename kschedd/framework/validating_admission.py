@@ -41,7 +41,7 @@ def validating_plugin(
 ) -> ValidatingPlugin:
     """The plugin as a link of the admission chain. Raises PluginError where it cannot be made."""
     guard = PluginGuard(name, limit_s)
-    plugin = guard.call("__init__", cls, limit_s=start_limit_s)
+    plugin = guard.call("__init__", cls, limit_s=start_limit_s, source=name)
 
     def ask(operation: str, new: Raw | None, old: Raw | None) -> tuple[str, ...]:
         return _reasons(plugin.validate(operation, new, old))

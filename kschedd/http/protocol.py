@@ -9,10 +9,12 @@ Owns: the bytes of unfinished messages, never more than its limits and one feed.
 Raises: HttpFault, after which no more bytes are understood; its status is what a server answers before it closes.
 """
 
+import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from email.utils import formatdate
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import httptools
@@ -83,7 +85,10 @@ class _FieldReader:
 
 
 class RequestReader(_FieldReader):
-    """See the module. `expects_continue` is set while a client waits for `100 Continue`."""
+    """See the module. `expects_continue` is set while a client waits for `100 Continue`.
+
+    `head` is the request whose head is whole and whose body is not, without a body.
+    """
 
     def __init__(self, most_body: int = MOST_BODY, most_head: int = MOST_HEAD) -> None:
         super().__init__()
@@ -95,6 +100,7 @@ class RequestReader(_FieldReader):
         self._begun = False
         self._upgraded = False
         self.expects_continue = False
+        self.head: HttpRequest | None = None
 
     def close(self) -> None:
         """Nothing more is read. The parser and this object know each other, and would have to be collected."""
@@ -162,6 +168,8 @@ class RequestReader(_FieldReader):
             raise HttpFault(400, "missing required Host header")
         if headers.get("expect", "").lower() == "100-continue":
             self.expects_continue = True
+        method = self._parser.get_method().decode("ascii")
+        self.head = HttpRequest(method, self._building.target, headers, b"", keep_alive=False)
 
     def on_body(self, body: bytes) -> None:
         building = self._building
@@ -178,6 +186,7 @@ class RequestReader(_FieldReader):
         self._in_head, self._begun = True, False
         self._head_size = 0
         self.expects_continue = False
+        self.head = None
         self._ready.append(
             HttpRequest(
                 parser.get_method().decode("ascii"),
@@ -288,3 +297,14 @@ def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]],
 def chunk(data: bytes) -> bytes:
     """One piece of a body of unknown length."""
     return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+_dated: Final[list[Any]] = [0, ""]
+
+
+def http_date() -> str:
+    """Return the time for the header field Date; made once a second."""
+    now = int(time.time())
+    if _dated[0] != now:
+        _dated[:] = [now, formatdate(now, usegmt=True)]
+    return str(_dated[1])

@@ -8,24 +8,28 @@ Bounds: a connection holds one request, its limits (protocol.py) and one piece o
 `request_s` to finish it, who reads nothing is dropped after `stall_s`, who asks nothing after `idle_s`. Bodies over
 64 KiB are read `LARGE_BODIES` at a time. When all places are taken the connection that was idle longest has to go.
 
+Where there are credentials (`admits`), a request is judged by its head: one that is refused is answered before its body
+is read. Until a client has been admitted its connection is one of few unauthenticated ones, for a short time
+(unauthenticated.py).
+
 Owns: its connections.  Ends: after `shut_down`, when all connections have ended, or by cancellation.
 Fails: a fault of a client ends its connection; a bug of the handler is logged and answered with 500.
 """
 
 import itertools
-import os
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from email.utils import formatdate
+from functools import partial
 from typing import Any, Final
 
 import attrs
 import structlog
 import trio
 
-from kschedd.http.protocol import CONTINUE, LAST_CHUNK, HttpFault, HttpRequest, RequestReader, chunk, encode_head
+from kschedd.http.body_sender import BodySender
+from kschedd.http.protocol import CONTINUE, HttpFault, HttpRequest, RequestReader, encode_head, http_date
+from kschedd.http.unauthenticated import NotAdmitted, Unauthenticated, address_of
 
 _READ: Final = 64 << 10
 _SENT_AT_ONCE: Final = 256 << 10
@@ -56,6 +60,7 @@ class Peer:
 
 
 Handler = Callable[[HttpRequest, Peer], Awaitable[HttpResponse]]
+Admits = Callable[[HttpRequest, Peer], bool]
 
 
 @attrs.frozen
@@ -65,66 +70,32 @@ class HttpLimits:
     request_s: float = 60.0
     stall_s: float = 30.0
     idle_s: float = 180.0
-
-
-class BodySender:
-    """Sends the pieces of a body. The first takes the head with it.
-
-    `midway`: part of a chunk may have been sent and the rest has not, so that no other chunk can follow.
-    """
-
-    def __init__(self, connection: "_Connection", head: bytes) -> None:
-        self._connection = connection
-        self._head = head
-        self._descriptor = connection.descriptor
-        self.midway = False
-
-    async def __call__(self, piece: bytes) -> None:
-        """Send a piece. Raises trio.TooSlowError where the client takes nothing for too long."""
-        if piece or self._head:
-            head, self._head = self._head, b""
-            await self.framed(head + chunk(piece) if piece else head)
-
-    async def framed(self, data: bytes) -> None:
-        """The same for bytes that are chunks already, or what is left of one."""
-        self.midway = True
-        await self._connection.send(data)
-        self.midway = False
-
-    def write_now(self, framed: bytes) -> int:
-        """Write as much of a chunk as the connection takes without waiting; how many bytes that was.
-
-        Not while a piece is being sent. What was begun has to be ended by `framed`.
-        """
-        if self._head or self._descriptor < 0:
-            return 0
-        try:
-            written = os.write(self._descriptor, framed)
-            self.midway = 0 < written < len(framed)
-            return written
-        except OSError:  # it takes nothing now; or the client is gone, which sending finds out
-            return 0
-
-    async def end(self) -> None:
-        await self._connection.send(self._head + LAST_CHUNK)
+    unauthenticated: int = 256
+    unauthenticated_s: float = 10.0
 
 
 class HttpServer:
-    """See the module. `explain` makes the answer to a request that could not be read."""
+    """See the module. `explain` makes the answer to a request that could not be read.
+
+    `admits` says by a request's head whether the handler would refuse it; without it nobody is unauthenticated.
+    """
 
     def __init__(
         self,
         handler: Handler,
         *,
         explain: Callable[[HttpFault], HttpResponse] | None = None,
+        admits: Admits | None = None,
         limits: HttpLimits | None = None,
         log: Any = None,
     ) -> None:
         self._handler = handler
+        self._admits = admits
         self._explain = explain or _explained
         self._limits = limits or HttpLimits()
         self._log = log or structlog.get_logger("kschedd.http")
         self._connections: set[_Connection] = set()
+        self._unauthenticated: Unauthenticated[_Connection] = Unauthenticated(self._limits.unauthenticated)
         self._numbers = itertools.count(1)
         self._most = 0
         self._large = trio.CapacityLimiter(LARGE_BODIES)
@@ -136,6 +107,10 @@ class HttpServer:
     def used(self) -> tuple[int, int]:
         """How many connections there are, and were at most."""
         return len(self._connections), self._most
+
+    def unauthenticated(self) -> tuple[int, int]:
+        """Return how many connections have not been admitted, and were at most."""
+        return len(self._unauthenticated), self._unauthenticated.most_so_far
 
     @property
     def connections(self) -> int:
@@ -166,22 +141,42 @@ class HttpServer:
         await trio.serve_listeners(self._serve_client, [listener], handler_nursery=clients)
 
     async def _serve_client(self, stream: trio.abc.Stream) -> None:
-        if len(self._connections) >= self._limits.connections and not self._end_idle():
+        if self._admits is None and not self._has_room():
             with trio.move_on_after(1):
-                await _turn_away(stream, self._explain(HttpFault(503, "too many connections; try again later")))
+                await _turn_away(stream, self._explain(_too_many()))
             return
+        number, unauthenticated = next(self._numbers), self._unauthenticated
         connection = _Connection(
-            stream, next(self._numbers), self._handler, self._explain, self._limits, self._large, self._ends, self._log
+            stream, number, self._handler, self._explain, self._limits, self._large, self._ends, self._log
         )
         self._connections.add(connection)
         self._most = max(self._most, len(self._connections))
+        if self._admits is not None:
+            connection.judge(self._admits, partial(self._has_room, connection))
+            if (one_too_many := unauthenticated.add(connection, address_of(stream))) is not None:
+                self._connections.discard(one_too_many)
+                one_too_many.drop()
         try:
             await connection.run()
         finally:
             self._connections.discard(connection)
+            unauthenticated.discard(connection)
+
+    def _has_room(self, newcomer: "_Connection | None" = None) -> bool:
+        """Return whether there is room for one more connection, or for a client that is admitted.
+
+        Ends an idle connection for it if need be. Unauthenticated clients do not count: their budget is another.
+        """
+        if newcomer is not None and newcomer not in self._unauthenticated:
+            return True
+        if len(self._connections) - len(self._unauthenticated) >= self._limits.connections and not self._end_idle():
+            return False
+        if newcomer is not None:
+            self._unauthenticated.discard(newcomer)
+        return True
 
     def _end_idle(self) -> bool:
-        idle = [each for each in self._connections if each.idle_since is not None]
+        idle = [each for each in self._connections if each.idle_since is not None and each not in self._unauthenticated]
         longest = min(idle, key=lambda each: each.idle_since or 0.0, default=None)
         if longest is None:
             return False
@@ -214,7 +209,35 @@ class _Connection:
         self._everything = trio.CancelScope()
         self._streaming: trio.CancelScope | None = None
         self._ending = False
+        self._admits: Admits | None = None
+        self._has_room: Callable[[], bool] = bool
+        self._judged: HttpRequest | None = None
         self.idle_since: float | None = None
+
+    def judge(self, admits: Admits, has_room: Callable[[], bool]) -> None:
+        """Have requests judged by their heads; until one is admitted, and has room, the client is unauthenticated."""
+        self._admits, self._has_room = admits, has_room
+        self._everything.deadline = trio.current_time() + self._limits.unauthenticated_s
+
+    def _admitted(self, request: HttpRequest, peer: Peer) -> bool:
+        """Return whether the request is not refused by its head. Raises HttpFault if its client has no room."""
+        if self._admits is None:
+            return True
+        if not self._admits(request, peer):
+            return False
+        if not self._has_room():
+            raise _too_many()
+        self._everything.deadline = float("inf")
+        return True
+
+    def _judge_head(self, peer: Peer) -> None:
+        """Raise NotAdmitted if the request that is being read has a whole head, and is refused by it."""
+        head = self._reader.head
+        if head is self._judged:
+            return
+        self._judged = head
+        if head is not None and not self._admitted(head, peer):
+            raise NotAdmitted(head)
 
     @property
     def descriptor(self) -> int:
@@ -249,7 +272,13 @@ class _Connection:
             return
         while not self._ending:
             try:
-                request = await self._next_request()
+                request = await self._next_request(peer)
+                if request is not None:
+                    self._admitted(request, peer)  # if not, the handler answers why
+            except NotAdmitted as refused:
+                await self._answer(refused.head, peer)
+                await self._linger()
+                return
             except HttpFault as fault:
                 await self._send_whole(self._explain(fault), "GET", keep=False)
                 await self._linger()
@@ -273,16 +302,16 @@ class _Connection:
                 return None
             certificate = stream.getpeercert()
             stream = stream.transport_stream
-        address = ""
-        if isinstance(stream, trio.SocketStream):
-            try:
-                address = str(stream.socket.getpeername()[0])
-            except (OSError, IndexError):
-                return None
+        address = address_of(stream)
+        if not address and isinstance(stream, trio.SocketStream):
+            return None  # it has gone
         return Peer(self._number, address, certificate)
 
-    async def _next_request(self) -> HttpRequest | None:
-        """The next request; None when the client has closed, or has been idle for too long. Raises HttpFault."""
+    async def _next_request(self, peer: Peer) -> HttpRequest | None:
+        """Return the next request; None when the client has closed, or has been idle for too long.
+
+        Raises HttpFault, and NotAdmitted by the head of a request that is not whole.
+        """
         reader, limits = self._reader, self._limits
         request = reader.next_request()
         if request is not None:
@@ -290,6 +319,7 @@ class _Connection:
         started = trio.current_time()
         deadline = started + (limits.request_s if reader.begun else limits.idle_s)
         held = 0
+        self._judge_head(peer)
         try:
             while True:
                 self.idle_since = None if reader.begun else started
@@ -311,6 +341,7 @@ class _Connection:
                 if reader.begun and not before:
                     deadline = trio.current_time() + limits.request_s
                 held += len(data)
+                self._judge_head(peer)
                 if reader.expects_continue:
                     reader.expects_continue = False
                     await self.send(CONTINUE)
@@ -370,7 +401,7 @@ class _Connection:
         headers = [*response.headers]
         if response.status != 204:
             headers.append(("Content-Length", str(len(response.body))))
-        head = encode_head(response.status, [*headers, ("Date", _date()), *_connection(keep)])
+        head = encode_head(response.status, [*headers, ("Date", http_date()), *_connection(keep)])
         body = b"" if method == "HEAD" else response.body
         if len(body) <= _SENT_AT_ONCE:
             await self.send(head + body)
@@ -383,7 +414,7 @@ class _Connection:
     ) -> bool:
         head = encode_head(
             response.status,
-            [*response.headers, ("Transfer-Encoding", "chunked"), ("Date", _date()), *_connection(keep)],
+            [*response.headers, ("Transfer-Encoding", "chunked"), ("Date", http_date()), *_connection(keep)],
         )
         if request.method == "HEAD":
             await self.send(head)
@@ -420,7 +451,7 @@ class _Connection:
             self._reader.feed(bytes(data))
         scope.cancel()
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, data: bytes | memoryview) -> None:
         if len(data) <= _SENT_AT_ONCE:
             with trio.fail_after(self._limits.stall_s):
                 await self._stream.send_all(data)
@@ -438,6 +469,10 @@ class _Connection:
             for _ in range(256):
                 if not await self._receive():
                     return
+
+
+def _too_many() -> HttpFault:
+    return HttpFault(503, "too many connections; try again later")
 
 
 def _connection(keep: bool) -> Sequence[tuple[str, str]]:
@@ -460,14 +495,3 @@ async def _turn_away(stream: trio.abc.Stream, response: HttpResponse) -> None:
 
 def _shown(target: bytes) -> str:
     return target[:200].decode("latin-1")
-
-
-_dated: list[Any] = [0, ""]
-
-
-def _date() -> str:
-    """Now, for the header field; made once a second."""
-    now = int(time.time())
-    if _dated[0] != now:
-        _dated[:] = [now, formatdate(now, usegmt=True)]
-    return str(_dated[1])

@@ -92,6 +92,8 @@ class ServerConnection:
                 if response.status_code == 401:
                     await self._renew(session)
                     response = await opened.enter_async_context(_answer(self._session, asked))
+                if response.is_redirect:
+                    raise _redirected(self.url, response)
                 if response.is_error:
                     raise await _refusal(self.url, response)
                 pieces = await opened.enter_async_context(_reading(response))
@@ -131,7 +133,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
                 | ({"Authorization": f"Bearer {auth.token}"} if auth.token else {}),
                 verify=verify,
                 timeout=None,
-                follow_redirects=True,
+                follow_redirects=False,  # the credentials are for this server alone
                 proxy=auth.proxy,
             )
         )
@@ -192,6 +194,13 @@ async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
             cut.cancel()
             while await anext(pieces, None) is not None:
                 pass  # it had come already
+
+
+def _redirected(url: str, response: Any) -> LiveError:
+    """Return the error for a redirect, which is not followed: it could lead the credentials anywhere."""
+    to = str(response.headers.get("location", ""))[:200]
+    why = f'answered with a redirect ({response.status_code}) to "{to}", which is not followed'
+    return LiveError(url, f"{why}: put the address of the API server into the kubeconfig")
 
 
 async def _refusal(server: str, response: Any) -> LiveError:

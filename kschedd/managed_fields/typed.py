@@ -44,8 +44,8 @@ class TypedErrors(Exception):
 
 
 def sort_of(schema: Schema, value: Any) -> Sort:
-    """What stands at a place: by the schema, or by the value where the schema takes any."""
-    if schema is ANY:
+    """Return what stands at a place: by the schema, or by the value where the schema takes any or is unknown."""
+    if schema is ANY or schema is None:
         return "map" if isinstance(value, Mapping) else "list" if isinstance(value, list) else "scalar"
     kind = type(schema)
     return "scalar" if kind is str else "list" if kind is ListOf else "map"
@@ -53,9 +53,9 @@ def sort_of(schema: Schema, value: Any) -> Sort:
 
 def atomic(schema: Schema, sort: Sort) -> bool:
     """Whether a map or list at this place has one owner as a whole."""
-    if sort == "list":
-        return schema is ANY or schema.keys is None
-    return False if schema is ANY else bool(schema.atomic)
+    if schema is ANY or schema is None:  # None: an object keeps fields that a newer version stored
+        return sort == "list"
+    return schema.keys is None if sort == "list" else bool(schema.atomic)
 
 
 def declares(schema: Schema, name: str) -> bool:

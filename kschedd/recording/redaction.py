@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import attrs
 import msgpack
-import yaml
 
+from kschedd.api.documents import read_documents
 from kschedd.api.objects import Raw
 from kschedd.dumps.redaction import Redaction
 from kschedd.recording.format import FrameWriter, RecordingError
@@ -115,8 +115,11 @@ class _Rewriter:
         return done
 
     def config(self, text: str) -> str:
-        """YAML's subset JSON, which is read alike."""
-        config: dict[str, Any] = yaml.safe_load(text)
+        """Return the configuration, YAML or JSON, redacted and as JSON."""
+        document = next(read_documents(text))
+        if document.faults:
+            raise ValueError(f"configuration: line {document.faults[0].line}: {document.faults[0].why}")
+        config: dict[str, Any] = document.value
         for number, extender in enumerate(config.get("extenders") or ()):
             extender["urlPrefix"] = f"http://extender-{number}"
         for profile in config.get("profiles") or ():

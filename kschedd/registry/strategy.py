@@ -153,8 +153,8 @@ def _pod_status(new: Raw, old: Old, at: str) -> None:
     for condition in before.get("conditions") or ():
         if isinstance(condition, Mapping):
             generations.setdefault(condition.get("type"), []).append(condition.get("observedGeneration") or 0)
-    if any(map(any, generations.values())):
-        conditions = new["status"].get("conditions") or ()
+    conditions = new["status"].get("conditions") or []
+    if any(map(any, generations.values())) and isinstance(conditions, list):
         new["status"] = {**new["status"], "conditions": [_observed(each, generations) for each in conditions]}
 
 

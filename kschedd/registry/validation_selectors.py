@@ -10,7 +10,7 @@ from typing import Any, Final
 from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.go_order import go_json
 from kschedd.api.requirements import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN
-from kschedd.api.selectors import FIELD_OPERATORS, NODE_NAME, NODE_OPERATORS
+from kschedd.api.selectors import FIELD_OPERATORS, NODE_NAME, NODE_OPERATORS, parse_label_selector
 from kschedd.api.validation_names import dns_label, dns_subdomain, label_value, qualified_name
 from kschedd.registry.validation_meta import validate_labels
 
@@ -19,18 +19,26 @@ Faults = list[FieldError]
 
 LABEL_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_MANY: Final = 200  # labels of a selector: to parse each takes 10 us
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def validate_label_selector(selector: Raw | None, path: str, faults: Faults) -> None:
-    """A metav1.LabelSelector."""
+    """Append the faults of a metav1.LabelSelector to `faults`.
+
+    One with many terms is parsed as well, for the cache: large objects are validated in a thread, and whoever reads the
+    stored object does so on the event loop.
+    """
     if not selector:
         return
+    before = len(faults)
     if labels := selector.get("matchLabels"):
         validate_labels(labels, f"{path}.matchLabels", faults)
     for index, expression in enumerate(selector.get("matchExpressions") or ()):
         _validate_expression(expression, f"{path}.matchExpressions[{index}]", LABEL_OPERATORS, faults)
+    if len(faults) == before and len(selector.get("matchLabels") or ()) > _MANY:
+        parse_label_selector(selector)
 
 
 def _validate_expression(

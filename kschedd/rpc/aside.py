@@ -14,6 +14,7 @@ from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call
 from kschedd.rpc.workers import GivenUp
 from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.json_patch import copies
 from kschedd.store.managing import MANAGED, without_entries
 from kschedd.store.trial import Changes, Key
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 LARGE: Final = 2_000
 """An object with more values than this is large: walking through it takes several milliseconds."""
+_COPIES: Final = 1  # of a JSON patch that is applied at once; each may double the object
 _TRIES: Final = 8
 _TEXT: Final = 1 << 9  # each so many characters of text count as one more value
 
@@ -30,9 +32,14 @@ async def change(
     call: Call,
     request: Callable[[ClusterWriter], T],
     about: Callable[[ClusterWriter], Object | None] | None = None,
+    given: Any = None,
 ) -> T:
-    """Run `request` on the store, or on a fork if the message, or the object it is `about`, is large."""
-    if not call.size:
+    """Run `request` on the store, or on a fork if it may take long.
+
+    It may if the message, the value `given` in it, or the object it is `about`, is large. The value is looked at as
+    well as the message: aliases of YAML and copies of a JSON patch make many values of few bytes.
+    """
+    if not (call.size or is_large(given) or copies(given) > _COPIES):
 
         def at_once(store: ClusterWriter) -> tuple[T] | None:
             if about is not None and (found := about(store)) is not None and is_large(found.raw):

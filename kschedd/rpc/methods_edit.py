@@ -14,7 +14,7 @@ from kschedd.api.decoding import FieldValidation
 from kschedd.api.fields import child
 from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object
-from kschedd.api.selector_text import parse_selector_text
+from kschedd.api.selectors import LabelSelector
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import find_kind, resolve_namespace
@@ -206,7 +206,7 @@ class Deletion:
 
     kind: str
     name: str | None
-    label_selector: str | None
+    label_selector: LabelSelector | None
     everything: bool
     namespace: str | None
     grace_period_s: int | None
@@ -225,8 +225,7 @@ class Deletion:
         space = resolve_namespace(kind, self.namespace)
         if self.name is not None:
             return [store.get(kind.name, space, self.name)]
-        selector = None if self.label_selector is None else parse_selector_text(self.label_selector)
-        return (yield from in_order(store.present(kind.name, space), selector))
+        return (yield from in_order(store.present(kind.name, space), self.label_selector))
 
     def delete(self, store: ClusterWriter, some: Sequence[Object]) -> list[dict[str, Any]]:
         """Delete some of these; one that has gone since is left out, unless it was asked for by name."""

@@ -12,7 +12,6 @@ from kschedd.api.decoding import FIELD_VALIDATIONS
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
-from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import unsupported
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.registry.warnings import creation_warnings
@@ -24,6 +23,7 @@ from kschedd.rpc.methods_apply import ApplyOptions, ApplyOutcome, Parsed, Wanted
 from kschedd.rpc.methods_events import SPACES, as_object, follow
 from kschedd.rpc.methods_kinds import described, find_kind, resolve_namespace
 from kschedd.rpc.params import Param
+from kschedd.rpc.selecting import selectors
 from kschedd.rpc.table import Call, Large, Method, Stream
 from kschedd.rpc.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
@@ -362,9 +362,7 @@ class ObjectMethods:
         return await self._listed(call, _FEW)
 
     async def _listed(self, call: Call, most: int | None = None) -> Large | None:
-        labels = None if call["label_selector"] is None else parse_selector_text(call["label_selector"])
-        fields = None if call["field_selector"] is None else parse_field_selector(call["field_selector"])
-
+        labels, fields = await selectors(call, call["label_selector"], call["field_selector"])
         shown = _shown(call["metadata_only"], call["fields"], call["managed_fields"])
 
         def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int] | None:
@@ -399,7 +397,7 @@ class ObjectMethods:
         deletion = edit.Deletion(
             call["kind"],
             call["name"],
-            call["label_selector"],
+            (await selectors(call, call["label_selector"]))[0],
             call["all"],
             call["namespace"],
             call["grace_period_s"],
@@ -426,6 +424,7 @@ class ObjectMethods:
                 call["field_validation"],
                 call["dry_run"],
             ),
+            call["patch"],
         )
 
     async def scale(self, call: Call) -> Any:
@@ -435,14 +434,14 @@ class ObjectMethods:
 
         return await self._changed(call, scaled)
 
-    async def _changed(self, call: Call, request: Callable[[ClusterWriter], Any]) -> Any:
-        """A change of one object that is there, made aside if it is a large one."""
+    async def _changed(self, call: Call, request: Callable[[ClusterWriter], Any], given: Any = None) -> Any:
+        """Change one object that is there, aside if the object or the value `given` for it is large."""
 
         def about(store: ClusterWriter) -> Object | None:
             kind = find_kind(store, call["kind"])
             return store.find(kind.name, resolve_namespace(kind, call["namespace"]), call["name"])
 
-        return await change(self._cluster, call, request, about)
+        return await change(self._cluster, call, request, about, given)
 
     async def label(self, call: Call) -> Any:
         return await self._mark("labels", call)

@@ -28,7 +28,6 @@ class ProfileMethods:
                     Param("seconds", "number", False, 5.0, "for how long", (), 0.01, _LONGEST_S),
                     Param("hertz", "number", False, 100.0, "how often a second to look", (), 1, _MOST_HERTZ),
                 ),
-                reads=True,
                 doc="Looks for so long at where the daemon's threads are, and answers then; nothing waits meanwhile. "
                 "One at a time.",
                 returns="`{seconds, looks, stacks: [{thread, frames, count}]}`: how often each stack was seen, the "

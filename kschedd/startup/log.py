@@ -2,6 +2,7 @@
 
 import logging
 import os
+import select
 import sys
 from collections.abc import Callable
 from time import monotonic
@@ -15,12 +16,28 @@ _ACCEPTING: Final = "trio.serve_listeners"  # Trio's logger
 _QUIET_S: Final = 60.0
 
 
-class _Stderr:
-    """The current `sys.stderr` at each write. Write errors are ignored: the daemon continues without a log reader."""
+class LogOutput:
+    """Standard error, as it is at each write, without ever waiting for its reader.
+
+    A pipe that is full drops lines, since waiting would stop the daemon; how many is written once there is room again.
+    Write errors end the log: the daemon continues without a log reader.
+    """
+
+    def __init__(self) -> None:
+        self._dropped = 0
 
     def write(self, text: str) -> None:
+        text = safe(text, colour=sys.stderr.isatty())
         try:
-            sys.stderr.write(safe(text, colour=sys.stderr.isatty()))
+            descriptor = sys.stderr.fileno()
+        except (OSError, ValueError):  # not a file
+            sys.stderr.write(text)
+            return
+        try:
+            if self._dropped and _has_room(descriptor):
+                dropped, self._dropped = self._dropped, 0
+                os.write(descriptor, f"{dropped} log writes were dropped: standard error was not read\n".encode())
+            self._dropped += not _written(descriptor, text.encode("utf-8", "backslashreplace"))
         except OSError:
             self._give_up()
 
@@ -34,6 +51,26 @@ class _Stderr:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stderr.fileno())
         os.close(nowhere)
+
+
+def _written(descriptor: int, data: bytes) -> bool:
+    """Write as much as there is room for; returns whether that was all."""
+    view = memoryview(data)
+    while view:
+        if not _has_room(descriptor):
+            return False
+        try:
+            view = view[os.write(descriptor, view[: select.PIPE_BUF]) :]
+        except BlockingIOError:
+            return False
+    return True
+
+
+def _has_room(descriptor: int) -> bool:
+    """Return whether PIPE_BUF bytes can be written without waiting; always so of a file, and of an error."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return bool(poll.poll(0))
 
 
 class NotAccepting(logging.Handler):
@@ -68,6 +105,6 @@ def configure_log(level: str) -> None:
             ),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(_Stderr()),  # type: ignore[arg-type]  # it needs no more of a file
+        logger_factory=structlog.PrintLoggerFactory(LogOutput()),  # type: ignore[arg-type]  # it needs no more of a file
         cache_logger_on_first_use=False,
     )

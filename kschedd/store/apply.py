@@ -40,7 +40,7 @@ def applied(live: Object, raw: Raw) -> dict[str, Any]:
     """The live object with `raw` applied to it."""
     try:
         last = json_value(live.annotations.get(LAST_APPLIED) or "{}")
-    except ValueError:
+    except (ValueError, TypeError):
         last = {}
     if not isinstance(last, Mapping):
         last = {}

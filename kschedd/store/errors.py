@@ -4,7 +4,8 @@ Each class is one reason that callers handle differently; `rpc_code` is that rea
 Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, Final
 
 import attrs
 
@@ -104,13 +105,35 @@ class PreconditionFailed(Conflict):
         return f'Operation cannot be fulfilled on {_kind_with_group(self.kind)} "{self.name}": {self.why}'
 
 
+_MOST_FAULTS: Final = 1_000
+_LONGEST: Final = 256 << 10  # characters of all faults
+
+
+def _listed(faults: Sequence[FieldError]) -> tuple[FieldError, ...]:
+    """Return the faults that a refusal lists: one of a large object would otherwise be several times as large."""
+    if len(faults) <= _FEW_FAULTS:
+        return tuple(faults)
+    length = count = 0
+    for fault in faults[:_MOST_FAULTS]:
+        length += len(fault.path) + len(fault.why)
+        if length > _LONGEST:
+            break
+        count += 1
+    if not (left := len(faults) - count):
+        return tuple(faults)
+    return (*faults[:count], FieldError("", None, f"Too many: {left} more faults are not listed"))
+
+
+_FEW_FAULTS: Final = 50
+
+
 @attrs.define(eq=False)
 class Invalid(ApiError):
-    """An object that fails validation; all faults are listed, each with its field path."""
+    """An object that fails validation; its faults are listed, each with its field path."""
 
     kind: str
     name: str
-    faults: tuple[FieldError, ...]
+    faults: tuple[FieldError, ...] = attrs.field(converter=_listed)
 
     rpc_code: ClassVar[str] = "invalid"
     code: ClassVar[int] = 422

@@ -1,4 +1,4 @@
-"""What can be done with a journal that no daemon uses: verify, repair, compact and export it.
+"""Work on a journal that no daemon uses: verify, repair, compact and export it, and remove objects from it.
 
 Each takes a state directory or a journal's file. While a daemon uses the state directory it is refused. `verified`
 works on a copy: opening a journal moves pages between its files, and a damaged one should stay as it was found.
@@ -7,7 +7,7 @@ works on a copy: opening a journal moves pages between its files, and a damaged 
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -15,10 +15,14 @@ from typing import Any, Final
 import attrs
 import msgpack
 
+from kschedd.object_faults import ObjectRef
 from kschedd.store.journal import Journal
 from kschedd.store.journal_files import beside, refuse_remains
-from kschedd.store.journal_format import FORMAT, JournalDamaged, JournalError
+from kschedd.store.journal_format import CODES, FORMAT, JournalDamaged, JournalError
+from kschedd.store.journal_reading import json_fault
 from kschedd.store.journal_salvage import open_journal
+from kschedd.store.log import DELETED
+from kschedd.store.set_aside import FOLDER, keep_copy
 from kschedd.store.state_dir import StateDirInUse, lock_state_dir
 
 JOURNAL: Final = "journal.db"
@@ -131,11 +135,52 @@ def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
         return before, file.stat().st_size
 
 
-def exported_objects(path: Path) -> Iterator[dict[str, Any]]:
-    """The last state of every object, by kind, namespace and name."""
+def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
+    """Remove these objects from a journal and compact it; returns a copy of each, made beside the journal.
+
+    Compaction drops the writes of these objects that came before. Raises JournalError where one is not there.
+    """
+    with found_journal(path) as file:
+        journal = Journal(file)
+        try:
+            reading = journal.reading()
+            reading.check()
+            rows = {row.ref: row for row in reading.latest() if row.ref in refs}
+            for ref in refs:
+                if ref not in rows:
+                    raise JournalError(str(file), f"has no {ref}; kschedd journal export prints what it has")
+            copies = tuple(keep_copy(rows[ref], file.with_name(FOLDER)) for ref in refs)
+            first = journal.version + 1
+            journal.write(
+                [
+                    (version, CODES[DELETED], ref.kind, ref.namespace, ref.name, _tombstone(ref, version))
+                    for version, ref in enumerate(dict.fromkeys(refs), first)
+                ]
+            )
+            journal.compact()
+        finally:
+            journal.close()
+        return copies
+
+
+def _tombstone(ref: ObjectRef, version: int) -> bytes:
+    meta = {"name": ref.name, "namespace": ref.namespace, "resourceVersion": str(version)}
+    packed: bytes = msgpack.packb({"apiVersion": "v1", "kind": ref.kind, "metadata": meta})
+    return packed
+
+
+def exported_objects(path: Path, tell: Callable[[str], None] = lambda what: None) -> Iterator[dict[str, Any]]:
+    """Yield the last state of every object, by kind, namespace and name.
+
+    `tell` is called with the name and the fault of each object that is not JSON, which is left out.
+    """
     with _read(path) as journal:
         for row in sorted(journal.reading().latest(), key=lambda row: (row.ref.kind, row.ref.namespace, row.ref.name)):
-            yield msgpack.unpackb(row.packed, strict_map_key=False)
+            raw = msgpack.unpackb(row.packed, strict_map_key=False)
+            if why := json_fault(row.packed, raw):
+                tell(f"{row.ref} is left out: {why}")
+                continue
+            yield raw
 
 
 def exported_events(path: Path) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,8 @@
 Raises JournalDamaged at the first mismatch.
 """
 
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
@@ -130,11 +132,40 @@ class UnreadableObject(KscheddError):
     """An intact row that this kschedd cannot parse as an object."""
 
 
+_NOT_JSON: Final = re.compile(rb"[\xc4-\xcb]")
+"""First bytes of binary values, extensions and floating-point numbers; ASCII text has none of them."""
+
+
+def json_fault(packed: bytes, raw: Any) -> str:
+    """Return why a value that was unpacked from these bytes is not JSON, "" if it is.
+
+    Development versions stored such values, and every client that lists the kind would get an error.
+    """
+    if _NOT_JSON.search(packed) is None:
+        return ""
+    waiting: list[tuple[str, Any]] = [("", raw)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{path}.{key}" if path else str(key), each) for key, each in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{place}]", each) for place, each in enumerate(value)]
+        elif isinstance(value, float) and not math.isfinite(value):
+            return f"{path}: {value} is not a JSON number"
+        elif not isinstance(value, str | int | float | None):
+            return f"{path}: a value of type {type(value).__name__} is not JSON"
+    return ""
+
+
 def read_object(kind: str, packed: bytes) -> Object:
     """The object of a row. Raises UnreadableObject."""
     try:
         raw = _unpacked(packed)
+        if why := json_fault(packed, raw):
+            raise UnreadableObject(f"an object of kind {kind} cannot be read: {why}")
         obj = parse(raw) if kind_of(raw).name == raw["kind"] else Object.from_raw(raw)
+    except UnreadableObject:
+        raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, KscheddError) as error:
         raise UnreadableObject(f"an object of kind {kind} cannot be read: {error}") from error
     if isinstance(obj, Pod):

@@ -5,7 +5,8 @@ member that does not exist, and considers a missing member equal to null; so do 
 server only reports a bad request; we add which operation failed, and why.
 
 The input is not modified. What an operation sets may nest no deeper than manifests do, so that whatever is stored can
-be read, shown and stored again; and all copies of a patch together are bounded, as upstream.
+be read, shown and stored again. All copies of a patch together are bounded in bytes, as upstream, and in values: each
+is measured before it is made. `move` copies nothing.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go;
 github.com/evanphx/json-patch v4. Raises: BadPatch.
@@ -16,19 +17,77 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import attrs
+
 from kschedd.api.json_text import DEEPEST
 from kschedd.api.unmarshal_errors import json_kind
 from kschedd.store.errors import BadPatch
 
 MOST_OPERATIONS: Final = 10_000
 MOST_COPIED: Final = 3 << 20  # bytes of JSON, of all copies of a patch together
+MOST_COPIED_VALUES: Final = 100_000  # the same in values: empty lists take two bytes of JSON and far more memory
+_SHIFTED: Final = 6  # 2 ** 6 items that a list moves for an insertion cost as much as one value copied
 REJECTED: Final = "the server rejected our request due to an error in our request"
 _MEMBERS: Final = ("op", "path", "from", "value")
+_CONTAINERS: Final = (dict, list, tuple)
 _INDEX: Final = re.compile(r"[-+]?\d+", re.ASCII)
 
 
 class _Failed(Exception):
     """An operation that cannot be applied."""
+
+
+@attrs.define(eq=False)
+class _Budget:
+    """The work that the operations of one patch may still cause beyond reading the patch itself.
+
+    `deepest` is an upper bound of the document's nesting. As long as it shows that a moved value stays within DEEPEST
+    levels, the value need not be looked at.
+    """
+
+    deepest: int
+    bytes: int = MOST_COPIED
+    values: int = MOST_COPIED_VALUES
+
+    def copied(self, path: str, value: Any) -> Any:
+        """Return a copy of a value of the document, to be set at this path."""
+        self._measure(path, value)
+        size = len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+        self.bytes -= size
+        if self.bytes < 0:
+            raise _Failed(f"the copies of this patch come to {MOST_COPIED - self.bytes} bytes, {_LIMITS}")
+        return _copy(value)
+
+    def move(self, source: str, path: str, value: Any) -> None:
+        """Check that a value of the document may be moved from `source` to `path`."""
+        deepest = self.deepest + path.count("/") - source.count("/")
+        if deepest > DEEPEST:
+            self._measure(path, value)
+        else:
+            self.deepest = max(self.deepest, deepest)
+
+    def set(self, path: str, value: Any) -> Any:
+        """Return a copy of a value of the patch, to be set at this path."""
+        _, height = _measured(value, DEEPEST - path.count("/"), None)
+        self.deepest = max(self.deepest, path.count("/") + height)
+        return _copy(value)
+
+    def shift(self, items: int) -> None:
+        """Account for the items behind one that is inserted into a list or removed from it."""
+        self._spend(items >> _SHIFTED)
+
+    def _measure(self, path: str, value: Any) -> None:
+        count, height = _measured(value, DEEPEST - path.count("/"), self.values)
+        self._spend(count)
+        self.deepest = max(self.deepest, path.count("/") + height)
+
+    def _spend(self, values: int) -> None:
+        self.values -= values
+        if self.values < 0:
+            raise _Failed(f"the operations of this patch copy or move too much, {_LIMITS}")
+
+
+_LIMITS: Final = f"at most {MOST_COPIED} bytes and {MOST_COPIED_VALUES} values are allowed"
 
 
 def json_patch(live: Any, operations: Sequence[Any], touched: list[dict[str, Any]] | None = None) -> Any:
@@ -40,7 +99,7 @@ def json_patch(live: Any, operations: Sequence[Any], touched: list[dict[str, Any
         most = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
         raise BadPatch(most)
     whole = [_copy(live)]
-    copied = 0
+    budget = _Budget(_measured(live, None, None)[1])
     seen: list[dict[str, Any]] = [] if touched is None else touched
     for number, operation in enumerate(operations):
         if not isinstance(operation, Mapping):
@@ -49,9 +108,7 @@ def json_patch(live: Any, operations: Sequence[Any], touched: list[dict[str, Any
                 "handlers.jsonPatchOp"
             )
         try:
-            copied += _apply(whole, operation, seen)
-            if copied > MOST_COPIED:
-                raise _Failed(f"the copies of this patch come to {copied} bytes, of {MOST_COPIED} that are allowed")
+            _apply(whole, operation, seen, budget)
         except _Failed as why:
             name, path = operation.get("op"), operation.get("path")
             raise BadPatch(f"{REJECTED}: [{number}] {name} {path}: {why}") from None
@@ -69,25 +126,30 @@ def unknown_members(operations: Sequence[Any]) -> list[str]:
     ]
 
 
-def _apply(whole: list[Any], operation: Mapping[str, Any], seen: list[dict[str, Any]]) -> int:
-    """Do it; how many bytes it copied."""
+def copies(patch: Any) -> int:
+    """Return the number of copy operations in a JSON patch; each may double the document."""
+    if not isinstance(patch, list):
+        return 0
+    return sum(1 for each in patch if isinstance(each, Mapping) and each.get("op") == "copy")
+
+
+def _apply(whole: list[Any], operation: Mapping[str, Any], seen: list[dict[str, Any]], budget: _Budget) -> None:
     path = _text(operation, "path")
     match operation.get("op"):
         case "add":
-            _add(whole, seen, path, _copy_for(path, operation.get("value")))
+            _add(whole, seen, path, budget.set(path, operation.get("value")), budget)
         case "remove":
-            _remove(whole, seen, path)
+            _remove(whole, seen, path, budget)
         case "replace":
-            _replace(whole, seen, path, _copy_for(path, operation.get("value")))
+            _replace(whole, seen, path, budget.set(path, operation.get("value")))
         case "move":
             source = _text(operation, "from")
             value = _get(whole, seen, source)
-            _remove(whole, seen, source)
-            _add(whole, seen, path, _copy_for(path, value))
+            budget.move(source, path, value)
+            _remove(whole, seen, source, budget)
+            _add(whole, seen, path, value, budget)
         case "copy":
-            value = _copy_for(path, _get(whole, seen, _text(operation, "from")))
-            _add(whole, seen, path, value)
-            return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+            _add(whole, seen, path, budget.copied(path, _get(whole, seen, _text(operation, "from"))), budget)
         case "test":
             found = _get(whole, seen, path, whole_too=True)
             if not _equal(found, operation.get("value")):
@@ -95,7 +157,6 @@ def _apply(whole: list[Any], operation: Mapping[str, Any], seen: list[dict[str, 
             seen += _maps_of(found)
         case other:
             raise _Failed(f"there is no operation {other!r}")
-    return 0
 
 
 def _text(operation: Mapping[str, Any], member: str) -> str:
@@ -143,20 +204,24 @@ def _get(whole: list[Any], seen: list[dict[str, Any]], path: str, *, whole_too: 
     return _member(holder, step)
 
 
-def _add(whole: list[Any], seen: list[dict[str, Any]], path: str, value: Any) -> None:
+def _add(whole: list[Any], seen: list[dict[str, Any]], path: str, value: Any, budget: _Budget) -> None:
     holder, step = _place(whole, seen, path)
     if isinstance(holder, dict):
         holder[step] = value
     elif step == "-":
         holder.append(value)
     else:
-        holder.insert(_at(step, len(holder) + 1), value)
+        at = _at(step, len(holder) + 1)
+        budget.shift(len(holder) - at)
+        holder.insert(at, value)
 
 
-def _remove(whole: list[Any], seen: list[dict[str, Any]], path: str) -> None:
+def _remove(whole: list[Any], seen: list[dict[str, Any]], path: str, budget: _Budget) -> None:
     holder, step = _place(whole, seen, path)
     if isinstance(holder, list):
-        del holder[_at(step, len(holder))]
+        at = _at(step, len(holder))
+        budget.shift(len(holder) - at)
+        del holder[at]
     elif step in holder:
         del holder[step]
     else:
@@ -191,18 +256,27 @@ def _maps_of(value: Any) -> Iterator[dict[str, Any]]:
         yield from _maps_of(each)
 
 
-def _copy_for(path: str, value: Any) -> Any:
-    """The value, to be set at this path, if there it nests no deeper than is allowed."""
-    if _nests_deeper(value, DEEPEST - path.count("/")):
-        raise _Failed(f"nested more than {DEEPEST} levels deep")
-    return _copy(value)
+def _measured(value: Any, levels: int | None, most: int | None) -> tuple[int, int]:
+    """Return the number of values in `value`, itself included, and the levels of its maps and lists.
 
-
-def _nests_deeper(value: Any, levels: int) -> bool:
-    if not isinstance(value, Mapping | list | tuple):
-        return False
-    items = value.values() if isinstance(value, Mapping) else value
-    return levels <= 0 or any(_nests_deeper(item, levels - 1) for item in items)
+    Counting stops once there are more than `most`. Raises _Failed if there are more than `levels` levels.
+    """
+    count, height = 1, 0
+    level = [value] if isinstance(value, _CONTAINERS) else []
+    while level:
+        height += 1
+        if levels is not None and height > levels:
+            raise _Failed(f"nested more than {DEEPEST} levels deep")
+        count += sum(map(len, level))
+        if most is not None and count > most:
+            break
+        level = [
+            item
+            for container in level
+            for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, _CONTAINERS)
+        ]
+    return count, height
 
 
 def _copy(value: Any) -> Any:

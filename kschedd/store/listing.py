@@ -20,6 +20,7 @@ _NAME: Final = attrgetter("name")
 _RAW: Final = attrgetter("raw")
 _RUN: Final = 5_000
 _LOOKED_AT: Final = 250  # objects matched, or merged, before others may have their turn
+_TESTS: Final = 8_000  # labels and fields tested of the objects of one such slice, at most
 
 
 def in_order(
@@ -56,10 +57,12 @@ def _matching(
     if labels is None and fields is None:
         return objects
     found: list[Object] = []
-    for start in range(0, len(objects), _LOOKED_AT):
+    tests = (len(labels.requirements) if labels is not None else 0) + (fields.paths if fields is not None else 0)
+    size = max(1, min(_LOOKED_AT, _TESTS // tests))
+    for start in range(0, len(objects), size):
         found += (
             obj
-            for obj in objects[start : start + _LOOKED_AT]
+            for obj in objects[start : start + size]
             if (labels is None or labels.matches(obj.labels)) and (fields is None or fields.matches(obj.raw))
         )
         yield

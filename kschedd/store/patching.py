@@ -69,24 +69,20 @@ def patched(live: Raw, patch: Any, patch_type: PatchType, validation: FieldValid
 
 
 def read_configuration(text: str, validation: FieldValidation = "Warn") -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The configuration of a server-side apply, which is YAML or JSON, and warnings of keys that stand twice.
+    """Return the configuration of a server-side apply, which is YAML or JSON, and warnings of repeated keys.
 
-    Only the first document counts, as upstream. Raises BadPatch.
+    Only the first document counts, as upstream, and the last value of a repeated key. Raises BadPatch.
     """
-    first = next(iter(read_documents(text)), None)
+    first = next(iter(read_documents(text, last_wins=True)), None)
     if first is None:
         return {}, ()
-    value, twice = first.value, ""
     if first.faults:
-        if wrong := yaml_error(text):
-            raise BadPatch(f"error decoding YAML: error converting YAML to JSON: yaml: {wrong}")
-        lines = [
-            f'  line {fault.line}: key "{fault.path[-1]}" already set in map' for fault in first.faults if fault.path
-        ]
-        if len(lines) < len(first.faults):
-            raise BadPatch(f"error decoding YAML: error converting YAML to JSON: yaml: {first.faults[0].why}")
+        why = yaml_error(text) or first.faults[0].why
+        raise BadPatch(f"error decoding YAML: error converting YAML to JSON: yaml: {why}")
+    value, twice = first.value, ""
+    if first.repeated:
+        lines = [f'  line {each.line}: key "{each.path[-1]}" already set in map' for each in first.repeated]
         twice = "error converting YAML to JSON: yaml: unmarshal errors:\n" + "\n".join(lines)
-        value = yaml.load(first.text, Loader=yaml.CSafeLoader)
     if value is not None and not isinstance(value, dict):
         why = f"json: cannot unmarshal {_json_type(value)} into Go value of type map[string]interface {{}}"
         raise BadPatch(f"error decoding YAML: error unmarshaling JSON: while decoding JSON: {why}")

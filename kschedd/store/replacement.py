@@ -18,7 +18,7 @@ from kschedd.api.fields import FieldError
 from kschedd.api.kinds import BY_NAME, kind_of
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.schema_check import check_meta_schema, check_schema
+from kschedd.api.schema_check import check_meta_schema, check_schema, check_status_schema
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.strategy import prepare_finalize, prepare_status, prepare_update, strategy_of
 from kschedd.registry.validation import status_meta_faults, times_validated, validate_updated
@@ -60,8 +60,12 @@ class Replacement:
         """
         if subresource == "status" and isinstance(old, Pod):
             mistyped = [] if raw.get("metadata") == old.metadata else check_meta_schema(raw.get("metadata"))
+            if not isinstance(raw.get("status") or _NOTHING, Mapping):  # of a map each field is checked later
+                mistyped = [*mistyped, *check_status_schema(old.kind, raw["status"])]
+        elif old.kind in BY_NAME:
+            mistyped = check_schema(dict(raw))
         else:
-            mistyped = check_schema(dict(raw)) if old.kind in BY_NAME else []
+            mistyped = check_meta_schema(raw.get("metadata") or {})
         if mistyped:
             raise Undecodable(old.kind, old.name, tuple(mistyped))
         asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)

@@ -31,12 +31,13 @@ _LONGEST_NAME: Final = 180
 
 @attrs.define(eq=False)
 class LeaveOutError(KscheddError):
-    """A `--leave-out` value that does not name an object."""
+    """A value of `--leave-out`, or an argument of `journal remove`, that does not name an object."""
 
     text: str
+    flag: str
 
     def __str__(self) -> str:
-        return f'--leave-out: "{self.text}" is not KIND/NAMESPACE/NAME, nor KIND/NAME of a kind without namespaces'
+        return f'{self.flag}: "{self.text}" is not KIND/NAMESPACE/NAME, nor KIND/NAME of a kind without namespaces'
 
 
 @attrs.frozen
@@ -56,12 +57,12 @@ class Row:
     packed: bytes
 
 
-def read_ref(text: str) -> ObjectRef:
-    """The object named by `KIND/NAMESPACE/NAME` or `KIND/NAME`. Raises LeaveOutError."""
+def read_ref(text: str, flag: str = "--leave-out") -> ObjectRef:
+    """Return the object named by `KIND/NAMESPACE/NAME` or `KIND/NAME`. Raises LeaveOutError."""
     word, *place = text.split("/")
     kind = lookup(word)
     if not word or not all(place) or len(place) not in (1, 2) or (kind.known and kind.namespaced != (len(place) == 2)):
-        raise LeaveOutError(text)
+        raise LeaveOutError(text, flag)
     return ObjectRef(kind.name, place[0] if len(place) == 2 else "", place[-1])
 
 
@@ -82,11 +83,11 @@ def take_over(
             except Exception as fault:  # the object's fault: it is set aside and reported
                 why = str(fault) if isinstance(fault, KscheddError) else fault_text(fault)
         if why:
-            aside.append(SetAside(row.ref, why, None if folder is None else _keep(row, folder)))
+            aside.append(SetAside(row.ref, why, None if folder is None else keep_copy(row, folder)))
     return aside
 
 
-def _keep(row: Row, folder: Path) -> Path:
+def keep_copy(row: Row, folder: Path) -> Path:
     """Write a copy of the object into the folder atomically; returns the file's path."""
     folder.mkdir(mode=0o700, exist_ok=True)
     name = quote(".".join(part for part in (row.ref.kind, row.ref.namespace, row.ref.name) if part), safe="")

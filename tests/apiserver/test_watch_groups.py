@@ -1,13 +1,17 @@
 """Watches of the same share each event's bytes, and each client still gets what it would have got alone."""
 
+import json
+import socket
+
 import pytest
 import trio
 import trio.testing
 
 from kschedd.apiserver import watch_groups
 from kschedd.apiserver.watch_groups import Member
+from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import HttpRequest, chunk
-from kschedd.http.server import BodySender, HttpResponse, HttpServer, Peer, Send
+from kschedd.http.server import HttpResponse, HttpServer, Peer, Send
 from tests.apiserver.asking import PODS, TABLE, Asker, Watching, asking, pod
 
 
@@ -96,7 +100,7 @@ async def test_bookmarks_do_not_run_ahead_of_what_was_sent(autojump_clock: trio.
     assert int(bookmark["object"]["metadata"]["resourceVersion"]) >= int(made["metadata"]["resourceVersion"])
 
 
-async def test_who_takes_nothing_is_ended_when_its_outbox_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_takes_nothing_falls_behind_when_its_outbox_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch_groups, "MOST_PENDING", 1000)
 
     async def never(piece: bytes) -> None:
@@ -105,11 +109,73 @@ async def test_who_takes_nothing_is_ended_when_its_outbox_is_full(monkeypatch: p
     member = Member(never, 1)
     for version in range(2, 12):
         member.offer(b"x" * 90, chunk(b"x" * 90), version)
-        assert not member.ended
-    member.offer(b"x" * 200, chunk(b"x" * 200), 12)
-    assert member.ended
-    member.offer(b"x" * 200, chunk(b"x" * 200), 13)
-    assert member.pending == 10 * 90 + 200
+        assert not member.behind
+    for version in (12, 13):
+        member.offer(b"x" * 200, chunk(b"x" * 200), version)
+        assert member.behind
+        assert (member.version, member.pending) == (11, 10 * 90)
+
+
+async def test_who_takes_nothing_keeps_no_bytes_of_its_own() -> None:
+    """A chunk that was written in part is the group's; the rest waits in the log."""
+    mine, theirs = socket.socketpair()
+    mine.setblocking(False)
+
+    class Connection:
+        descriptor = mine.fileno()
+
+        async def send(self, data: bytes | memoryview) -> None:
+            assert not data or data == b"0\r\n\r\n"
+
+    sender = BodySender(Connection(), b"")
+    member, framed = Member(sender, 0), chunk(b"x" * (4 << 20))
+    for version in range(1, 100):
+        member.offer(b"x" * (4 << 20), framed, version)
+    assert (member.behind, member.version, member.pending) == (True, 1, 0)
+    assert isinstance(member._rest, memoryview)
+    assert member._rest.obj is framed
+    mine.close()
+    theirs.close()
+
+
+async def test_who_has_not_read_gets_everything_in_its_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch_groups, "MOST_PENDING", 1000)
+    async with asking() as api:
+        taken = bytearray()
+        reads = trio.Event()
+        reads.set()
+
+        async def send(piece: bytes) -> None:
+            await reads.wait()
+            taken.extend(piece)
+
+        response = await api.respond("GET", f"{PODS}?watch=true")
+        assert response.stream is not None
+        api.nursery.start_soon(response.stream, send)
+        reader = await api.watch(f"{PODS}?watch=true")
+        await joined(api, 2)
+        reads = trio.Event()
+        wanted = [f"pod-{number}" for number in range(60)]
+        for name in wanted:
+            await api.create(PODS, pod(name))
+        assert await names(reader, 60) == wanted
+        assert taken == b""
+        reads.set()
+        await trio.testing.wait_all_tasks_blocked()
+        lines = bytes(taken).splitlines()
+        assert [json.loads(line)["object"]["metadata"]["name"] for line in lines] == wanted
+        await api.create(PODS, pod("after"))
+        await trio.testing.wait_all_tasks_blocked()
+        assert json.loads(bytes(taken).splitlines()[-1])["object"]["metadata"]["name"] == "after"
+
+
+@pytest.mark.parametrize("size", [10, 100_000], ids=["short", "long"])
+async def test_a_line_is_the_same_whether_it_is_sent_in_parts_or_not(size: int) -> None:
+    maps = "/api/v1/namespaces/default/configmaps"
+    async with asking() as api:
+        made = await api.create(maps, {"metadata": {"name": "a"}, "data": {"x": "y" * size}})
+        watching = await api.watch(f"{maps}?watch=true")
+        assert await watching.event() == {"type": "ADDED", "object": made}
 
 
 async def test_a_slow_reader_gets_every_byte_in_its_order() -> None:
@@ -119,12 +185,15 @@ async def test_a_slow_reader_gets_every_byte_in_its_order() -> None:
     async def stream(send: Send) -> None:
         await send(b"")
         assert isinstance(send, BodySender)
-        member = Member(send, 0)
-        for number, line in enumerate(lines):
-            member.offer(line, chunk(line), number)
-            if number % 50 == 49:
+        member, number = Member(send, -1), 0
+        while number < len(lines):
+            member.offer(lines[number], chunk(lines[number]), number)
+            number += 1
+            if member.behind or number % 50 == 0 or number == len(lines):
                 await member.flush()
-        await member.flush()
+            if member.behind:  # it goes on where it fell behind
+                number = member.version + 1
+                member = Member(send, member.version)
 
     async def handler(request: HttpRequest, peer: Peer) -> HttpResponse:
         return HttpResponse(200, (), stream=stream)

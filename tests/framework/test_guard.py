@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 
 from kschedd.framework.faults import PluginError, PluginTimeout, plain_text, shown
-from kschedd.framework.guard import MOST_HUNG, GuardedCall, PluginGuard, waited_for, without_limits
+from kschedd.framework.guard import (
+    MOST_HUNG,
+    OWNERS_LIMIT_S,
+    OWNERS_METHODS,
+    PLUGIN_LIMIT_S,
+    GuardedCall,
+    PluginGuard,
+    waited_for,
+    without_limits,
+)
 from kschedd.framework.status import fault_text
 from tests.framework.pods import make_pod
 
@@ -197,3 +206,50 @@ def test_without_limits_a_call_runs_in_the_callers_thread() -> None:
 
 def _interrupted() -> None:
     raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("method", sorted(OWNERS_METHODS))
+def test_what_the_queue_or_the_store_calls_is_refused_for_all_while_one_call_hangs(
+    method: str, let_go: threading.Event
+) -> None:
+    guard = PluginGuard("Bad")
+    assert (guard.limit_of(method), guard.limit_of("filter")) == (OWNERS_LIMIT_S, PLUGIN_LIMIT_S)
+    hang(guard, method, let_go, make_pod("one"))
+    other, calls = make_pod("other"), []
+    with pytest.raises(PluginTimeout, match=f"{method} was not called: an earlier call has not returned yet"):
+        guard.call(method, calls.append, other)
+    assert guard.call("filter", lambda pod: pod.name, other) == "other"
+    let_go.set()
+    for hung in guard.hanging:
+        assert hung.returned.wait(30)
+    with pytest.raises(PluginTimeout, match=f"{method} was not called: 1 calls took too long, and it is called again"):
+        guard.call(method, calls.append, other)
+    assert calls == []
+
+
+def test_the_pause_after_calls_that_took_too_long_doubles_and_ends_with_one_that_returns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 100.0
+    monkeypatch.setattr("kschedd.framework.guard.perf_counter", lambda: now)
+    guard = PluginGuard("Bad")
+    for pause in (2, 4, 8, 16, 32, 64, 64):
+        guard.pause("pre_enqueue")
+        now += pause - 1
+        with pytest.raises(PluginTimeout, match="it is called again in 1s"):
+            guard.call("pre_enqueue", str)
+        now += 1
+    assert guard.call("pre_enqueue", str) == ""
+    guard.pause("pre_enqueue")
+    now += 2
+    assert guard.call("pre_enqueue", str) == ""
+
+
+def test_a_start_that_takes_long_names_the_plugin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], let_go: threading.Event
+) -> None:
+    monkeypatch.setattr("kschedd.framework.guard.SLOW_START_S", 0.01)
+    with pytest.raises(PluginTimeout):
+        PluginGuard("").call("import", let_go.wait, limit_s=0.05, source="slow.py")
+    why = "import has not returned after 0.01s, and is given up after 0.05s"
+    assert capsys.readouterr().err == f"waiting for plugin slow.py: {why}\n"

@@ -10,7 +10,18 @@ import trio
 from trio.testing import MemoryReceiveStream, MemorySendStream, memory_stream_one_way_pair
 
 from kschedd.http.protocol import HttpRequest
-from kschedd.http.server import ENDS_AT_ONCE, Handler, HttpLimits, HttpResponse, HttpServer, Peer, Send
+from kschedd.http.server import (
+    ENDS_AT_ONCE,
+    LARGE_BODIES,
+    Admits,
+    Handler,
+    HttpLimits,
+    HttpResponse,
+    HttpServer,
+    Peer,
+    Send,
+)
+from kschedd.http.unauthenticated import Unauthenticated
 
 GET = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n"
 ClientStream = trio.StapledStream[MemorySendStream, MemoryReceiveStream]
@@ -50,9 +61,11 @@ class Fixture:
 
 
 @asynccontextmanager
-async def serving(handler: Handler, limits: HttpLimits | None = None) -> AsyncIterator[Fixture]:
+async def serving(
+    handler: Handler, limits: HttpLimits | None = None, admits: Admits | None = None
+) -> AsyncIterator[Fixture]:
     listener = MemoryListener()
-    server = HttpServer(handler, limits=limits)
+    server = HttpServer(handler, limits=limits, admits=admits)
     async with trio.open_nursery() as nursery:
         await nursery.start(server.serve, [listener])
         yield Fixture(server, listener)
@@ -447,3 +460,114 @@ async def test_of_many_clients_that_go_at_once_few_connections_end_in_one_iterat
         trio.lowlevel.remove_instrument(ends)
         assert served.server.connections == 0
     assert 0 < ends.most <= ENDS_AT_ONCE
+
+
+# Clients without credentials
+
+ASKED = b"GET /a HTTP/1.1\r\nHost: h\r\nAuthorization: good\r\n\r\n"
+
+
+def is_good(request: HttpRequest, peer: Peer) -> bool:
+    return request.headers.get("authorization") == "good"
+
+
+async def guarded(request: HttpRequest, peer: Peer) -> HttpResponse:
+    return await echo(request, peer) if is_good(request, peer) else HttpResponse(401, (), b"who are you")
+
+
+def posted(length: int, *fields: bytes) -> bytes:
+    lines = [b"POST /x HTTP/1.1", b"Host: h", b"Content-Length: %d" % length, *fields]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "part", [b"", b"x" * 100, b"x" * (80 << 10)], ids=["no-body-yet", "part-of-a-body", "much-of-a-body"]
+)
+async def test_a_refusal_does_not_wait_for_the_body(autojump_clock: trio.testing.MockClock, part: bytes) -> None:
+    async with serving(guarded, admits=is_good) as fixture:
+        start = trio.current_time()
+        client = await fixture.connect()
+        await client.send_all(posted(1 << 20) + part)
+        answered = await answer_until_closed(client)
+        assert answered.startswith(b"HTTP/1.1 401")
+        assert b"Connection: close" in answered
+        assert trio.current_time() - start <= 1  # it may still read what is on its way
+
+
+async def test_a_refusal_that_is_read_whole_leaves_the_connection_open() -> None:
+    async with serving(guarded, admits=is_good) as fixture:
+        client = await fixture.connect()
+        await client.send_all(posted(2) + b"ok")
+        await answer(client, b"who are you")
+        await client.send_all(ASKED)
+        assert b"/a " in await answer(client, b"/a ")
+
+
+async def test_who_waits_for_continue_is_admitted_first() -> None:
+    async with serving(guarded, admits=is_good) as fixture:
+        client = await fixture.connect()
+        await client.send_all(posted(2, b"Authorization: good", b"Expect: 100-continue"))
+        await answer(client, b"100 Continue")
+        await client.send_all(b"ok")
+        assert b"/x ok" in await answer(client, b"/x ok")
+        refused = await fixture.connect()
+        await refused.send_all(posted(2, b"Expect: 100-continue"))
+        assert (await answer_until_closed(refused)).startswith(b"HTTP/1.1 401")
+
+
+async def test_half_bodies_of_unauthenticated_clients_hold_no_place_for_large_ones(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with serving(guarded, HttpLimits(most_body=1 << 20), admits=is_good) as fixture:
+        for _ in range(2 * LARGE_BODIES):
+            unknown = await fixture.connect()
+            await unknown.send_all(posted(1 << 20) + b"x" * (80 << 10))
+        client = await fixture.connect()
+        size = 100 << 10
+        await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
+        assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+
+
+async def test_unauthenticated_clients_take_the_places_of_unauthenticated_clients_only(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with serving(guarded, HttpLimits(connections=20, unauthenticated=4), admits=is_good) as fixture:
+        known = []
+        for _ in range(10):
+            known.append(await fixture.connect())
+            await known[-1].send_all(ASKED)
+            await answer(known[-1], b"/a ")
+        unauthenticated = [await fixture.connect() for _ in range(200)]
+        for unknown in unauthenticated[-4:]:
+            await unknown.send_all(b"G")
+        await trio.testing.wait_all_tasks_blocked()
+        assert fixture.server.connections == 14
+        newcomer = await fixture.connect()
+        await newcomer.send_all(ASKED)
+        await answer(newcomer, b"/a ")
+        for client in known:
+            await client.send_all(ASKED)
+            await answer(client, b"/a ")
+
+
+async def test_an_unauthenticated_client_has_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(guarded, admits=is_good) as fixture:
+        client, known = await fixture.connect(), await fixture.connect()
+        await known.send_all(ASKED)
+        await answer(known, b"/a ")
+        start = trio.current_time()
+        await client.send_all(b"G")
+        assert await answer_until_closed(client) == b""
+        assert trio.current_time() - start == 10
+        await known.send_all(ASKED)
+        await answer(known, b"/a ")
+
+
+def test_the_address_with_most_unauthenticated_loses_its_oldest() -> None:
+    unauthenticated: Unauthenticated[str] = Unauthenticated(3)
+    assert [unauthenticated.add(*each) for each in (("a1", "a"), ("b1", "b"), ("b2", "b"))] == [None] * 3
+    assert unauthenticated.add("c1", "c") == "b1"
+    assert unauthenticated.add("c2", "c") == "c1"
+    unauthenticated.discard("a1")
+    assert unauthenticated.add("a2", "a") is None
+    assert len(unauthenticated) == 3

@@ -377,3 +377,24 @@ async def test_a_list_that_is_always_refused_ends_it(tmp_path: Path, monkeypatch
             mirror = await mirroring(server, cluster)
             with pytest.raises(LiveError, match="HTTP 500 Said: broken"):
                 await mirror.run()
+
+
+async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
+    elsewhere: list[Asked] = []
+
+    async def other(asked: Asked) -> None:
+        elsewhere.append(asked)
+        await asked.answer(EMPTY)
+
+    async with scripted(other) as target:
+
+        async def script(asked: Asked) -> None:
+            await asked.stream.send_all(
+                f"HTTP/1.1 307 Elsewhere\r\nLocation: {target}{asked.path}\r\nContent-Length: 0\r\n\r\n".encode()
+            )
+
+        user = "{token: secret}"
+        async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url, user))) as server:
+            with pytest.raises(LiveError, match=rf'redirect \(307\) to "{target}/.*", which is not followed'):
+                await server.page(PODS)
+    assert elsewhere == []

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.kinds import BY_NAME
+from kschedd.api.selector_text import parse_selector_text
 from kschedd.rpc import methods_edit as edit
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import described, find_kind
@@ -167,7 +168,8 @@ def deletion(
     name: str | None = None, selector: str | None = None, everything: bool = False, **more: Any
 ) -> edit.Deletion:
     options = {"grace_period_s": None, "propagation": "Background", "dry_run": False, **more}
-    return edit.Deletion("Pod", name, selector, everything, None, **options)
+    labels = None if selector is None else parse_selector_text(selector)
+    return edit.Deletion("Pod", name, labels, everything, None, **options)
 
 
 def test_deleting_by_name_by_selector_and_all(store: Store) -> None:

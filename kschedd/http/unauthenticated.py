@@ -1,0 +1,65 @@
+"""Unauthenticated connections: their clients have not yet sent the head of a request that is admitted.
+
+They have a small budget of their own, so that however many there are, they keep out no client with credentials: one too
+many closes the oldest of the address that has most of them.
+
+Owns nothing but references. Ends with its server.
+"""
+
+from collections import Counter
+from typing import Any, Generic, TypeVar
+
+import attrs
+import trio
+
+from kschedd.http.protocol import HttpRequest
+
+C = TypeVar("C")
+
+
+@attrs.define(eq=False)
+class Unauthenticated(Generic[C]):
+    most: int
+    most_so_far: int = attrs.field(default=0, init=False)
+    _addresses: dict[C, str] = attrs.field(factory=dict, init=False)  # the oldest first
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    def __contains__(self, connection: object) -> bool:
+        return connection in self._addresses
+
+    def add(self, connection: C, address: str) -> C | None:
+        """Note a new connection; returns the one that has to be closed for it, if there are too many."""
+        self._addresses[connection] = address
+        if len(self._addresses) <= self.most:
+            self.most_so_far = max(self.most_so_far, len(self._addresses))
+            return None
+        counts = Counter(self._addresses.values())
+        most_of_one = max(counts.values())
+        oldest = next(each for each, where in self._addresses.items() if counts[where] == most_of_one)
+        del self._addresses[oldest]
+        return oldest
+
+    def discard(self, connection: C) -> None:
+        """Forget a connection that is admitted, or has ended."""
+        self._addresses.pop(connection, None)
+
+
+class NotAdmitted(Exception):
+    """A request that is refused by its head."""
+
+    def __init__(self, head: HttpRequest) -> None:
+        self.head = head
+
+
+def address_of(stream: Any) -> str:
+    """Return the client's address, "" if it has none or has gone."""
+    if isinstance(stream, trio.SSLStream):
+        stream = stream.transport_stream
+    if not isinstance(stream, trio.SocketStream):
+        return ""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,127 @@
+"""Every write and list over HTTP costs at most n log n of its size, with all that follows from it on the event loop."""
+
+import json
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+from urllib.parse import quote
+
+import pytest
+import trio.testing
+
+from kschedd.rpc.workers import AtOnce
+from tests.apiserver.asking import JSON, MERGE, STRATEGIC, Asker, asking
+from tests.cost import GROWTH
+from tests.store.manifests import workload
+
+MAPS: Final = "/api/v1/namespaces/default/configmaps"
+DEPLOYMENTS: Final = "/apis/apps/v1/namespaces/default/deployments"
+BUDGETS: Final = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+PATCH: Final = "application/json-patch+json"
+APPLY: Final = "application/apply-patch+yaml"
+
+Request = tuple[str, str, Any, str]  # method, target, body, content type
+
+
+def values(size: int) -> dict[str, str]:
+    return {f"k{number}": "v" for number in range(size)}
+
+
+def config_map(size: int) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}, "data": values(size)}
+
+
+def deployment(size: int) -> dict[str, Any]:
+    raw = workload("Deployment", "d", replicas=0)
+    raw["spec"]["selector"] = {"matchLabels": values(size)}
+    raw["spec"]["template"]["metadata"] = {"labels": values(size)}
+    return raw
+
+
+def containers(size: int) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": f"c{n}", "image": "i"} for n in range(size)]}}}}
+
+
+REQUESTS: Final[dict[str, Callable[[int], Request]]] = {
+    "create": lambda n: ("POST", MAPS, config_map(n), JSON),
+    "create-yaml": lambda n: ("POST", MAPS, json.dumps(config_map(n)).encode(), "application/yaml"),
+    "create-a-budget": lambda n: (
+        "POST",
+        BUDGETS,
+        {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": values(n)}}},
+        JSON,
+    ),
+    "create-a-deployment": lambda n: ("POST", DEPLOYMENTS, deployment(n), JSON),
+    "replace": lambda n: ("PUT", f"{MAPS}/there", {"metadata": {"name": "there"}, "data": values(n)}, JSON),
+    "merge": lambda n: ("PATCH", f"{MAPS}/there", {"data": values(n)}, MERGE),
+    "merge-strategically": lambda n: ("PATCH", f"{DEPLOYMENTS}/web", containers(n), STRATEGIC),
+    "merge-finalizers": lambda n: (
+        "PATCH",
+        f"{MAPS}/there",
+        {"metadata": {"finalizers": [f"x.io/f{number}" for number in range(n)]}},
+        STRATEGIC,
+    ),
+    "json-patch": lambda n: (
+        "PATCH",
+        f"{MAPS}/there",
+        [{"op": "add", "path": f"/data/k{number}", "value": "v"} for number in range(n)],
+        PATCH,
+    ),
+    "apply": lambda n: ("PATCH", f"{MAPS}/m?fieldManager=m", json.dumps(config_map(n)).encode(), APPLY),
+    "apply-aliases": lambda n: (
+        "PATCH",
+        f"{MAPS}/m?fieldManager=m",
+        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  a: &a v\n" + aliases(n)).encode(),
+        APPLY,
+    ),
+    "list": lambda n: ("GET", f"{MAPS}?labelSelector={quote(','.join(f'k{each}!=v' for each in range(n)))}", None, ""),
+    "delete": lambda n: (
+        "DELETE",
+        f"{MAPS}?labelSelector={quote(','.join(f'k{each}=v' for each in range(n)))}",
+        None,
+        "",
+    ),
+}
+
+
+def aliases(size: int) -> str:
+    return "".join(f"  k{number}: *a\n" for number in range(size))
+
+
+async def cost(api: Asker, request: Request) -> int:
+    """The calls of functions, ours and C's, until the request is answered and nothing goes on any more."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    method, target, body, media = request
+    sys.setprofile(count)
+    try:
+        answer = await api.ask(method, target, body, content_type=media)
+        await trio.testing.wait_all_tasks_blocked()
+    finally:
+        sys.setprofile(None)
+    assert answer.status < 500, answer.body
+    return calls
+
+
+async def cost_of(make: Callable[[int], Request], size: int) -> int:
+    async with asking() as api:
+        api.face.services.workers = AtOnce()  # type: ignore[assignment]  # threads would not be counted
+        await api.create(MAPS, {"metadata": {"name": "there"}, "data": {"a": "b"}})
+        await api.create(DEPLOYMENTS, workload("Deployment", replicas=0))
+        await trio.testing.wait_all_tasks_blocked()
+        return await cost(api, make(size))
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+async def test_twice_the_request_costs_at_most_little_more_than_twice(
+    autojump_clock: trio.testing.MockClock, name: str
+) -> None:
+    make = REQUESTS[name]
+    await cost_of(make, 10)  # imports, and caches of what is the same in all
+    small = await cost_of(make, 300)
+    assert await cost_of(make, 600) <= GROWTH * small

@@ -1,0 +1,229 @@
+"""Requests cost at most n log n of their size, whichever part of them is long."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kschedd.api.documents import read_documents
+from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.api.selectors import from_map, parse_label_selector
+from kschedd.apiserver.bodies import read_body, read_json
+from kschedd.store.json_patch import json_patch
+from kschedd.store.patching import patched, read_configuration
+from kschedd.store.store import Store
+from tests.cost import GROWTH, cost_of, growth_of
+from tests.store.manifests import Clock, workload
+
+Work = Callable[[], Any]
+MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
+
+
+def labels(size: int) -> dict[str, str]:
+    return {f"k{number}": "v" for number in range(size)}
+
+
+def selecting(text: Callable[[int], str]) -> Callable[[int], Work]:
+    """A selector of this many terms is parsed, and tested on an object that satisfies it, and on one that does not."""
+
+    def work(size: int) -> Work:
+        def select() -> None:
+            selector = parse_selector_text(text(size))
+            selector.matches(labels(size))
+            selector.matches({})
+
+        return select
+
+    return work
+
+
+def selecting_fields(size: int) -> Work:
+    text = ",".join(f"metadata.name!=v{number}" for number in range(size))
+    return lambda: parse_field_selector(text).matches(MAP)
+
+
+def selector_of(make: Callable[[dict[str, str]], Any]) -> Callable[[int], Work]:
+    def work(size: int) -> Work:
+        wanted = labels(size)
+        return lambda: make(wanted).matches(wanted)
+
+    return work
+
+
+def expressions(size: int) -> Work:
+    raw = {"matchExpressions": [{"key": f"k{n}", "operator": "NotIn", "values": ["a", "b"]} for n in range(size)]}
+    return lambda: parse_label_selector(raw).matches({"k1": "c"})
+
+
+def yaml(text: Callable[[int], str]) -> Callable[[int], Work]:
+    def work(size: int) -> Work:
+        made = text(size)
+        return lambda: read_configuration(made)
+
+    return work
+
+
+def repeated_in_json(size: int) -> Work:
+    data = ("{" + ",".join('"a":1' for _ in range(size)) + "}").encode()
+    return lambda: read_json(data)
+
+
+def created(raw: Callable[[int], dict[str, Any]]) -> Callable[[int], Work]:
+    def work(size: int) -> Work:
+        store, made = Store(now=Clock()), raw(size)
+        return lambda: store.create(made)
+
+    return work
+
+
+def changed(kind: str, patch: Callable[[int], Any], patch_type: Any = "strategic") -> Callable[[int], Work]:
+    def work(size: int) -> Work:
+        store, made = Store(now=Clock()), patch(size)
+        store.create(MAP if kind == "ConfigMap" else workload(kind, "a"))
+        return lambda: store.patch(kind, "default", "a", made, patch_type)
+
+    return work
+
+
+def budget(size: int) -> dict[str, Any]:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": labels(size)}}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "p"}, "spec": spec}
+
+
+def deployment(size: int) -> dict[str, Any]:
+    raw = workload("Deployment", "a")
+    raw["spec"]["selector"] = {"matchLabels": labels(size)}
+    raw["spec"]["template"]["metadata"] = {"labels": labels(size)}
+    return raw
+
+
+def containers(size: int) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": f"c{n}", "image": "i"} for n in range(size)]}}}}
+
+
+def finalizers(size: int) -> dict[str, Any]:
+    return {"metadata": {"finalizers": [f"x.io/f{n}" for n in range(size)]}}
+
+
+def moves(size: int) -> list[dict[str, Any]]:
+    """The same large value is moved to and fro."""
+    there = {"op": "move", "from": "/data", "path": "/x"}
+    back = {"op": "move", "from": "/x", "path": "/data"}
+    return [{"op": "add", "path": "/data", "value": labels(size)}, *[there, back] * (size // 2)]
+
+
+def copies(size: int) -> list[dict[str, Any]]:
+    """A large value is copied until the limit on copies is reached."""
+    value = labels(20_000)
+    copied = [{"op": "copy", "from": "/data", "path": f"/d{number}"} for number in range(size)]
+    return [{"op": "add", "path": "/data", "value": value}, *copied]
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        pytest.param(selecting(lambda n: ",".join(f"k{i}=v" for i in range(n))), id="labels-equal"),
+        pytest.param(selecting(lambda n: ",".join(f"k{i}!=w" for i in range(n))), id="labels-differ"),
+        pytest.param(selecting(lambda n: ",".join(f"k1!=w{i}" for i in range(n))), id="one-label-differs"),
+        pytest.param(selecting(lambda n: f"k1 in ({','.join(f'w{i}' for i in range(n))})"), id="one-of-many-values"),
+        pytest.param(selecting(lambda n: ",".join(f"k{i}" for i in range(n))), id="labels-exist"),
+        pytest.param(selecting_fields, id="fields-differ"),
+        pytest.param(selector_of(lambda each: parse_label_selector({"matchLabels": each})), id="match-labels"),
+        pytest.param(selector_of(from_map), id="selector-of-a-service"),
+        pytest.param(expressions, id="match-expressions"),
+        pytest.param(yaml(lambda n: "a: [" + ",".join(["x"] * n) + "]\n"), id="yaml-list"),
+        pytest.param(yaml(lambda n: "".join(f"k{i}: v\n" for i in range(n))), id="yaml-map"),
+        pytest.param(yaml(lambda n: "a: &a x\n" + "".join(f"k{i}: *a\n" for i in range(n))), id="yaml-aliases"),
+        pytest.param(
+            yaml(lambda n: "b: &a {x: 1}\n" + "".join(f"k{i}: {{<<: *a}}\n" for i in range(n))), id="yaml-merges"
+        ),
+        pytest.param(yaml(lambda n: "a: 1\n" * n), id="yaml-one-key-repeated"),
+        pytest.param(yaml(lambda n: "- !x y\n" * n), id="yaml-tags"),
+        pytest.param(repeated_in_json, id="json-one-key-repeated"),
+        pytest.param(created(budget), id="budget-with-many-labels"),
+        pytest.param(created(deployment), id="deployment-with-many-labels"),
+        pytest.param(changed("Deployment", containers), id="strategic-merge-of-containers"),
+        pytest.param(changed("ConfigMap", finalizers), id="strategic-merge-of-finalizers"),
+        pytest.param(changed("ConfigMap", moves, "json"), id="json-patch-moves"),
+        pytest.param(changed("ConfigMap", copies, "json"), id="json-patch-copies"),
+    ],
+)
+def test_twice_the_input_costs_at_most_little_more_than_twice(work: Callable[[int], Work]) -> None:
+    assert growth_of(work, 300) <= GROWTH
+
+
+def doublings(times: int) -> list[dict[str, Any]]:
+    """A patch whose outcome doubles with each step."""
+    steps: list[dict[str, Any]] = [{"op": "add", "path": "/x0", "value": [[]] * 64}]
+    for number in range(times):
+        steps += [
+            {"op": "copy", "from": f"/x{number}", "path": f"/y{number}"},
+            {"op": "add", "path": f"/x{number + 1}", "value": []},
+            {"op": "move", "from": f"/x{number}", "path": f"/x{number + 1}/0"},
+            {"op": "move", "from": f"/y{number}", "path": f"/x{number + 1}/1"},
+        ]
+    return steps
+
+
+def test_a_patch_that_doubles_its_outcome_is_refused_before_it_costs_much() -> None:
+    def refused(times: int) -> Work:
+        return lambda: json_patch(MAP, doublings(times))
+
+    assert cost_of(refused(12)) < 2_000_000
+    assert cost_of(refused(24)) < 1.1 * cost_of(refused(12))
+
+
+def bomb(levels: int) -> str:
+    """YAML whose aliases stand for 9 ** `levels` values."""
+    text = "k0: &k0 [x,x,x,x,x,x,x,x,x]\n"
+    for number in range(1, levels):
+        text += f"k{number}: &k{number} [{','.join([f'*k{number - 1}'] * 9)}]\n"
+    return text
+
+
+@pytest.mark.parametrize("content_type", ["", "application/yaml"])
+def test_aliases_of_aliases_are_refused_before_they_cost_much(content_type: str) -> None:
+    def read(levels: int) -> Work:
+        text = bomb(levels)
+        if content_type:
+            return lambda: read_body(text.encode(), content_type, "ConfigMap")
+        return lambda: read_configuration(text)
+
+    assert cost_of(read(8)) < 10_000
+    assert cost_of(read(16)) < 2.3 * cost_of(read(8))
+
+
+def test_aliases_of_a_long_text_are_bounded_by_its_length() -> None:
+    text = "a: &a " + "x" * 100_000 + "\n" + "".join(f"k{number}: *a\n" for number in range(100))
+    (document,) = read_documents(text)
+    assert [fault.why for fault in document.faults] == [
+        "the aliases of this document stand for more than 100000 values"
+    ]
+
+
+def test_a_value_is_moved_without_a_copy() -> None:
+    live = {**MAP, "data": labels(1_000)}
+    once = [{"op": "move", "from": "/data", "path": "/x"}]
+    back = [*once, {"op": "move", "from": "/x", "path": "/data"}]
+    more = cost_of(lambda: json_patch(live, back * 100)) - cost_of(lambda: json_patch(live, back))
+    assert more < 20_000
+    assert json_patch(live, once)["x"] == live["data"]
+    assert patched(live, back, "json") == live
+
+
+def test_what_is_no_json_is_refused_on_every_face() -> None:
+    for value in ("!!binary aGk=", ".nan", "-.inf", "!x y", "{? [a] : b}", "&a [*a]"):
+        text = f"x: {value}\n"
+        for read in (read_configuration, lambda each: read_body(each.encode(), "application/yaml", "W")):
+            with pytest.raises(Exception, match=r"yaml: ") as refused:
+                read(text)
+            assert getattr(refused.value, "code", 400) == 400, value
+        (document,) = read_documents(text)
+        assert document.faults, value
+
+
+def test_a_long_selector_that_is_stored_has_been_parsed_where_it_was_validated() -> None:
+    store = Store(now=Clock())
+    made = store.create(budget(1_000)).spec["selector"]
+    assert cost_of(lambda: parse_label_selector(made)) < 100
+    assert cost_of(lambda: parse_label_selector({"matchLabels": labels(1_001)})) > 1_000
