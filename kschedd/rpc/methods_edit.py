@@ -11,10 +11,11 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.decoding import FieldValidation
+from kschedd.api.field_labels import check_field_selector
 from kschedd.api.fields import child
 from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object
-from kschedd.api.selector_text import parse_selector_text
+from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_kinds import find_kind, resolve_namespace
@@ -207,6 +208,7 @@ class Deletion:
     kind: str
     name: str | None
     label_selector: str | None
+    field_selector: str | None
     everything: bool
     namespace: str | None
     grace_period_s: int | None
@@ -214,8 +216,11 @@ class Deletion:
     dry_run: bool
 
     def __attrs_post_init__(self) -> None:
-        if sum((self.name is not None, self.label_selector is not None, self.everything)) != 1:
-            raise RpcError("bad_params", "objects.delete: give one of name, label_selector and all")
+        selected = self.label_selector is not None or self.field_selector is not None
+        if sum((self.name is not None, selected, self.everything)) != 1:
+            raise RpcError(
+                "bad_params", "objects.delete: give one of name, selectors (label_selector, field_selector) and all"
+            )
         if self.grace_period_s is not None and self.grace_period_s < 0:
             raise RpcError("invalid", f"grace_period_s: {self.grace_period_s}: must be 0 or more")
 
@@ -225,8 +230,10 @@ class Deletion:
         space = resolve_namespace(kind, self.namespace)
         if self.name is not None:
             return [store.get(kind.name, space, self.name)]
-        selector = None if self.label_selector is None else parse_selector_text(self.label_selector)
-        return (yield from in_order(store.present(kind.name, space), selector))
+        labels = None if self.label_selector is None else parse_selector_text(self.label_selector)
+        fields = None if self.field_selector is None else parse_field_selector(self.field_selector)
+        check_field_selector(kind, fields)
+        return (yield from in_order(store.present(kind.name, space), labels, fields))
 
     def delete(self, store: ClusterWriter, some: Sequence[Object]) -> list[dict[str, Any]]:
         """Delete some of these; one that has gone since is left out, unless it was asked for by name."""
