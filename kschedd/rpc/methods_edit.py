@@ -208,19 +208,17 @@ class Deletion:
     kind: str
     name: str | None
     label_selector: str | None
-    field_selector: str | None
     everything: bool
     namespace: str | None
     grace_period_s: int | None
     propagation: Propagation
     dry_run: bool
+    field_selector: str | None = None
 
     def __attrs_post_init__(self) -> None:
         selected = self.label_selector is not None or self.field_selector is not None
         if sum((self.name is not None, selected, self.everything)) != 1:
-            raise RpcError(
-                "bad_params", "objects.delete: give one of name, selectors (label_selector, field_selector) and all"
-            )
+            raise RpcError("bad_params", "objects.delete: give one of name, label_selector (or field_selector) and all")
         if self.grace_period_s is not None and self.grace_period_s < 0:
             raise RpcError("invalid", f"grace_period_s: {self.grace_period_s}: must be 0 or more")
 

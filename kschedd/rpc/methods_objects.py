@@ -396,12 +396,12 @@ class ObjectMethods:
             call["kind"],
             call["name"],
             call["label_selector"],
-            call["field_selector"],
             call["all"],
             call["namespace"],
             call["grace_period_s"],
             call["propagation"],
             call["dry_run"],
+            call["field_selector"],
         )
         store, deleted = self._cluster.store, []
         chosen = await store.do_in_steps(lambda store: deletion.chosen(store))
