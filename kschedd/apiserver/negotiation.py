@@ -72,9 +72,7 @@ def wanted_form(accept: str, *, single: bool) -> Form:
         if (shape == "PartialObjectMetadata") is single:
             return Form(form, "PartialObjectMetadata", params["v"])
     available = "application/json, application/yaml"
-    raise StatusError(
-        406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}, {PROTOBUF}", {}
-    )
+    raise StatusError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
