@@ -187,6 +187,12 @@ class Rules:
     off: frozenset[str] = frozenset()
     """The names of the version's rules whose feature gate is off."""
 
+    @classmethod
+    def all_but(cls, *names: str) -> Rules:
+        """Return every rule but these."""
+        holding: dict[str, Any] = {name: name not in names for name in RULES}
+        return cls(**holding)
+
     def under(self, gates: Mapping[str, bool]) -> Rules:
         """These rules without those whose feature gate is off."""
         off = [one.name for one in RULES.values() if one.gate and not gates.get(one.gate, True)]

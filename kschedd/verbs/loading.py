@@ -107,7 +107,10 @@ def _save_words(words: VerbParser) -> None:
 def save(session: VerbSession, options: argparse.Namespace) -> int:
     objects = dump_objects(_all_objects(session), keep_secrets=options.keep_secrets)
     if options.redact:
-        objects = iter(redacted(objects))
+        made, told = redacted(objects)
+        for sentence in told:
+            session.warn(sentence)
+        objects = iter(made)
     if options.path == "-":
         for chunk in json_chunks(objects):
             session.write(chunk)

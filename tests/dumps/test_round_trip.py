@@ -92,7 +92,7 @@ def _further() -> list[Raw]:
 
 def test_a_redacted_cluster_decides_the_same(cluster: Simulation, tmp_path: Path) -> None:
     plain = _saved(cluster.store)
-    hidden = redacted(plain)
+    hidden, _ = redacted(plain)
     placements = []
     for name, raws in (("plain", plain), ("hidden", hidden)):
         file = tmp_path / f"{name}.json"
@@ -114,7 +114,7 @@ def test_a_redacted_cluster_decides_the_same(cluster: Simulation, tmp_path: Path
 
 
 def test_nothing_of_ones_own_is_left_in_what_is_redacted(cluster: Simulation) -> None:
-    text = json.dumps(redacted(_saved(cluster.store)))
+    text = json.dumps(redacted(_saved(cluster.store))[0])
     for word in ("cassandra", "guestbook", "wordpress", "mysql", "fluentd", "change-me"):
         assert word not in text
     for word in ("kubernetes.io/hostname", "node.kubernetes.io/not-ready", "default-scheduler", "500m"):
@@ -139,7 +139,7 @@ def test_what_names_each_other_still_does() -> None:
         },
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-db-0", "namespace": "team-a"}, "spec": spec},
     ]
-    node, pvc, workload, pod = redacted(raws)
+    (node, pvc, workload, pod), _ = redacted(raws)
     assert pod["metadata"]["name"] == f"{workload['metadata']['name']}-0"
     assert pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] == pvc["metadata"]["name"]
     assert pvc["metadata"]["name"].endswith(pod["metadata"]["name"])
