@@ -4,8 +4,8 @@ The schema of each kind says what is a number, a quantity, a time or a text. Kep
 booleans, the words of the API (`api_words`), uids, and names that Kubernetes itself gives. Every other text becomes
 made-up words (`made_up_words`), the same one for the same, in the same order: so what refers to each other still does,
 and what is decided stays the same. Dropped are texts that no decision reads: commands, environment, messages,
-addresses, annotations (but those that simulate), parameters, the data of Secrets and ConfigMaps, and of kinds that no
-decision reads all but the metadata.
+addresses, annotations but those that simulate and those of Kubernetes that controllers read, parameters, the data of
+Secrets and ConfigMaps, and of kinds that no decision reads all but the metadata.
 
 Expressions in CEL stay as they are, and with them the drivers and attributes of devices that they name;
 `Redaction.kept` tells of them. What controllers make in one moment may come in another order.
@@ -68,6 +68,19 @@ _DRIVERS: Final = frozenset(("driver", "provisioner", "attacher"))
 _ATTRIBUTES: Final = frozenset(("matchAttribute", "distinctAttribute"))
 _OF_ATTRIBUTE: Final = frozenset(("string", "version"))
 _LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector", "selector"))
+_SIMULATING: Final = "kschedd.io/"
+_READ: Final = (
+    "volume.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
+    "pv.kubernetes.io/",
+    "resource.kubernetes.io/",
+    "storageclass.kubernetes.io/is-default-class",
+    "deployment.kubernetes.io/revision",
+    "controller.kubernetes.io/pod-deletion-cost",
+    "kubernetes.io/config.mirror",
+    "deprecated.daemonset.template.generation",
+)
+"""Beginnings of annotations that controllers and the scheduler read."""
 _GROUPS: Final = frozenset(kind.group for kind in KINDS)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.,]+(Z|[+-]\d\d:\d\d)")
 _QUANTITY: Final = re.compile(r"[+-]?[0-9.]+([kKMGTPEmnu]i?|[eE][+-]?[0-9]+)?")
@@ -87,7 +100,7 @@ class Redaction:
 
     def __init__(self, objects: Iterable[Raw], *, resources: bool = False) -> None:
         everything = list(objects)
-        self._words = MadeUpWords(everything, _DROPPED - {"data"}, resources=resources)
+        self._words = MadeUpWords(everything, _DROPPED - {"data", "annotations"}, resources=resources)
         self.expressions = {text: place for raw in everything for text, place in _expressions(raw)}
         """The expressions in CEL, which stay, each with the object that has it."""
         self._devices_stay = bool(self.expressions) or not resources
@@ -111,8 +124,7 @@ class Redaction:
         if kind.name in ("CSIDriver", "CSINode") and "name" in meta:
             given = str(raw["metadata"]["name"])
             meta["name"] = self._words.driver(given) if kind.name == "CSIDriver" else self._words.text(given)
-        notes = {key: text for key, text in (raw["metadata"].get("annotations") or {}).items() if _simulates(key)}
-        if notes:
+        if notes := self._annotations(raw["metadata"].get("annotations") or {}):
             meta["annotations"] = notes
         done: dict[str, Any] = {
             "apiVersion": self._version(str(raw["apiVersion"])),
@@ -139,6 +151,19 @@ class Redaction:
     def keeps(self, word: str) -> bool:
         """Return whether the word stays wherever it stands."""
         return is_kept(word)
+
+    def _annotations(self, annotations: Any) -> dict[str, str]:
+        """Return the annotations that simulate, or that controllers and the scheduler read."""
+        found = {}
+        for key, text in annotations.items() if isinstance(annotations, Mapping) else ():
+            if key.startswith(_SIMULATING):
+                found[key] = text
+            elif key.startswith(_READ) and isinstance(text, str):
+                if key.endswith("provisioner") or key.endswith("provisioned-by"):
+                    found[key] = self._words.driver(text)
+                else:
+                    found[key] = text if text in ("yes", "no") else self.text(text)
+        return found
 
     def _fields(self, value: Any, schema: Fields) -> dict[str, Any]:
         """Return the fields that the schema has; no others."""
@@ -247,10 +272,6 @@ class Redaction:
         if isinstance(value, list):
             return [self._loose(each, name) for each in value]
         return self._named(value, name) if isinstance(value, str) else value
-
-
-def _simulates(key: str) -> bool:
-    return key.startswith("kschedd.io/")
 
 
 def _expressions(raw: Raw) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 from kschedd.api.kinds import KINDS
 from kschedd.api.schema import BOOL, INT, INT32, NUMBER, Fields, ListOf, MapOf, Schema, schema_of
 from kschedd.dumps.redaction import Redaction, redacted
+from kschedd.dumps.saving import json_chunks
+from kschedd.simulate.engine import LoggedAttempt
+from tests.dumps.test_round_trip import taken
 
 Raw = dict[str, Any]
 MARKER = re.compile(r"mk\d+zq", re.IGNORECASE)
@@ -173,3 +177,166 @@ def test_names_of_kubernetes_and_words_of_the_api_stay() -> None:
     (resource,) = pod["spec"]["containers"][0]["resources"]["limits"]
     assert node["status"]["allocatable"] == {"cpu": "4", resource: "1", "hugepages-2Mi": "4Mi"}
     assert "acme" not in json.dumps([storage, node, pod])
+
+
+DEVICE = {"name": "d0", "attributes": {"model": {"string": "acme-9"}}, "capacity": {"memory": {"value": "8Gi"}}}
+GPU = "acme.example/gpu"
+
+
+def _meta(name: str, number: int, **more: Any) -> Raw:
+    return {"name": name, "uid": f"00000000-0000-4000-8000-{number:012d}", "resourceVersion": str(number), **more}
+
+
+def _node(number: int) -> list[Raw]:
+    name = f"acme-node-{number}"
+    labels = {"kubernetes.io/hostname": name, "acme.example/rack": f"rack-{number % 2}"}
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "20", GPU: str(number % 3), "example.com/fpga": "1"}
+    driver = {"name": "acme.example", "nodeID": f"acme-id-{number}", "topologyKeys": ["acme.example/rack"]}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": _meta(name, number, labels=labels),
+            "spec": {"taints": [{"key": "acme.example/team", "value": "red", "effect": "NoSchedule"}] * (number == 5)},
+            "status": {
+                "capacity": amounts,
+                "allocatable": amounts,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        },
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": _meta(name, 100 + number),
+            "spec": {"drivers": [{**driver, "allocatable": {"count": 1}}]},
+        },
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": _meta(f"{name}-slice", 200 + number),
+            "spec": {
+                "driver": "dra.acme.example",
+                "nodeName": name,
+                "pool": {"name": name, "generation": 1, "resourceSliceCount": 1},
+                "devices": [DEVICE],
+            },
+        },
+    ]
+
+
+def _volume(number: int) -> list[Raw]:
+    claim, volume = f"acme-claim-{number}", f"acme-volume-{number}"
+    bound = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
+    reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": "acme", "name": claim}
+    amount = {"storage": "1Gi"}
+    modes = {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem", "storageClassName": "acme-fast"}
+    claim_meta = _meta(claim, 300 + number, namespace="acme", annotations=bound)
+    reference["uid"] = claim_meta["uid"]
+    csi = {"driver": "acme.example", "volumeHandle": f"acme-handle-{number}"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": claim_meta,
+            "spec": {**modes, "resources": {"requests": amount}, "volumeName": volume},
+            "status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": amount},
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": _meta(volume, 400 + number, annotations={"pv.kubernetes.io/provisioned-by": "acme.example"}),
+            "spec": {**modes, "capacity": amount, "csi": csi, "claimRef": reference},
+            "status": {"phase": "Bound"},
+        },
+    ]
+
+
+def _pod(number: int) -> Raw:
+    requests = {"cpu": "1", "memory": "1Gi", **({GPU: "1"} if number % 3 == 0 else {})}
+    spec: Raw = {
+        "containers": [{"name": "main", "image": "acme/app:2", "resources": {"requests": requests, "limits": requests}}]
+    }
+    if number % 4 == 1:
+        spec["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": f"acme-claim-{number % 8}"}}]
+    if number % 5 == 2:
+        spec["tolerations"] = [
+            {"key": "acme.example/team", "operator": "Equal", "value": "red", "effect": "NoSchedule"}
+        ]
+        spec["nodeSelector"] = {"acme.example/rack": "rack-1"}
+    if number % 7 == 3:
+        spec["priorityClassName"], spec["priority"] = "acme-high", 1000
+    if number % 6 == 4:
+        spec["resourceClaims"] = [{"name": "device", "resourceClaimName": f"acme-device-{number}"}]
+    terms = [{"labelSelector": {"matchLabels": {"acme": "x"}}, "topologyKey": "acme.example/rack"}]
+    if number % 9 == 8:
+        spec["affinity"] = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    spread = {"maxSkew": 1, "topologyKey": "acme.example/rack", "whenUnsatisfiable": "DoNotSchedule"}
+    if number % 5 == 4:
+        spec["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": {"acme": "y"}}}]
+    labels = {"acme": "x" if number % 3 else "y"}
+    meta = _meta(f"acme-pod-{number:02d}", 500 + number, namespace="acme", labels=labels)
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+
+
+def _device_claim(number: int, *, expression: str) -> Raw:
+    exactly: Raw = {"deviceClassName": "acme-devices", "allocationMode": "ExactCount", "count": 1}
+    if expression:
+        exactly["selectors"] = [{"cel": {"expression": expression}}]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": _meta(f"acme-device-{number}", 600 + number, namespace="acme"),
+        "spec": {"devices": {"requests": [{"name": "one", "exactly": exactly}]}},
+    }
+
+
+def _cluster(expression: str) -> list[Raw]:
+    binding = {"provisioner": "acme.example", "volumeBindingMode": "WaitForFirstConsumer"}
+    return [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": _meta("acme", 700)},
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": _meta("acme-fast", 701), **binding},
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": _meta("acme-high", 702),
+            "value": 1000,
+        },
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": _meta("acme-devices", 703), "spec": {}},
+        {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": _meta("acme-quota", 704, namespace="acme"),
+            "spec": {"hard": {f"requests.{GPU}": "50", "count/widgets.acme.example": "3"}},
+        },
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": _meta("acme-budget", 705, namespace="acme"),
+            "spec": {"minAvailable": 2, "selector": {"matchLabels": {"acme": "x"}}},
+        },
+        *(raw for number in range(6) for raw in _node(number)),
+        *(raw for number in (1, 5) for raw in _volume(number)),
+        *(_device_claim(number, expression=expression) for number in range(40) if number % 6 == 4),
+        *(_pod(number) for number in range(40)),
+    ]
+
+
+@pytest.mark.parametrize("expression", ["", 'device.attributes["dra.acme.example"].model == "acme-9"'])
+def test_decisions_are_the_same(expression: str, tmp_path: Path) -> None:
+    plain = _cluster(expression)
+    hidden, told = redacted(plain)
+    decided, unplaced = [], []
+    for name, raws in (("plain", plain), ("hidden", hidden)):
+        file = tmp_path / f"{name}.json"
+        file.write_text("".join(json_chunks(iter(raws))), encoding="utf-8")
+        log: list[LoggedAttempt] = []
+        cluster = taken(file, 1.8e9, log, frozen=True)
+        assert cluster.applied.errors == []
+        cluster.finish(600)
+        uids = {node.name: node.uid for node in cluster.store.list("Node")}
+        decided.append([(one.attempt, uids.get(one.node), one.feasible, one.visited, one.score) for one in log])
+        unplaced.append(sum(not one.node for one in log))
+    assert decided[0] == decided[1]
+    assert 0 < unplaced[0] < len(decided[0]) - 15
+    left = "acme" in json.dumps(hidden)
+    assert left == bool(told) == bool(expression)

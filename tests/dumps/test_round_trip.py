@@ -50,7 +50,7 @@ def _saved(store: Store) -> list[Raw]:
     return [dict(raw) for raw in dump_objects(everything)]
 
 
-def _taken(file: Path, start_s: float, log: list[LoggedAttempt] | None = None, *, frozen: bool = False) -> Simulation:
+def taken(file: Path, start_s: float, log: list[LoggedAttempt] | None = None, *, frozen: bool = False) -> Simulation:
     found = _simulation(start_s, log, frozen=frozen)
     found.take(read_dump([str(file)]))
     return found
@@ -70,7 +70,7 @@ def test_a_cluster_is_the_same_after_saving_and_taking_it(cluster: Simulation, f
     file = tmp_path / f"dump.{form}"
     chunks = json_chunks(before) if form == "json" else yaml_chunks(before)
     file.write_text("".join(chunks), encoding="utf-8")
-    again = _taken(file, cluster.now)
+    again = taken(file, cluster.now)
     assert again.applied.errors == []
     assert _named(_saved(again.store)) == _named(before)
     pods = {pod.uid: pod.node_name for pod in cluster.store.list("Pod") if isinstance(pod, Pod)}
@@ -98,7 +98,7 @@ def test_a_redacted_cluster_decides_the_same(cluster: Simulation, tmp_path: Path
         file = tmp_path / f"{name}.json"
         file.write_text("".join(json_chunks(raws)), encoding="utf-8")
         log: list[LoggedAttempt] = []
-        again = _taken(file, cluster.now, log, frozen=True)
+        again = taken(file, cluster.now, log, frozen=True)
         assert again.applied.errors == []
         nodes = [node.uid for node in again.store.list("Node")]
         again.run_until_idle()
