@@ -5,7 +5,7 @@ booleans, the words of the API (`api_words`), uids, and names that Kubernetes it
 made-up words (`made_up_words`), the same one for the same, in the same order: so what refers to each other still does,
 and what is decided stays the same. Dropped are texts that no decision reads: commands, environment, messages,
 addresses, annotations but those that simulate and those of Kubernetes that controllers read, parameters, the data of
-Secrets and ConfigMaps, and of kinds that no decision reads all but the metadata.
+Secrets and ConfigMaps, and of kinds that no decision reads all but the metadata (and the scale).
 
 Expressions in CEL stay as they are, and with them the drivers and attributes of devices that they name;
 `Redaction.kept` tells of them. What controllers make in one moment may come in another order.
@@ -88,6 +88,7 @@ _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _SCHEDULE: Final = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[-0-9*/,? ]+")
 _DEVICES: Final = re.compile(r"resource\.v1(beta\d)?\.")
+DEFINITION: Final = "CustomResourceDefinition"
 _SCHEDULING: Final = "scheduling.k8s.io"  # PodGroup and Workload, of which there is no schema
 
 
@@ -103,6 +104,11 @@ class Redaction:
         self._words = MadeUpWords(everything, _DROPPED - {"data", "annotations"}, resources=resources)
         self.expressions = {text: place for raw in everything for text, place in _expressions(raw)}
         """The expressions in CEL, which stay, each with the object that has it."""
+        self._scaled = {
+            (str(raw["spec"].get("group")), str((raw["spec"].get("names") or {}).get("kind"))): path
+            for raw in everything
+            if raw["kind"] == DEFINITION and (path := _replicas_path(raw))
+        }
         self._devices_stay = bool(self.expressions) or not resources
 
     @property
@@ -136,6 +142,13 @@ class Redaction:
             done.update(self._fields(rest, schema))
             if kind.name == "ControllerRevision" and isinstance(raw.get("data"), Mapping):
                 done["data"] = self._revision(raw["data"])
+        elif kind.name == DEFINITION and _replicas_path(raw):
+            done.update(self._definition(rest))
+        elif path := self._scaled.get((group_of(str(raw["apiVersion"])), str(raw["kind"]))):
+            count: Any = raw
+            for step in path:
+                count = count.get(step) if isinstance(count, Mapping) else None
+            done["spec"] = {"replicas": count} if isinstance(count, int) else {}
         elif group_of(str(raw["apiVersion"])) == _SCHEDULING:
             done.update(self._loose(rest, ""))
         return done
@@ -151,6 +164,31 @@ class Redaction:
     def keeps(self, word: str) -> bool:
         """Return whether the word stays wherever it stands."""
         return is_kept(word)
+
+    def _definition(self, rest: Raw) -> dict[str, Any]:
+        """Return of a definition of a kind that can be scaled its names, and where it has its scale now."""
+        spec = rest["spec"]
+        given = spec.get("names") or {}
+        names = {field: self.text(str(given[field])) for field in ("plural", "singular", "kind") if field in given}
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        versions = [
+            {
+                "name": version["name"] if _VERSION.fullmatch(str(version["name"])) else self.text(version["name"]),
+                "served": bool(version.get("served")),
+                "storage": bool(version.get("storage")),
+                "schema": schema,
+                "subresources": {"scale": scale},
+            }
+            for version in spec["versions"]
+        ]
+        accepted = [{"type": each, "status": "True"} for each in ("NamesAccepted", "Established")]
+        stored = [version["name"] for version in versions if version["storage"]]
+        scope = "Cluster" if spec.get("scope") == "Cluster" else "Namespaced"
+        return {
+            "spec": {"group": self.text(str(spec.get("group"))), "scope": scope, "names": names, "versions": versions},
+            "status": {"conditions": accepted, "acceptedNames": names, "storedVersions": stored},
+        }
 
     def _annotations(self, annotations: Any) -> dict[str, str]:
         """Return the annotations that simulate, or that controllers and the scheduler read."""
@@ -274,6 +312,16 @@ class Redaction:
         return self._named(value, name) if isinstance(value, str) else value
 
 
+def _replicas_path(definition: Raw) -> tuple[str, ...]:
+    """Return the steps to the number of replicas in objects of a definition; none where they cannot be scaled."""
+    spec = definition.get("spec")
+    for version in spec.get("versions") or () if isinstance(spec, Mapping) else ():
+        scale = (version.get("subresources") or {}).get("scale") if isinstance(version, Mapping) else None
+        if isinstance(scale, Mapping) and (path := str(scale.get("specReplicasPath") or "")):
+            return tuple(path.removeprefix(".").split("."))
+    return ()
+
+
 def _expressions(raw: Raw) -> list[tuple[str, str]]:
     """Return the expressions in CEL that decide which devices are taken, each with the object's kind and name."""
     if not _DEVICES.match(str(raw.get("apiVersion")).replace("resource.k8s.io/", "resource.") + "."):
@@ -300,7 +348,11 @@ def redacted(objects: Iterable[Raw]) -> tuple[list[dict[str, Any]], list[str]]:
     left_out: dict[str, int] = {}
     for raw in everything:
         kind = kind_of(raw)
-        if kind.known and kind.name not in _DECIDING | _BY_NAME:
+        if (
+            kind.known
+            and kind.name not in _DECIDING | _BY_NAME
+            and not (kind.name == DEFINITION and _replicas_path(raw))
+        ):
             left_out[kind.plural] = left_out.get(kind.plural, 0) + 1
         else:
             done.append(redaction.redacted(raw))

@@ -340,3 +340,34 @@ def test_decisions_are_the_same(expression: str, tmp_path: Path) -> None:
     assert 0 < unplaced[0] < len(decided[0]) - 15
     left = "acme" in json.dumps(hidden)
     assert left == bool(told) == bool(expression)
+
+
+def test_a_custom_resource_keeps_its_scale_which_budgets_read(tmp_path: Path) -> None:
+    scale = {"specReplicasPath": ".spec.size.acmeCount", "statusReplicasPath": ".status.acmeCount"}
+    names = {"plural": "acmes", "singular": "acme", "kind": "Acme", "listKind": "AcmeList"}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"acmeField": {"type": "string"}}}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"scale": scale}}
+    accepted = [{"type": each, "status": "True"} for each in ("NamesAccepted", "Established")]
+    definition: Raw = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": _meta("acmes.acme.example", 1),
+        "spec": {"group": "acme.example", "scope": "Namespaced", "names": names, "versions": [version]},
+        "status": {"conditions": accepted, "acceptedNames": names, "storedVersions": ["v1"]},
+    }
+    owner: Raw = {
+        "apiVersion": "acme.example/v1",
+        "kind": "Acme",
+        "metadata": _meta("acme-1", 2, namespace="default"),
+        "spec": {"size": {"acmeCount": 4}, "acmeField": "acme"},
+    }
+    (made_definition, made), told = redacted([definition, owner])
+    assert (made["spec"], told) == ({"replicas": 4}, [])
+    assert "acme" not in json.dumps([made_definition, made]).lower()
+    file = tmp_path / "hidden.json"
+    file.write_text("".join(json_chunks(iter([made_definition, made]))), encoding="utf-8")
+    cluster = taken(file, 1.8e9, [], frozen=True)
+    assert cluster.applied.errors == []
+    kind = cluster.store.kind_of(made)
+    assert f"{kind.plural}.{kind.group}" == made_definition["metadata"]["name"]
+    assert cluster.store.find(kind.name, "default", made["metadata"]["name"]) is not None
