@@ -114,8 +114,9 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
                 continue
             here = (where, name)
             if inner is None or (schema.rules and not schema.has(name, rules)):
-                hint = meant(str(name), [each for each in schema if schema.has(each, rules)])
-                faults.append(unknown_field(_path(here), hint))
+                if not schema.drops(name, rules):
+                    hint = meant(str(name), [each for each in schema if schema.has(each, rules)])
+                    faults.append(unknown_field(_path(here), hint))
                 kept = dict(value) if kept is None else kept
                 del kept[name]
                 continue

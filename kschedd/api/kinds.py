@@ -59,6 +59,9 @@ _BATCH: Final = "batch/v1"
 _STORAGE: Final = "storage.k8s.io/v1"
 _DEVICES: Final = "resource.k8s.io/v1"
 _DEVICES_BETA: Final = ("resource.k8s.io/v1beta2",)
+_NETWORK: Final = "networking.k8s.io/v1"
+_ADMISSION: Final = "admissionregistration.k8s.io/v1"
+_FLOW: Final = "flowcontrol.apiserver.k8s.io/v1"
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -92,6 +95,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     _kind("CSIDriver", "csidrivers", api=_STORAGE, namespaced=False),
     _kind("CSIStorageCapacity", "csistoragecapacities", api=_STORAGE),
     _kind("VolumeAttachment", "volumeattachments", api=_STORAGE, namespaced=False),
+    _kind("VolumeAttributesClass", "volumeattributesclasses", "vac", api=_STORAGE, namespaced=False),
     _kind("Lease", "leases", api="coordination.k8s.io/v1"),
     _kind("ResourceSlice", "resourceslices", api=_DEVICES, also=_DEVICES_BETA, namespaced=False),
     _kind("ResourceClaim", "resourceclaims", api=_DEVICES, also=_DEVICES_BETA),
@@ -104,12 +108,30 @@ KINDS: Final[tuple[Kind, ...]] = (
         api="autoscaling/v2",
         also=("autoscaling/v1",),
     ),
-    _kind("Ingress", "ingresses", "ing", api="networking.k8s.io/v1"),
-    _kind("NetworkPolicy", "networkpolicies", "netpol", api="networking.k8s.io/v1"),
+    _kind("Ingress", "ingresses", "ing", api=_NETWORK),
+    _kind("IngressClass", "ingressclasses", api=_NETWORK, namespaced=False),
+    _kind("NetworkPolicy", "networkpolicies", "netpol", api=_NETWORK),
+    _kind("IPAddress", "ipaddresses", "ip", api=_NETWORK, namespaced=False),
+    _kind("ServiceCIDR", "servicecidrs", api=_NETWORK, namespaced=False),
+    _kind("EndpointSlice", "endpointslices", api="discovery.k8s.io/v1"),
     _kind("Role", "roles", api=_RBAC),
     _kind("RoleBinding", "rolebindings", api=_RBAC),
     _kind("ClusterRole", "clusterroles", api=_RBAC, namespaced=False),
     _kind("ClusterRoleBinding", "clusterrolebindings", api=_RBAC, namespaced=False),
+    _kind(
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        "csr",
+        api="certificates.k8s.io/v1",
+        namespaced=False,
+    ),
+    _kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", api=_ADMISSION, namespaced=False),
+    _kind("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", api=_ADMISSION, namespaced=False),
+    _kind("ValidatingAdmissionPolicy", "validatingadmissionpolicies", api=_ADMISSION, namespaced=False),
+    _kind("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", api=_ADMISSION, namespaced=False),
+    _kind("FlowSchema", "flowschemas", api=_FLOW, namespaced=False),
+    _kind("PriorityLevelConfiguration", "prioritylevelconfigurations", api=_FLOW, namespaced=False),
+    _kind("APIService", "apiservices", api="apiregistration.k8s.io/v1", namespaced=False),
     _kind(
         "CustomResourceDefinition",
         "customresourcedefinitions",

@@ -14,7 +14,8 @@ are told apart by these fields), `set` (by their value), `atomic` (a list or map
 (this field is no atomic one, though its type is). `atomic` in the file lists the types that are. `default=TCP` is the
 value of a key field that an item leaves out, `default=` the empty one.
 
-`rule=pod_level_resize` is a field that 1.34 does not have: there where that rule (`kschedd.config.rules`) holds.
+`rule=pod_level_resize` is a field that 1.34 does not have: there where that rule (`kschedd.config.rules`) holds. A
+version that has the rule behind a gate that is off (`gated_off`) knows the field and drops it.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
 tags in staging/src/k8s.io/api for pointers and for what is always there.
@@ -110,6 +111,10 @@ class Fields(dict[str, Schema]):
         """Whether the field is there in a version in which these rules hold."""
         return field in self and (field not in self.rules or self.rules[field] in rules)
 
+    def drops(self, field: str, rules: frozenset[str]) -> bool:
+        """Return whether the field is known and has no effect, since its feature gate is off."""
+        return field in self.rules and gated_off(self.rules[field]) in rules
+
     def as_granular(self) -> "Fields":
         """The same type where each field has owners of its own."""
         twin = Fields(self.name)
@@ -139,6 +144,11 @@ NO_RULES: Final[frozenset[str]] = frozenset()
 """Fields as 1.34 has them."""
 ALL_RULES: Final = frozenset(("declared_features", "pod_level_resize"))
 """All by which there are newer fields."""
+
+
+def gated_off(rule: str) -> str:
+    """Return the name by which a rule is among the features of a version that has it behind a gate that is off."""
+    return f"-{rule}"
 
 
 def field_of(schema: Schema, name: str) -> tuple[Schema, PatchStrategy]:

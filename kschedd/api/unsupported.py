@@ -18,6 +18,16 @@ _NAMED: Final = 5  # objects named in a sentence; the rest are counted
 #: kinds with expected behaviour that is not implemented yet
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "kept and listed, but nothing is scaled by it yet",
+    **dict.fromkeys(
+        ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+        "kept and listed, but its webhooks are not called",
+    ),
+    **dict.fromkeys(
+        ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+        "kept and listed, but admission does not evaluate it",
+    ),
+    "APIService": "kept and listed, but requests for its API are not passed on",
+    "CertificateSigningRequest": "kept and listed, but nothing signs it",
 }
 
 _POD_GROUP: Final = "PodGroup.scheduling.k8s.io"  # the scheduler acts on it

@@ -72,10 +72,10 @@ def wanted_form(accept: str, *, single: bool) -> Form:
             return Form(form, "Table", params["v"])
         if (shape == "PartialObjectMetadata") is single:
             return Form(form, "PartialObjectMetadata", params["v"])
-    available = "application/json, application/yaml"
-    raise StatusError(
-        406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}, {PROTOBUF}", {}
-    )
+    available = f"{JSON}, {YAML}"
+    if all(media != PROTOBUF for media, _ in clauses(accept)):  # upstream's words; who wants it is told what there is
+        available += f", {PROTOBUF}"
+    raise StatusError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
 
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"

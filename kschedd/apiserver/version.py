@@ -13,11 +13,11 @@ class ServedVersion:
     """The very release, and the names of those of its rules that hold: some fields are there by them."""
 
     patch: str = DEFAULT.patch
-    rules: frozenset[str] = frozenset(DEFAULT.rules.names)
+    rules: frozenset[str] = DEFAULT.rules.features
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        return cls(config.version.patch, frozenset(config.rules.names))
+        return cls(config.version.patch, config.rules.features)
 
     @property
     def minor(self) -> int:

@@ -51,6 +51,8 @@ def run(options: argparse.Namespace) -> int:
     cluster: dict[str, Any] = {"server": server}
     if options.certificate_authority is not None:
         cluster["certificate-authority-data"] = _read(options.certificate_authority)
+    elif server.startswith("http://"):
+        cluster["insecure-skip-tls-verify"] = True  # without it JavaScript's client refuses a server without TLS
     user: dict[str, Any] = {}
     if options.token:
         user["token"] = options.token

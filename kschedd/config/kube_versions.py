@@ -57,7 +57,7 @@ V1_36: Final = KubernetesVersion(
     "1.36",
     "1.36.3",
     GATES_1_36,
-    Rules(**{**dict.fromkeys(RULES, True), "terminating_victims_deleted": False}),
+    Rules.all_but("terminating_victims_deleted"),
 )
 
 DEFAULT: Final = V1_34

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.schema import gated_off
+
 
 @attrs.frozen
 class VersionRule:
@@ -182,18 +184,35 @@ class Rules:
         gate="GangScheduling",
     )
 
+    off: frozenset[str] = frozenset()
+    """The names of the version's rules whose feature gate is off."""
+
+    @classmethod
+    def all_but(cls, *names: str) -> Rules:
+        """Return every rule but these."""
+        holding: dict[str, Any] = {name: name not in names for name in RULES}
+        return cls(**holding)
+
     def under(self, gates: Mapping[str, bool]) -> Rules:
         """These rules without those whose feature gate is off."""
         off = [one.name for one in RULES.values() if one.gate and not gates.get(one.gate, True)]
-        return attrs.evolve(self, **dict.fromkeys(off, False))
+        had = self.off.union(name for name in off if getattr(self, name))
+        return attrs.evolve(self, off=had, **dict.fromkeys(off, False))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of those that hold."""
         return tuple(name for name in RULES if getattr(self, name))
 
+    @property
+    def features(self) -> frozenset[str]:
+        """The names of those that hold and, as `gated_off` has them, of those whose feature gate is off."""
+        return frozenset(self.names).union(map(gated_off, self.off))
+
 
 RULES: Final[Mapping[str, VersionRule]] = {
-    field.name: VersionRule(field.name, *field.metadata[_RULE]) for field in attrs.fields(Rules)
+    field.name: VersionRule(field.name, *field.metadata[_RULE])
+    for field in attrs.fields(Rules)
+    if _RULE in field.metadata
 }
 """Every rule, by its name, in the order of `Rules`."""

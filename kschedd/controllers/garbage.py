@@ -95,13 +95,19 @@ class GarbageCollector(InSteps):
             return [*writes, self._without_finalizer(owner, ORPHAN)]
         if FOREGROUND not in finalizers:
             return []
-        if not any(_blocks(dependent, owner) for dependent in dependents):
-            return [self._without_finalizer(owner, FOREGROUND)]
+        waits = False
 
         def in_foreground(dependent: Object) -> list[Write]:
-            return _deletion(dependent, "Foreground" if view.owned_by(dependent.uid) else "Background")
+            nonlocal waits
+            if _has_other_owner(dependent, view):
+                return []  # it stays, and loses the reference when the owner is gone
+            below = view.owned_by(dependent.uid)
+            # Objects that own each other would wait for each other: one that owns what waits holds up nothing.
+            waits = waits or (_blocks(dependent, owner) and not any(map(_in_foreground, below)))
+            return _deletion(dependent, "Foreground" if below else "Background")
 
-        return (yield from of_each(dependents, in_foreground))
+        writes = yield from of_each(dependents, in_foreground)
+        return writes if waits else [*writes, self._without_finalizer(owner, FOREGROUND)]
 
     def _without_finalizer(self, obj: Object, finalizer: str) -> Patch:
         left = [f for f in obj.metadata.get("finalizers") or () if f != finalizer]
@@ -135,6 +141,17 @@ def _without_owner(owner: Object, dependent: Object) -> list[Write]:
     references = dependent.metadata.get("ownerReferences") or ()
     left = [r for r in references if r.get("uid") != owner.uid]
     return [patch_of(dependent, {"metadata": {"ownerReferences": left or None}})]
+
+
+def _in_foreground(obj: Object) -> bool:
+    """Return whether the object is being deleted and waits for its dependents."""
+    return obj.deleting and FOREGROUND in (obj.metadata.get("finalizers") or ())
+
+
+def _has_other_owner(dependent: Object, view: View) -> bool:
+    """Return whether an owner exists that is not waiting for the dependent to be deleted."""
+    owners = (owner_of(each, dependent.namespace, view) for each in dependent.metadata.get("ownerReferences") or ())
+    return any(owner is not None and not _in_foreground(owner) for owner in owners)
 
 
 def _blocks(dependent: Object, owner: Object) -> bool:

@@ -312,7 +312,7 @@ def apply_manifests(
         yield
         try:
             raw, warnings = known_fields(found.raw, "Warn", store)
-            store.apply(raw)
+            store.apply(raw, annotated=False)
         except ApiError as refusal:
             refused.append(f"{found.place}: {refusal}")
             continue

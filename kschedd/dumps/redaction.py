@@ -1,208 +1,363 @@
-"""A dump without what is anybody's business: made-up words in place of names, namespaces, labels, images and taints.
+"""A dump without anything confidential: made-up words in place of every text that is not known to be public.
 
-The same word becomes the same made-up one everywhere, and the made-up words sort as theirs do: so what refers to each
-other still does, and what is decided stays the same. Names are taken apart at their dashes, dots and slashes, since a
-StatefulSet's pod is called after its set, and a claim after both. Kept are numbers, quantities, times, uids, the names
-of resources and drivers, label keys of Kubernetes itself, and the words of the API. Dropped are commands, environment,
-probes, messages, addresses, annotations (but those that simulate), and the data of Secrets and ConfigMaps.
+The schema of each kind says what is a number, a quantity, a time or a text. Kept are numbers, quantities, times,
+booleans, the words of the API (`api_words`), uids, and names that Kubernetes itself gives. Every other text becomes
+made-up words (`made_up_words`), the same one for the same, in the same order: so what refers to each other still does,
+and what is decided stays the same. Dropped are texts that no decision reads: commands, environment, messages,
+addresses, annotations but those that simulate and those of Kubernetes that controllers read, parameters, the data of
+Secrets and ConfigMaps, and of kinds that no decision reads all but the metadata (and the scale).
 
-CEL expressions of device requests are kept as they are. What controllers make in one moment may come in another order.
+Expressions in CEL stay as they are, and with them the drivers and attributes of devices that they name;
+`Redaction.kept` tells of them. What controllers make in one moment may come in another order.
 """
 
 import re
-import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
+from zoneinfo import available_timezones
 
+from kschedd.api.kinds import BY_NAME, KINDS, group_of, kind_of
 from kschedd.api.objects import Raw
-from kschedd.dumps.marks import SECRET_FIELDS
+from kschedd.api.schema import (
+    ANY,
+    BYTES,
+    INT_OR_STR,
+    MICRO_TIME,
+    QUANTITY,
+    STR,
+    TIME,
+    Fields,
+    ListOf,
+    MapOf,
+    Schema,
+    type_named,
+)
+from kschedd.api.schema_check import schema_for
+from kschedd.dumps.api_words import API_WORDS
+from kschedd.dumps.made_up_words import MadeUpWords, is_kept
 
 _DROPPED: Final = frozenset(
     (
         "env envFrom command args lifecycle livenessProbe readinessProbe startupProbe securityContext workingDir "
         "terminationMessagePath message hostAliases dnsConfig imagePullSecrets containerStatuses podIP podIPs hostIP "
         "hostIPs initContainerStatuses ephemeralContainerStatuses addresses podCIDR podCIDRs providerID managedFields "
-        "clusterIP clusterIPs externalIPs loadBalancer loadBalancerIP externalName selfLink "
-        "volumeAttributes nodePublishSecretRef nodeStageSecretRef controllerPublishSecretRef parameters "
-        "volumeMounts volumeDevices hostname subdomain setHostnameAsFQDN secrets secretName "
-        "configMap secret projected downwardAPI"
+        "clusterIP clusterIPs externalIPs loadBalancer loadBalancerIP externalName selfLink nodeInfo volumesInUse "
+        "volumeAttributes nodePublishSecretRef nodeStageSecretRef controllerPublishSecretRef parameters annotations "
+        "volumeMounts volumeDevices hostname subdomain setHostnameAsFQDN secrets secretName volumesAttached "
+        "configMap secret projected downwardAPI description mountOptions loadBalancerSourceRanges hostnameOverride "
+        "controllerExpandSecretRef nodeExpandSecretRef attachmentMetadata networkData config configSource networkName "
+        "externalID tokenRequests healthCheckNodePort sessionAffinityConfig loadBalancerClass signature data"
     ).split()
 )
-_NAMES: Final = frozenset(
+_DECIDING: Final = frozenset(
     (
-        "name generateName namespace nodeName nominatedNodeName claimName volumeName priorityClassName "
-        "storageClassName runtimeClassName serviceName serviceAccountName serviceAccount schedulerName pool "
-        "deviceClassName resourceClaimName resourceClaimTemplateName persistentVolumeName handler "
-        "volumeHandle currentRevision updateRevision holderIdentity podGroupName workloadName podGroupTemplateName "
-        "request device counterSet containerName requestName"
+        "Namespace Node Pod Service ReplicationController ResourceQuota PersistentVolume PersistentVolumeClaim "
+        "LimitRange PodTemplate ReplicaSet StatefulSet Deployment DaemonSet ControllerRevision Job CronJob "
+        "PodDisruptionBudget PriorityClass RuntimeClass StorageClass CSINode CSIDriver CSIStorageCapacity "
+        "VolumeAttachment Lease ResourceSlice ResourceClaim ResourceClaimTemplate DeviceClass"
     ).split()
 )
-_SELECTING: Final = frozenset(("labels", "matchLabels", "nodeSelector", "selector"))
-_LISTS: Final = frozenset(("namespaces", "matchLabelKeys", "mismatchLabelKeys", "nodeNames", "requests"))
-_EXPRESSIONS: Final = frozenset(("matchExpressions", "matchFields", "matchLabelExpressions", "taints", "tolerations"))
-_KEPT_WORDS: Final = frozenset(
-    (
-        "default kube system public node lease scheduler critical cluster linux windows amd64 arm64 ppc64le s390x "
-        "true false metadata name none"
-    ).split()
+"""Kinds that the scheduler, its plugins, admission or a controller reads."""
+_BY_NAME: Final = frozenset(("Secret", "ConfigMap", "ServiceAccount"))
+"""Kinds of which it matters that an object is there."""
+_KEYS: Final = frozenset(
+    "key topologyKey topologyKeys matchLabelKeys mismatchLabelKeys finalizers conditionType".split()
 )
-_KEPT_KEYS: Final = frozenset(
-    "pod-template-hash controller-revision-hash pod-template-generation controller-uid job-name".split()
+_RESOURCES: Final = frozenset(("resourceName", "extendedResourceName", "resource"))
+_DRIVERS: Final = frozenset(("driver", "provisioner", "attacher"))
+_ATTRIBUTES: Final = frozenset(("matchAttribute", "distinctAttribute"))
+_OF_ATTRIBUTE: Final = frozenset(("string", "version"))
+_LABELS: Final = frozenset(("labels", "matchLabels", "nodeSelector", "selector"))
+_SIMULATING: Final = "kschedd.io/"
+_READ: Final = (
+    "volume.kubernetes.io/",
+    "volume.beta.kubernetes.io/",
+    "pv.kubernetes.io/",
+    "resource.kubernetes.io/",
+    "storageclass.kubernetes.io/is-default-class",
+    "deployment.kubernetes.io/revision",
+    "controller.kubernetes.io/pod-deletion-cost",
+    "kubernetes.io/config.mirror",
+    "deprecated.daemonset.template.generation",
 )
-_SYSTEM: Final = re.compile(r"(^|[./])(kubernetes|k8s|kschedd)\.io(/|$)")
-_UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_WORD: Final = re.compile(r"[A-Za-z0-9]+")
-_EXTENDED: Final = re.compile(r"-extended-resources-[0-9a-f]{5}$")
-_OF_CLASS: Final = "deviceclass.resource.kubernetes.io/"
-_TAG: Final = re.compile(r"(@|:)[^/]*$")
+"""Beginnings of annotations that controllers and the scheduler read."""
+_GROUPS: Final = frozenset(kind.group for kind in KINDS)
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.,]+(Z|[+-]\d\d:\d\d)")
+_QUANTITY: Final = re.compile(r"[+-]?[0-9.]+([kKMGTPEmnu]i?|[eE][+-]?[0-9]+)?")
+_VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
+_PERCENT: Final = re.compile(r"[0-9]+%")
+_SCHEDULE: Final = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[-0-9*/,? ]+")
+_DEVICES: Final = re.compile(r"resource\.v1(beta\d)?\.")
+DEFINITION: Final = "CustomResourceDefinition"
+_SCHEDULING: Final = "scheduling.k8s.io"  # PodGroup and Workload, of which there is no schema
 
 
 class Redaction:
-    """Made of all objects of a dump, as every word must be known before the first is replaced."""
+    """Made of all objects of a dump, as every word must be known before the first is replaced.
 
-    def __init__(self, objects: Iterable[Raw]) -> None:
-        words: set[str] = set()
-        for raw in objects:
-            for text in _texts(raw):
-                words.update(_WORD.findall(text))
-        hidden = sorted(word for word in words if not _is_kept(word))
-        width = 1
-        while 26**width < len(hidden):
-            width += 1
-        self._made_up = {word: _letters(number, width) for number, word in enumerate(hidden)}
-        self._known: dict[str, str] = {}
+    `resources`: whether names of extended resources, of drivers and of kinds are replaced, too: a configuration that
+    goes with the objects may name them.
+    """
+
+    def __init__(self, objects: Iterable[Raw], *, resources: bool = False) -> None:
+        everything = list(objects)
+        self._words = MadeUpWords(everything, _DROPPED - {"data", "annotations"}, resources=resources)
+        self.expressions = {text: place for raw in everything for text, place in _expressions(raw)}
+        """The expressions in CEL, which stay, each with the object that has it."""
+        self._scaled = {
+            (str(raw["spec"].get("group")), str((raw["spec"].get("names") or {}).get("kind"))): path
+            for raw in everything
+            if raw["kind"] == DEFINITION and (path := _replicas_path(raw))
+        }
+        self._devices_stay = bool(self.expressions) or not resources
+
+    @property
+    def kept(self) -> list[str]:
+        """What of the cluster's own is kept, one sentence each."""
+        places = sorted(set(self.expressions.values()))
+        if not places:
+            return []
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        return [
+            f"CEL expressions of {', '.join(places[:3])}{more} are kept, and the names of drivers, attributes and "
+            "capacities of all devices with them"
+        ]
 
     def redacted(self, raw: Raw) -> dict[str, Any]:
-        hidden = SECRET_FIELDS.get(raw["kind"], ())
-        done: dict[str, Any] = self._value({key: value for key, value in raw.items() if key not in hidden}, "")
-        notes = {key: text for key, text in (raw["metadata"].get("annotations") or {}).items() if _simulates(key)}
-        if notes:
-            done["metadata"]["annotations"] = notes
+        """Return the object without anything confidential."""
+        kind = kind_of(raw)
+        meta = self._fields(raw.get("metadata") or {}, type_named("meta.ObjectMeta"))
+        if kind.name in ("CSIDriver", "CSINode") and "name" in meta:
+            given = str(raw["metadata"]["name"])
+            meta["name"] = self._words.driver(given) if kind.name == "CSIDriver" else self._words.text(given)
+        if notes := self._annotations(raw["metadata"].get("annotations") or {}):
+            meta["annotations"] = notes
+        done: dict[str, Any] = {
+            "apiVersion": self._version(str(raw["apiVersion"])),
+            "kind": self._kind(str(raw["kind"])),
+            "metadata": meta,
+        }
+        rest = {name: value for name, value in raw.items() if name not in ("apiVersion", "kind", "metadata")}
+        if kind.name in _DECIDING and (schema := schema_for(dict(raw))) is not None:
+            done.update(self._fields(rest, schema))
+            if kind.name == "ControllerRevision" and isinstance(raw.get("data"), Mapping):
+                done["data"] = self._revision(raw["data"])
+        elif kind.name == DEFINITION and _replicas_path(raw):
+            done.update(self._definition(rest))
+        elif path := self._scaled.get((group_of(str(raw["apiVersion"])), str(raw["kind"]))):
+            count: Any = raw
+            for step in path:
+                count = count.get(step) if isinstance(count, Mapping) else None
+            done["spec"] = {"replicas": count} if isinstance(count, int) else {}
+        elif group_of(str(raw["apiVersion"])) == _SCHEDULING:
+            done.update(self._loose(rest, ""))
         return done
 
     def value(self, value: Any) -> Any:
-        """A part of an object, such as an affinity."""
-        return self._value(value, "")
+        """Return a part of an object, such as an affinity."""
+        return self._loose(value, "")
 
     def text(self, text: str) -> str:
-        """The text with the made-up words in place of those that are hidden."""
-        replaced: str = self._text(text)
-        return replaced
+        """Return the text with the made-up words in place of those that are hidden."""
+        return self._words.text(text) if isinstance(text, str) else text
 
     def keeps(self, word: str) -> bool:
-        """Whether the word stays wherever it stands."""
-        return _is_kept(word)
+        """Return whether the word stays wherever it stands."""
+        return is_kept(word)
 
-    def _value(self, value: Any, field: str) -> Any:
-        if isinstance(value, Mapping):
-            if field in _SELECTING and _has_texts(value):
-                return {self._key(key): self._text(text) for key, text in value.items()}
-            return {
-                self._resource(key): self._field(key, inner)
-                for key, inner in value.items()
-                if key not in _DROPPED and key != "annotations"
+    def _definition(self, rest: Raw) -> dict[str, Any]:
+        """Return of a definition of a kind that can be scaled its names, and where it has its scale now."""
+        spec = rest["spec"]
+        given = spec.get("names") or {}
+        names = {field: self.text(str(given[field])) for field in ("plural", "singular", "kind") if field in given}
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        versions = [
+            {
+                "name": version["name"] if _VERSION.fullmatch(str(version["name"])) else self.text(version["name"]),
+                "served": bool(version.get("served")),
+                "storage": bool(version.get("storage")),
+                "schema": schema,
+                "subresources": {"scale": scale},
             }
-        if isinstance(value, list):
-            return [self._value(item, field) for item in value]
-        return value
+            for version in spec["versions"]
+        ]
+        accepted = [{"type": each, "status": "True"} for each in ("NamesAccepted", "Established")]
+        stored = [version["name"] for version in versions if version["storage"]]
+        scope = "Cluster" if spec.get("scope") == "Cluster" else "Namespaced"
+        return {
+            "spec": {"group": self.text(str(spec.get("group"))), "scope": scope, "names": names, "versions": versions},
+            "status": {"conditions": accepted, "acceptedNames": names, "storedVersions": stored},
+        }
 
-    def _field(self, key: str, value: Any) -> Any:
-        if key in _EXPRESSIONS and isinstance(value, list):
-            return [self._expression(one) for one in value]
-        if key in _NAMES and isinstance(value, str):
-            return self._text(value)
-        if key in ("image", "names") and isinstance(value, str | list):
-            return self._image(value) if isinstance(value, str) else [self._image(one) for one in value]
-        if key == "topologyKey" or key == "topologyKeys":
-            return self._key(value) if isinstance(value, str) else [self._key(one) for one in value]
-        if key == "resourceName" and isinstance(value, str):
-            return self._resource(value)
-        if key in _LISTS and isinstance(value, list) and all(isinstance(one, str) for one in value):
-            turn = self._key if key.endswith("Keys") else self._text
-            return [turn(one) for one in value]
-        return self._value(value, key)
-
-    def _expression(self, one: Any) -> Any:
-        """A requirement of a selector, a taint or a toleration."""
-        if not isinstance(one, Mapping):
-            return one
-        done = dict(one)
-        if isinstance(one.get("key"), str):
-            done["key"] = self._key(one["key"])
-        if isinstance(one.get("value"), str):
-            done["value"] = self._text(one["value"])
-        if isinstance(one.get("values"), list):
-            done["values"] = [self._text(text) for text in one["values"]]
-        return done
-
-    def _key(self, key: str) -> str:
-        return key if key in _KEPT_KEYS or _SYSTEM.search(key) or key.startswith("metadata.") else self._text(key)
-
-    def _resource(self, name: Any) -> Any:
-        """The name of a resource, or of any field: only that of a DeviceClass is hidden."""
-        if isinstance(name, str) and name.startswith(_OF_CLASS):
-            return _OF_CLASS + self._text(name.removeprefix(_OF_CLASS))
-        return name
-
-    def _image(self, image: Any) -> Any:
-        """Whether it has a tag stays: without one `latest` is meant."""
-        if not isinstance(image, str):
-            return image
-        tag = _TAG.search(image)
-        repository = image[: tag.start()] if tag else image
-        mark = f":{self._text(tag.group(0)[1:].replace(':', '-'))[:63]}" if tag else ""
-        return self._text(repository) + mark
-
-    def _text(self, text: Any) -> Any:
-        if not isinstance(text, str) or _UID.fullmatch(text):
-            return text
-        found = self._known.get(text)
-        if found is None:
-            end = _EXTENDED.search(text)  # by which the scheduler knows a claim that it has written
-            rest = text[: end.start()] if end else text
-            found = _WORD.sub(lambda word: self._made_up.get(word[0], word[0]), rest) + (end[0] if end else "")
-            self._known[text] = found
+    def _annotations(self, annotations: Any) -> dict[str, str]:
+        """Return the annotations that simulate, or that controllers and the scheduler read."""
+        found = {}
+        for key, text in annotations.items() if isinstance(annotations, Mapping) else ():
+            if key.startswith(_SIMULATING):
+                found[key] = text
+            elif key.startswith(_READ) and isinstance(text, str):
+                if key.endswith("provisioner") or key.endswith("provisioned-by"):
+                    found[key] = self._words.driver(text)
+                else:
+                    found[key] = text if text in ("yes", "no") else self.text(text)
         return found
 
+    def _fields(self, value: Any, schema: Fields) -> dict[str, Any]:
+        """Return the fields that the schema has; no others."""
+        if not isinstance(value, Mapping):
+            return {}
+        done = {}
+        for name, inner in value.items():
+            if name in schema and name not in _DROPPED and inner is not None:
+                new = self._by_schema(inner, schema[name], name, schema)
+                if new is not None:
+                    done[name] = new
+        return done
 
-def _texts(value: Any, field: str = "") -> Iterator[str]:
-    """All text and all keys of an object that might be replaced."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key not in _DROPPED:
-                if field in _SELECTING and _has_texts(value):
-                    yield key
-                yield from _texts(inner, key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner, field)
-    elif isinstance(value, str) and not _UID.fullmatch(value):
-        yield value
+    def _by_schema(self, value: Any, schema: Schema, name: str, around: Fields) -> Any:
+        if isinstance(schema, Fields):
+            return self._fields(value, schema)
+        if isinstance(schema, ListOf):
+            if not isinstance(value, list):
+                return None
+            found = (self._by_schema(each, schema.item, name, around) for each in value)
+            return [each for each in found if each is not None]
+        if isinstance(schema, MapOf):
+            return self._map(value, schema, name, around) if isinstance(value, Mapping) else None
+        if isinstance(value, bool | int | float):
+            return value
+        return self._leaf(value, schema, name, around) if isinstance(value, str) else None
+
+    def _map(self, value: Mapping[str, Any], schema: MapOf, name: str, around: Fields) -> dict[str, Any]:
+        turn: Callable[[str], str]
+        if _DEVICES.match(around.name):
+            turn = self._attribute if name in ("attributes", "capacity", "requests", "consumedCapacity") else self.text
+        else:
+            turn = self._words.key if schema.item is STR else self._words.resource
+        return {turn(key): self._by_schema(each, schema.item, "", around) for key, each in value.items()}
+
+    def _leaf(self, text: str, schema: Schema, name: str, around: Fields) -> str | None:
+        """Return a text, or None to drop it."""
+        if schema is QUANTITY:
+            return text if _QUANTITY.fullmatch(text) else None
+        if schema is TIME or schema is MICRO_TIME:
+            return text if _TIME.fullmatch(text) else None
+        if schema is INT_OR_STR:
+            return text if _PERCENT.fullmatch(text) else self.text(text)
+        if schema is BYTES or schema is ANY:
+            return None
+        if name == "expression" and _DEVICES.match(around.name):
+            return text
+        if _DEVICES.match(around.name):
+            if name in _ATTRIBUTES or name in _DRIVERS:
+                return self._attribute(text)
+            if name in _OF_ATTRIBUTE:
+                return text if self._devices_stay else self.text(text)
+        if name in _DRIVERS or (name == "name" and around.name == "storage.v1.CSINodeDriver"):
+            return self._words.driver(text)
+        return self._named(text, name)
+
+    def _named(self, text: str, name: str) -> str | None:
+        """Return a text by the name of its field alone."""
+        if text in API_WORDS:
+            return text
+        if name == "apiVersion":
+            return self._version(text)
+        if name == "kind":
+            return self._kind(text)
+        if name in ("apiGroup", "group"):
+            return text if text in _GROUPS else self._words.kind(text)
+        if name in _RESOURCES:
+            return self._words.resource(text)
+        if name in _KEYS:
+            return self._words.key(text)
+        if name in ("image", "names"):
+            return self._words.image(text)
+        if name == "schedule":
+            return text if _SCHEDULE.fullmatch(text) else self.text(text)
+        if name == "timeZone":
+            return text if text in available_timezones() else None
+        return self.text(text)
+
+    def _attribute(self, name: str) -> str:
+        return name if self._devices_stay else self.text(name)
+
+    def _version(self, text: str) -> str:
+        group, slash, version = text.rpartition("/")
+        shown = version if _VERSION.fullmatch(version) else self.text(version)
+        return f"{group if group in _GROUPS else self._words.kind(group)}{slash}{shown}"
+
+    def _kind(self, text: str) -> str:
+        return text if text in BY_NAME or text in ("PodGroup", "Workload") else self._words.kind(text)
+
+    def _revision(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a StatefulSet or DaemonSet was like: its template, as a strategic patch that replaces it."""
+        template = (data.get("spec") or {}).get("template") if isinstance(data.get("spec"), Mapping) else None
+        if not isinstance(template, Mapping):
+            return {}
+        done = self._fields(template, type_named("PodTemplateSpec"))
+        if template.get("$patch") == "replace":
+            done["$patch"] = "replace"
+        return {"spec": {"template": done}}
+
+    def _loose(self, value: Any, name: str) -> Any:
+        """Return a value of which no schema is known, by the names of its fields."""
+        if isinstance(value, Mapping):
+            if name in _LABELS and all(isinstance(text, str) for text in value.values()):
+                return {self._words.key(key): self.text(text) for key, text in value.items()}
+            return {key: self._loose(inner, key) for key, inner in value.items() if key not in _DROPPED}
+        if isinstance(value, list):
+            return [self._loose(each, name) for each in value]
+        return self._named(value, name) if isinstance(value, str) else value
 
 
-def _has_texts(value: Mapping[Any, Any]) -> bool:
-    """Labels, and not a selector of nodes with its terms."""
-    return all(isinstance(text, str) for text in value.values())
+def _replicas_path(definition: Raw) -> tuple[str, ...]:
+    """Return the steps to the number of replicas in objects of a definition; none where they cannot be scaled."""
+    spec = definition.get("spec")
+    for version in spec.get("versions") or () if isinstance(spec, Mapping) else ():
+        scale = (version.get("subresources") or {}).get("scale") if isinstance(version, Mapping) else None
+        if isinstance(scale, Mapping) and (path := str(scale.get("specReplicasPath") or "")):
+            return tuple(path.removeprefix(".").split("."))
+    return ()
 
 
-def _is_kept(word: str) -> bool:
-    return word.isdigit() or word in _KEPT_WORDS
+def _expressions(raw: Raw) -> list[tuple[str, str]]:
+    """Return the expressions in CEL that decide which devices are taken, each with the object's kind and name."""
+    if not _DEVICES.match(str(raw.get("apiVersion")).replace("resource.k8s.io/", "resource.") + "."):
+        return []
+    place = f"{raw['kind']} {(raw.get('metadata') or {}).get('name')}"
+    found: list[tuple[str, str]] = []
+    left: list[Any] = [raw.get("spec")]
+    while left:
+        value = left.pop()
+        if isinstance(value, Mapping):
+            if isinstance(cel := value.get("cel"), Mapping) and isinstance(cel.get("expression"), str):
+                found.append((cel["expression"], place))
+            left += value.values()
+        elif isinstance(value, list):
+            left += value
+    return found
 
 
-def _letters(number: int, width: int) -> str:
-    """The number in letters, of so many places: they sort as numbers do."""
-    text = ""
-    for _ in range(width):
-        number, place = divmod(number, 26)
-        text = string.ascii_lowercase[place] + text
-    return text
-
-
-def _simulates(key: str) -> bool:
-    return key.startswith("kschedd.io/")
-
-
-def redacted(objects: Iterable[Raw]) -> list[dict[str, Any]]:
+def redacted(objects: Iterable[Raw]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a dump without anything confidential, and sentences that say what was kept and what was left out."""
     everything = list(objects)
-    redaction = Redaction(everything)
-    return [redaction.redacted(raw) for raw in everything]
+    redaction = Redaction(everything, resources=True)
+    done: list[dict[str, Any]] = []
+    left_out: dict[str, int] = {}
+    for raw in everything:
+        kind = kind_of(raw)
+        if (
+            kind.known
+            and kind.name not in _DECIDING | _BY_NAME
+            and not (kind.name == DEFINITION and _replicas_path(raw))
+        ):
+            left_out[kind.plural] = left_out.get(kind.plural, 0) + 1
+        else:
+            done.append(redaction.redacted(raw))
+    told = redaction.kept
+    if left_out:
+        counted = ", ".join(f"{count:,} {plural}" for plural, count in sorted(left_out.items()))
+        told.append(f"left out, since no decision reads them: {counted}")
+    return done, told

@@ -11,13 +11,15 @@ from kschedd.managed_fields.updater import Filter
 
 _STATUS: Final = set_of(("f:status",))
 _SPEC: Final = set_of(("f:spec",))
+_NOTHING: Final = set_of()
 _ALL_BUT_STATUS: Final = set_of(("f:spec",), ("f:metadata",))
 
 #: Kinds with a status that a write of the object itself does not change.
 _WITH_STATUS: Final = frozenset(
-    "CronJob CustomResourceDefinition DaemonSet Deployment HorizontalPodAutoscaler Ingress Job Namespace Node"
-    " PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget ReplicaSet ReplicationController ResourceClaim"
-    " ResourceQuota Service StatefulSet VolumeAttachment".split()
+    "CronJob CustomResourceDefinition DaemonSet Deployment FlowSchema HorizontalPodAutoscaler Ingress Job Namespace"
+    " Node PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget PriorityLevelConfiguration ReplicaSet"
+    " ReplicationController ResourceClaim ResourceQuota Service ServiceCIDR StatefulSet ValidatingAdmissionPolicy"
+    " VolumeAttachment".split()
 )
 _OF_STATUS: Final[Mapping[str, FieldSet]] = {
     "Pod": set_of(("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")),
@@ -25,6 +27,10 @@ _OF_STATUS: Final[Mapping[str, FieldSet]] = {
     "ResourceClaim": _ALL_BUT_STATUS,
     "VolumeAttachment": _ALL_BUT_STATUS,
     "CustomResourceDefinition": _ALL_BUT_STATUS,
+    "FlowSchema": _ALL_BUT_STATUS,
+    "PriorityLevelConfiguration": _ALL_BUT_STATUS,
+    "ValidatingAdmissionPolicy": _ALL_BUT_STATUS,
+    "APIService": _NOTHING,
 }
 _ONLY: Final[Mapping[str, tuple[Path, ...]]] = {
     "resize": tuple(

@@ -26,12 +26,6 @@ from kschedd.recording.state import driver_renamed, objects_in, queue_renamed
 from kschedd.recording.values import pack, unpack
 
 _FRAME_NOTES: Final = 5_000
-_KEPT_ANNOTATIONS: Final = (
-    "volume.kubernetes.io/",
-    "volume.beta.kubernetes.io/",
-    "pv.kubernetes.io/",
-    "resource.kubernetes.io/",
-)
 _KEPT_FIELDS: Final = frozenset(("plugin", "method", "kind", "uid", "subresource", "propagation"))
 _REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # of plugins: what names labels
 
@@ -137,13 +131,7 @@ class _Rewriter:
 
     def _object(self, packed: bytes) -> bytes:
         raw = msgpack.unpackb(packed, strict_map_key=False)
-        done = self._redaction.redacted(raw)
-        notes = raw["metadata"].get("annotations") or {}
-        kept = {key: self._redaction.text(text) for key, text in notes.items() if key.startswith(_KEPT_ANNOTATIONS)}
-        if kept:
-            meta = done["metadata"]
-            meta["annotations"] = {**(meta.get("annotations") or {}), **kept}
-        made: bytes = msgpack.packb(done)
+        made: bytes = msgpack.packb(self._redaction.redacted(raw))
         return made
 
     def _records(self, records: list[list[Any]]) -> list[list[Any]]:

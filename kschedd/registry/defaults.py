@@ -13,6 +13,7 @@ from typing import Any, Final
 from kschedd.api.codec import decoded_object
 from kschedd.api.kinds import kind_of
 from kschedd.api.schema_check import check_schema
+from kschedd.registry.kept_defaults import KEPT_DEFAULTS
 from kschedd.registry.pod_defaults import (
     SOURCE_DEFAULTS,
     Raw,
@@ -411,4 +412,5 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw], None]]] = {
     "RoleBinding": default_role_binding,
     "ClusterRoleBinding": default_role_binding,
     "Endpoints": default_endpoints,
+    **KEPT_DEFAULTS,
 }

@@ -341,6 +341,18 @@ def _drop_from_pod_template(new: Raw, old: Old | None, features: frozenset[str])
         new["template"] = inner["spec"]["template"]
 
 
+def _create_api_service(new: Raw, at: str) -> None:
+    """Report an API of the server itself as available; one of another server is never available here."""
+    if "service" not in (new.get("spec") or {}):
+        condition = {"type": "Available", "status": "True", "lastTransitionTime": at, "reason": "Local"}
+        new["status"] = {"conditions": [{**condition, "message": "Local APIServices are always available"}]}
+
+
+def _update_signing_request(new: Raw, old: Old) -> None:
+    """A request for a certificate does not change, but by its subresources."""
+    _keep(new, old, "spec")
+
+
 _PLAIN: Final = KindStrategy()
 _CUSTOM: Final = KindStrategy(born=True)  # what is not built in, of which any part but the metadata counts
 _WITH_STATUS: Final = KindStrategy(status=True)
@@ -390,4 +402,15 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "Ingress": KindStrategy(status=True, counts=("spec",), born=True),
     "NetworkPolicy": KindStrategy(counts=("spec",), born=True),
     "HorizontalPodAutoscaler": _WITH_STATUS,
+    "IngressClass": KindStrategy(counts=("spec",), born=True),
+    "EndpointSlice": KindStrategy(counts=("addressType", "endpoints", "ports"), born=True),
+    "ServiceCIDR": _WITH_STATUS,
+    "CertificateSigningRequest": KindStrategy(status=True, on_update=_update_signing_request),
+    "MutatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
+    "ValidatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
+    "ValidatingAdmissionPolicy": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
+    "ValidatingAdmissionPolicyBinding": KindStrategy(counts=("spec",), born=True, unconditional=False),
+    "FlowSchema": KindStrategy(status=True, counts=("spec",), born=True),
+    "PriorityLevelConfiguration": KindStrategy(status=True, counts=("spec",), born=True),
+    "APIService": KindStrategy(status=True, unconditional=False, on_create=_create_api_service),
 }

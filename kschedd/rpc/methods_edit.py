@@ -11,9 +11,11 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.decoding import FieldValidation
+from kschedd.api.field_labels import check_field_selector
 from kschedd.api.fields import child
 from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object
+from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.rpc.errors import RpcError
@@ -212,10 +214,12 @@ class Deletion:
     grace_period_s: int | None
     propagation: Propagation
     dry_run: bool
+    field_selector: FieldSelector | None = None
 
     def __attrs_post_init__(self) -> None:
-        if sum((self.name is not None, self.label_selector is not None, self.everything)) != 1:
-            raise RpcError("bad_params", "objects.delete: give one of name, label_selector and all")
+        selected = self.label_selector is not None or self.field_selector is not None
+        if sum((self.name is not None, selected, self.everything)) != 1:
+            raise RpcError("bad_params", "objects.delete: give one of name, label_selector (or field_selector) and all")
         if self.grace_period_s is not None and self.grace_period_s < 0:
             raise RpcError("invalid", f"grace_period_s: {self.grace_period_s}: must be 0 or more")
 
@@ -225,7 +229,8 @@ class Deletion:
         space = resolve_namespace(kind, self.namespace)
         if self.name is not None:
             return [store.get(kind.name, space, self.name)]
-        return (yield from in_order(store.present(kind.name, space), self.label_selector))
+        check_field_selector(kind, self.field_selector)
+        return (yield from in_order(store.present(kind.name, space), self.label_selector, self.field_selector))
 
     def delete(self, store: ClusterWriter, some: Sequence[Object]) -> list[dict[str, Any]]:
         """Delete some of these; one that has gone since is left out, unless it was asked for by name."""

@@ -165,6 +165,7 @@ class ObjectMethods:
                     KIND,
                     Param("name", "string", False, doc="which one"),
                     Param("label_selector", "string", False, doc="or: all that it matches"),
+                    Param("field_selector", "string", False, doc="or: all that it matches, and the label selector"),
                     Param("all", "boolean", False, False, "or: all of them"),
                     Param("namespace", "string", False, doc="null: `default`"),
                     Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
@@ -394,15 +395,17 @@ class ObjectMethods:
         return Large(head, "items", items, shown=shown)
 
     async def delete(self, call: Call) -> Any:
+        labels, fields = await selectors(call, call["label_selector"], call["field_selector"])
         deletion = edit.Deletion(
             call["kind"],
             call["name"],
-            (await selectors(call, call["label_selector"]))[0],
+            labels,
             call["all"],
             call["namespace"],
             call["grace_period_s"],
             call["propagation"],
             call["dry_run"],
+            fields,
         )
         store, deleted = self._cluster.store, []
         chosen = await store.do_in_steps(lambda store: deletion.chosen(store))

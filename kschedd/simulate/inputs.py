@@ -11,6 +11,7 @@ from typing import BinaryIO, Final
 import attrs
 
 from kschedd.api.decoding import FieldValidation
+from kschedd.api.fields import FieldError
 from kschedd.api.kinds import kind_of
 from kschedd.api.manifests import Manifest, ManifestReading, read_bytes, read_paths
 from kschedd.api.unsupported import Unsupported, grouped, unsupported
@@ -68,9 +69,9 @@ def apply_all(
             restore = bool((manifest.raw.get("metadata") or {}).get("uid"))
             told = "Warn" if restore and validation == "Strict" else validation
             raw, warnings = known_fields(manifest.raw, told, store)
-            made, action = store.apply(raw, restore=restore, as_client=not restore)
+            made, action = store.apply(raw, restore=restore, as_client=not restore, annotated=False)
         except (Invalid, StrictDecodingError) as refusal:
-            applied.errors += [str(manifest.error(fault)) for fault in refusal.faults]
+            applied.errors += [_told(manifest, fault) for fault in refusal.faults]
         except ApiError as refusal:
             applied.errors.append(f"{manifest.source}:{manifest.line}: {refusal}")
         else:
@@ -79,6 +80,15 @@ def apply_all(
             idle += unsupported(made.raw)
     applied.warnings += grouped(idle)
     return applied
+
+
+def _told(manifest: Manifest, fault: FieldError) -> str:
+    """Return a fault with its file, line and object, as `kschedd apply` prints it."""
+    error = manifest.error(fault)
+    meta = manifest.raw.get("metadata")
+    name = (meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
+    path = f"{error.path}: " if error.path else ""
+    return f"{error.file}:{error.line}: {manifest.raw['kind']} {name}: {path}{error.why}"
 
 
 def _in_order(manifests: Sequence[Manifest]) -> list[Manifest]:

@@ -163,7 +163,7 @@ class Simulation(Engine):
             self._create(raw)
             return
         try:
-            self.store.apply(raw)
+            self.store.apply(raw, annotated=False)
         except ApiError as refusal:
             self._refused(refusal)
 

@@ -32,12 +32,13 @@ def _noted(raw: Raw) -> dict[str, Any]:
     return {**raw, "metadata": {**meta, "annotations": {**annotations, LAST_APPLIED: note}}}
 
 
-def first_applied(raw: Raw) -> dict[str, Any]:
-    return _noted(raw)
+def first_applied(raw: Raw, *, annotated: bool = True) -> dict[str, Any]:
+    """Return the object that the first apply of a manifest creates; `annotated` adds the last-applied annotation."""
+    return _noted(raw) if annotated else dict(raw)
 
 
-def applied(live: Object, raw: Raw) -> dict[str, Any]:
-    """The live object with `raw` applied to it."""
+def applied(live: Object, raw: Raw, *, annotated: bool = True) -> dict[str, Any]:
+    """Return the live object with `raw` applied to it; `annotated` adds the last-applied annotation."""
     try:
         last = json_value(live.annotations.get(LAST_APPLIED) or "{}")
     except (ValueError, TypeError):
@@ -45,7 +46,9 @@ def applied(live: Object, raw: Raw) -> dict[str, Any]:
     if not isinstance(last, Mapping):
         last = {}
     meta = {name: value for name, value in (raw.get("metadata") or {}).items() if name not in _NOT_APPLIED}
-    merged = three_way(last, _noted({**raw, "metadata": meta}), live.raw, schema_for(dict(live.raw)) or ANY)
+    merged = three_way(
+        last, first_applied({**raw, "metadata": meta}, annotated=annotated), live.raw, schema_for(dict(live.raw)) or ANY
+    )
     result: dict[str, Any] = {**merged, "metadata": {**merged["metadata"]}}
     result["metadata"].pop("resourceVersion", None)
     return result

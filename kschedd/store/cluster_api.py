@@ -187,6 +187,7 @@ class ClusterWriter(ClusterReader, Protocol):
         restore: bool = False,
         as_client: bool = False,
         manager: str = "",
+        annotated: bool = True,
     ) -> tuple[Object, Applied]: ...
 
     def server_side_apply(

@@ -37,14 +37,14 @@ class StoreReader:
         self._now = now
         self.log = objects.log
         self.rules = rules
-        self.features = frozenset(rules.names)
+        self.features = rules.features
         self.max_object_bytes = max_object_bytes
         self.service_range = service_range
 
     def stand_for(self, rules: Rules) -> None:
         """Be the API server of the version of Kubernetes in which these rules hold."""
         self.rules = rules
-        self.features = frozenset(rules.names)
+        self.features = rules.features
 
     @property
     def now(self) -> float:

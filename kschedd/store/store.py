@@ -431,21 +431,29 @@ class Store(StoreReader):
         restore: bool = False,
         as_client: bool = False,
         manager: str = "",
+        annotated: bool = True,
     ) -> tuple[Object, Applied]:
         """`kubectl apply`: create the object or merge the manifest into it (see `kschedd.store.patches`).
 
+        `annotated`: the object gets kubectl's last-applied annotation, which a later apply needs to remove fields.
         A Node's manifest also sets its status, since no real kubelet reports it here; so does any with `restore`.
         """
         kind, meta = self._creation.identified(raw, served=as_client)
         old = self._objects.find(kind, meta.get("namespace") or "", meta["name"])
         if old is None:
             made = self.create(
-                first_applied(raw), dry_run=dry_run, restore=restore, as_client=as_client, manager=manager
+                first_applied(raw, annotated=annotated),
+                dry_run=dry_run,
+                restore=restore,
+                as_client=as_client,
+                manager=manager,
             )
             return made, "created"
         check_version(old, raw)
         with_status = restore or kind == "Node"
-        changed = self._replace(old, applied(old, raw), "", with_status, dry_run, Managing(manager))
+        changed = self._replace(
+            old, applied(old, raw, annotated=annotated), "", with_status, dry_run, Managing(manager)
+        )
         return changed, "unchanged" if changed is old else "configured"
 
     def delete(

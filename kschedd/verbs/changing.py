@@ -27,7 +27,7 @@ from kschedd.verbs.grammar import (
 from kschedd.verbs.manifests import file_flag, read_objects
 from kschedd.verbs.parsing import path_text
 from kschedd.verbs.session import VerbSession
-from kschedd.verbs.targets import selected, targets_of, where, with_near_name
+from kschedd.verbs.targets import get_object, selected, targets_of, where, with_near_name
 from kschedd.verbs.waiting import Patience, seconds_to_wait, timed_out, wait_until
 
 FORMS = ("table", "name", "yaml", "json")
@@ -75,6 +75,7 @@ def _delete_words(words: VerbParser) -> None:
     file_flag(words, needed=False)
     namespace_flags(words, everywhere=True)
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument("--field-selector", metavar="FIELDS", help="all with these fields: status.phase=Succeeded")
     words.add_argument("--all", action="store_true", help="all of the kind")
     words.add_argument(
         "--grace-period", type=int, metavar="SECONDS", help="that pods get to end (negative: what each says)"
@@ -142,7 +143,7 @@ def _deletions_of_files(
     session: VerbSession, options: argparse.Namespace, namespace: str | None
 ) -> tuple[list[_Deletion], int]:
     """What the manifests name, and how many of these cannot be read."""
-    if options.what or options.selector or options.all:
+    if options.what or options.selector or options.field_selector or options.all:
         raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
     objects, failed = read_objects(session, options.filename, namespace or "default")
     calls: list[_Deletion] = []
@@ -156,16 +157,18 @@ def _deletions_of_files(
 def _deletions_of_targets(
     session: VerbSession, options: argparse.Namespace, namespace: str | None
 ) -> Iterator[_Deletion]:
+    selectors = {"label_selector": options.selector, "field_selector": options.field_selector}
+    given = {name: text for name, text in selectors.items() if text}
     for target in targets_of(session, options.what):
         if target.name:
-            if options.selector or options.all:
-                raise UsageError("names and -l or --all exclude each other: give one of them")
+            if given or options.all:
+                raise UsageError("names and -l, --field-selector or --all exclude each other: give one of them")
             yield target.kind, target.name, {"name": target.name, **where(target.kind, namespace)}
-        elif options.selector or options.all:
-            which: dict[str, Any] = {"label_selector": options.selector} if options.selector else {"all": True}
+        elif given or options.all:
+            which: dict[str, Any] = given or {"all": True}
             yield target.kind, "", {**which, **where(target.kind, namespace)}
         else:
-            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, or --all")
+            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, --field-selector FIELDS or --all")
 
 
 def _waited_for(session: VerbSession, kind: Kind, gone: Mapping[str, Any], patience: Patience) -> bool:
@@ -187,7 +190,9 @@ def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | No
         if params.get("all"):
             parts.append(f"all {kind.plural}{within}")
         elif not name:
-            parts.append(f"all {kind.plural} with labels {params['label_selector']}{within}")
+            labels, fields = params.get("label_selector"), params.get("field_selector")
+            chosen = [f"labels {labels}"] * bool(labels) + [f"fields {fields}"] * bool(fields)
+            parts.append(f"all {kind.plural} with {' and '.join(chosen)}{within}")
         elif kind.name in _WITH_MUCH_IN_IT:
             parts.append(
                 f"{kind.singular} {name} and the pods on it" if kind.name == "Node" else f"{kind.singular} {name}"
@@ -328,6 +333,7 @@ def scale(session: VerbSession, options: argparse.Namespace) -> int:
 def _label_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="+", metavar="KIND NAME KEY=VALUE KEY-", help="KEY- takes a key away")
     words.add_argument("--overwrite", action="store_true", help="also where the key has another value")
+    words.add_argument("--list", action="store_true", help="print what is set, after any change")
     words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
     words.add_argument("--all", action="store_true", help="all of the kind")
     namespace_flags(words)
@@ -345,13 +351,18 @@ def _annotate(session: VerbSession, options: argparse.Namespace) -> int:
 def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: str) -> int:
     changes = [word for place, word in enumerate(options.what) if place and _is_change(word)]
     rest = [word for place, word in enumerate(options.what) if not place or not _is_change(word)]
-    if not changes:
-        raise UsageError(f"{done} with what? KEY=VALUE sets, KEY- takes away")
+    if not changes and not options.list:
+        raise UsageError(f"{done} with what? KEY=VALUE sets, KEY- takes away, --list prints")
     setting = assignments([word for word in changes if "=" in word], "tier=web")
     removing = [word[:-1] for word in changes if "=" not in word]
     failed = 0
     answers = []
-    for kind, name, namespace in selected(session, targets_of(session, rest), options):
+    chosen = selected(session, targets_of(session, rest), options)
+    for kind, name, namespace in chosen:
+        if not changes:
+            raw = get_object(session, kind, name, namespace)
+            _write_marks(session, kind, raw, method, alone=len(chosen) == 1)
+            continue
         params: dict[str, Any] = {"kind": kind.name, "name": name, "set": setting, "remove": removing}
         params |= {"overwrite": options.overwrite, **where(kind, namespace)}
         answer = _call(session, method, params, kind, name, namespace)
@@ -361,8 +372,19 @@ def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: 
         answers.append(answer)
         changed = _changed(answer)
         write_change(session, options, answer["object"], f"{done}: {changed}" if changed else f"not {done}: no change")
+        if options.list:
+            _write_marks(session, kind, answer["object"], method, alone=len(chosen) == 1)
     session.warn_unsupported(answers)
     return 1 if failed else 0
+
+
+def _write_marks(session: VerbSession, kind: Kind, raw: Mapping[str, Any], method: str, *, alone: bool) -> None:
+    """Print the labels or annotations of an object, as `kubectl label --list` does."""
+    field = "labels" if method == "objects.label" else "annotations"
+    if not alone:
+        session.write(f"Listing {field} for {kind.name}.{kind.group}/{raw['metadata']['name']}:\n")
+    for key, value in sorted((raw["metadata"].get(field) or {}).items()):
+        session.write(f"{'' if alone else ' '}{key}={value}\n")
 
 
 def _is_change(word: str) -> bool:

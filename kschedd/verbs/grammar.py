@@ -54,6 +54,10 @@ def clearer(message: str, flags: Sequence[str]) -> str:
     return message
 
 
+_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+_FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+
+
 class VerbParser(NotingParser):
     """Parser of the arguments of a verb. `implied`: the value of a flag that is given without one, as --dry-run."""
 
@@ -79,11 +83,33 @@ class VerbParser(NotingParser):
         if self.takes_command and "--" in words:
             at = list(words).index("--")
             words, command = words[:at], words[at + 1 :]
+        words = self.switched(words)
         given = [f"{word}={self.implied[word]}" if word in self.implied else word for word in words]
         options = self.parse_intermixed_args(given)
         if self.takes_command:
             options.command_words = list(command)
         return options
+
+    def switched(self, words: Sequence[str], *, leading: bool = False) -> list[str]:
+        """Replace `--flag=true` and `--flag=false` of flags without a value, as kubectl does; the last one counts.
+
+        `leading`: only flags before the first other word.
+        """
+        switched: list[str] = []
+        for place, word in enumerate(words):
+            if word == "--" or (leading and not word.startswith("-")):
+                return [*switched, *words[place:]]
+            name, equals, value = word.partition("=")
+            flag = self.flag(name) if equals and name.startswith("-") else None
+            if flag is None or flag.metavar:
+                switched.append(word)
+            elif value in _TRUE:
+                switched.append(name)
+            elif value in _FALSE:
+                switched = [before for before in switched if before not in flag.names]
+            else:
+                raise UsageError(f'{name} "{value}": true or false is expected', self.verb)
+        return switched
 
     def flags(self) -> list[str]:
         """Every flag, long ones first."""

@@ -97,8 +97,8 @@ def _save_words(words: VerbParser) -> None:
     words.add_argument(
         "--redact",
         action="store_true",
-        help="made-up names, namespaces, labels, annotations, images and taint values in place of yours, the same one "
-        "for the same: what is decided stays the same",
+        help="made-up words in place of every text that is not Kubernetes' own, the same one for the same: what is "
+        "decided stays the same",
     )
     words.add_argument("--keep-secrets", action="store_true", help="with the data of Secrets and ConfigMaps")
     words.add_argument("--force", action="store_true", help="write over a file that is there")
@@ -107,7 +107,10 @@ def _save_words(words: VerbParser) -> None:
 def save(session: VerbSession, options: argparse.Namespace) -> int:
     objects = dump_objects(_all_objects(session), keep_secrets=options.keep_secrets)
     if options.redact:
-        objects = iter(redacted(objects))
+        made, told = redacted(objects)
+        for sentence in told:
+            session.warn(sentence)
+        objects = iter(made)
     if options.path == "-":
         for chunk in json_chunks(objects):
             session.write(chunk)

@@ -54,6 +54,8 @@ def _get_words(words: VerbParser) -> None:
     )
     words.add_argument("--sort-by", metavar="PATH", help="in the order of this field: .metadata.name")
     words.add_argument("--ignore-not-found", action="store_true", help="say nothing of what is not there")
+    words.add_argument("--template", metavar="TEMPLATE", help="the template of -o; without -o a go-template")
+    words.add_argument("--chunk-size", type=int, metavar="N", help="accepted as kubectl's; a list always comes whole")
 
 
 @attrs.frozen
@@ -72,8 +74,16 @@ class _Layout:
         return self.output.form in ("table", "wide", "custom-columns")
 
 
+def _form(options: argparse.Namespace) -> str:
+    """The value of -o, with the value of --template in it."""
+    form = str(options.output).removeprefix("=")
+    if options.template is None or "=" in form:
+        return form
+    return f"{'go-template' if form == 'table' else form}={options.template}"
+
+
 def get(session: VerbSession, options: argparse.Namespace) -> int:
-    output = output_of(options.output, folder=session.folder)
+    output = output_of(_form(options), folder=session.folder)
     namespace = namespace_of(session, options)
     targets = targets_of(session, options.what)
     watching = options.watch or options.watch_only

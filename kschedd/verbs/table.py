@@ -145,5 +145,5 @@ def _read(verb: Verb, session: VerbSession, words: Sequence[str]) -> argparse.Na
     parser = verb.parser(session.program)
     if verb.name in ("watch", "in", "plan"):
         # Flags after the inner verb belong to that verb.
-        return parser.parse_args(list(words))
+        return parser.parse_args(parser.switched(words, leading=True))
     return parser.read(words)

@@ -7,6 +7,7 @@ import pytest
 
 from kschedd.api.schema import Fields, ListOf, MapOf, Schema, schema_of
 from kschedd.apiserver.protobuf import MAGIC, decode_protobuf, kinds, numbers
+from tests.apiserver.asking import asking
 
 
 def field(number: int, value: bytes) -> bytes:
@@ -55,3 +56,12 @@ def test_messages_have_no_field_that_the_api_has_not() -> None:
             told += unknown(message, schema, seen)
     assert told == []
     assert len(seen) > 300
+
+
+async def test_an_answer_in_protobuf_alone_is_refused_without_being_offered() -> None:
+    async with asking() as api:
+        answered = await api.ask("GET", "/api/v1/nodes", accept="application/vnd.kubernetes.protobuf")
+        assert (answered.status, answered.json["reason"]) == (406, "NotAcceptable")
+        assert "protobuf" not in answered.json["message"]
+        both = await api.ask("GET", "/api/v1/nodes", accept="application/vnd.kubernetes.protobuf,application/json")
+        assert both.status == 200

@@ -91,7 +91,7 @@ def test_a_broken_manifest_is_told_with_its_place_and_the_rest_goes_on(
     assert simulate("-f", CLUSTER, "-f", "-", "-o", "json") == 2
     out, err = capsys.readouterr()
     assert json.loads(out)["placed"] == 1
-    assert "error: <stdin>:7: spec.containers: " in err
+    assert "error: <stdin>:7: Pod bad: spec.containers: " in err
 
 
 @pytest.mark.parametrize(

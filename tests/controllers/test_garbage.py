@@ -75,6 +75,34 @@ def test_in_the_foreground_the_owner_goes_last(store: Store, family: ControllerR
     assert names(store) == []
 
 
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("together", [False, True])
+def test_objects_that_own_each_other_go(store: Store, propagation: Any, size: int, together: bool) -> None:
+    cluster = ControllerRunner(store, [GarbageCollector()])
+    members = [f"m{number}" for number in range(size)]
+    for name in members:
+        store.create(config_map(name))
+    for name, owner in zip(members, [*members[1:], members[0]], strict=True):
+        uid = store.get("ConfigMap", "default", owner).uid
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": owner, "uid": uid, "blockOwnerDeletion": True}
+        store.merge_patch("ConfigMap", "default", name, {"metadata": {"ownerReferences": [reference]}})
+    cluster.run_until_idle()
+    for name in members if together else members[:1]:
+        store.delete("ConfigMap", "default", name, propagation=propagation)
+    cluster.run_until_idle()
+    assert names(store) == []
+
+
+def test_in_the_foreground_what_has_another_owner_stays(store: Store, family: ControllerRunner) -> None:
+    store.create(config_map("aunt"))
+    owned(store, "niece", "mother", "aunt")
+    store.delete("ConfigMap", "default", "mother", propagation="Foreground")
+    family.run_until_idle()
+    assert names(store) == ["aunt", "grandmother", "niece"]
+    assert [r["name"] for r in store.get("ConfigMap", "default", "niece").metadata["ownerReferences"]] == ["aunt"]
+
+
 def test_an_object_whose_owner_was_never_there_is_left_alone(store: Store, family: ControllerRunner) -> None:
     raw = config_map("foundling")
     raw["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "gone"}]

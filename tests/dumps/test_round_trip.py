@@ -50,7 +50,7 @@ def _saved(store: Store) -> list[Raw]:
     return [dict(raw) for raw in dump_objects(everything)]
 
 
-def _taken(file: Path, start_s: float, log: list[LoggedAttempt] | None = None, *, frozen: bool = False) -> Simulation:
+def taken(file: Path, start_s: float, log: list[LoggedAttempt] | None = None, *, frozen: bool = False) -> Simulation:
     found = _simulation(start_s, log, frozen=frozen)
     found.take(read_dump([str(file)]))
     return found
@@ -70,7 +70,7 @@ def test_a_cluster_is_the_same_after_saving_and_taking_it(cluster: Simulation, f
     file = tmp_path / f"dump.{form}"
     chunks = json_chunks(before) if form == "json" else yaml_chunks(before)
     file.write_text("".join(chunks), encoding="utf-8")
-    again = _taken(file, cluster.now)
+    again = taken(file, cluster.now)
     assert again.applied.errors == []
     assert _named(_saved(again.store)) == _named(before)
     pods = {pod.uid: pod.node_name for pod in cluster.store.list("Pod") if isinstance(pod, Pod)}
@@ -92,13 +92,13 @@ def _further() -> list[Raw]:
 
 def test_a_redacted_cluster_decides_the_same(cluster: Simulation, tmp_path: Path) -> None:
     plain = _saved(cluster.store)
-    hidden = redacted(plain)
+    hidden, _ = redacted(plain)
     placements = []
     for name, raws in (("plain", plain), ("hidden", hidden)):
         file = tmp_path / f"{name}.json"
         file.write_text("".join(json_chunks(raws)), encoding="utf-8")
         log: list[LoggedAttempt] = []
-        again = _taken(file, cluster.now, log, frozen=True)
+        again = taken(file, cluster.now, log, frozen=True)
         assert again.applied.errors == []
         nodes = [node.uid for node in again.store.list("Node")]
         again.run_until_idle()
@@ -114,7 +114,7 @@ def test_a_redacted_cluster_decides_the_same(cluster: Simulation, tmp_path: Path
 
 
 def test_nothing_of_ones_own_is_left_in_what_is_redacted(cluster: Simulation) -> None:
-    text = json.dumps(redacted(_saved(cluster.store)))
+    text = json.dumps(redacted(_saved(cluster.store))[0])
     for word in ("cassandra", "guestbook", "wordpress", "mysql", "fluentd", "change-me"):
         assert word not in text
     for word in ("kubernetes.io/hostname", "node.kubernetes.io/not-ready", "default-scheduler", "500m"):
@@ -139,7 +139,7 @@ def test_what_names_each_other_still_does() -> None:
         },
         {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web-db-0", "namespace": "team-a"}, "spec": spec},
     ]
-    node, pvc, workload, pod = redacted(raws)
+    (node, pvc, workload, pod), _ = redacted(raws)
     assert pod["metadata"]["name"] == f"{workload['metadata']['name']}-0"
     assert pod["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] == pvc["metadata"]["name"]
     assert pvc["metadata"]["name"].endswith(pod["metadata"]["name"])

@@ -187,7 +187,7 @@ def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
     assert delete("web") == [("web", True)]
     store.bind("default", "b", "n1")
     assert delete(everything=True, grace_period_s=30) == [("b", False)]
-    with pytest.raises(RpcError, match="give one of name, label_selector and all"):
+    with pytest.raises(RpcError, match=r"give one of name, label_selector \(or field_selector\) and all"):
         delete()
     with pytest.raises(RpcError, match="grace_period_s: -1: must be 0 or more"):
         delete("b", grace_period_s=-1)

@@ -289,12 +289,17 @@ class FakeDaemon:
         name: str | None = None,
         namespace: str | None = None,
         label_selector: str | None = None,
+        field_selector: str | None = None,
         all: bool = False,
         grace_period_s: int | None = None,
         dry_run: bool = False,
         propagation: str = "Background",
     ) -> Raw:
-        going = [self._find(kind, name, namespace)] if name else self.objects_list(kind, namespace, label_selector)
+        going = (
+            [self._find(kind, name, namespace)]
+            if name
+            else self.objects_list(kind, namespace, label_selector, field_selector)
+        )
         items = going if isinstance(going, list) else going["items"]
         gone = [
             {

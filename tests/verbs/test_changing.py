@@ -58,7 +58,9 @@ def test_objects_without_a_namespace_get_the_one_that_was_said(typed, daemon) ->
         pytest.param("apply -f missing.yaml", 1, "missing.yaml: cannot be read: No such file", id="no-file"),
         pytest.param("apply", 2, "-f/--filename", id="no-file-named"),
         pytest.param("apply -f https://example.com/a.yaml", 1, "addresses are not fetched", id="address"),
-        pytest.param("delete pods", 2, "which pods? Say names, or -l LABELS, or --all", id="delete-a-whole-kind"),
+        pytest.param(
+            "delete pods", 2, "which pods? Say names, or -l LABELS, --field-selector", id="delete-a-whole-kind"
+        ),
         pytest.param("delete pod ''", 2, "a kind or a name is empty", id="delete-a-name-that-is-empty"),
         pytest.param("delete pod web-7", 1, 'did you mean "web-', id="delete-misspelt"),
         pytest.param("scale deploy web --replicas=-1", 2, "from 0 up", id="negative-replicas"),
