@@ -143,6 +143,8 @@ class Creation:
                 entries = entries_of_new(encoded_object(as_stated(defaulted, raw)), write)
             admitted = self._admission.admit(asked, defaulted)
             prepared = prepare_create(kind, admitted, stamp(cluster.now), cluster.features)
+            if kind == "CertificateSigningRequest" and not restore:
+                prepared["spec"] = self._requested(prepared.get("spec") or {})
             if restore and defaulted.get("status"):
                 prepared["status"] = defaulted["status"]
             meta = dict(prepared["metadata"])
@@ -175,6 +177,14 @@ class Creation:
             stored = with_entries(stored, entries)
         check_size(cluster, kind, name, len(packed(kind, name, stored)))
         return typed(kind, stored)
+
+    def _requested(self, spec: Raw) -> Raw:
+        """What is asked to be signed, in the name of who asks, whatever name is stated; the cluster itself has none."""
+        asked = {field: value for field, value in spec.items() if field not in ("username", "uid", "groups", "extra")}
+        user = self._admission.user
+        if user is None:
+            return asked
+        return {**asked, "username": user.name, **({"groups": list(user.groups)} if user.groups else {})}
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
         """Complete the metadata of a new object in place (it is our own copy)."""
