@@ -102,7 +102,8 @@ _GO_NAMES: Final[Mapping[str, str]] = {
             "fsType=FSType pdName=PDName seLinuxOptions=SELinuxOptions seLinuxChangePolicy=SELinuxChangePolicy "
             "gcePersistentDisk=GCEPersistentDisk awsElasticBlockStore=AWSElasticBlockStore cephfs=CephFS "
             "storageos=StorageOS httpGet=HTTPGet httpHeaders=HTTPHeaders tcpSocket=TCPSocket apiVersion=APIVersion "
-            "apiGroup=APIGroup gmsaCredentialSpecName=GMSACredentialSpecName gmsaCredentialSpec=GMSACredentialSpec "
+            "apiGroup=APIGroup apiGroups=APIGroups "
+            "gmsaCredentialSpecName=GMSACredentialSpecName gmsaCredentialSpec=GMSACredentialSpec "
             "iscsiInterface=ISCSIInterface chapAuthDiscovery=DiscoveryCHAPAuth chapAuthSession=SessionCHAPAuth "
             "sslEnabled=SSLEnabled wwids=WWIDs diskURI=DataDiskURI"
         ).split()
@@ -115,6 +116,7 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "RollingUpdateStatefulSetStrategy": ("partition",),
     "RollingUpdateDaemonSet": ("maxUnavailable", "maxSurge"),
     "RollingUpdateDeployment": ("maxUnavailable", "maxSurge"),
+    "LimitedPriorityLevelConfiguration": ("nominalConcurrencyShares",),
 }
 _AS_OUTSIDE: Final = ("LabelSelector", "ObjectMeta")
 

@@ -36,6 +36,7 @@ from kschedd.registry.validation_batch import (
     validate_updated_cron_job,
     validate_updated_job,
 )
+from kschedd.registry.validation_certificates import validate_signing_request
 from kschedd.registry.validation_containers import config_key_faults
 from kschedd.registry.validation_crd import validate_definition
 from kschedd.registry.validation_devices import (
@@ -48,6 +49,7 @@ from kschedd.registry.validation_devices import (
 )
 from kschedd.registry.validation_endpoints import validate_endpoint_slice, validate_endpoints
 from kschedd.registry.validation_events import validate_event, validate_updated_event
+from kschedd.registry.validation_flow_control import validate_flow_schema, validate_priority_level
 from kschedd.registry.validation_meta import (
     NOT_STANDARD,
     STANDARD_FINALIZERS,
@@ -83,8 +85,8 @@ from kschedd.registry.validation_secrets import validate_secret
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
 from kschedd.registry.validation_services import validate_service
 from kschedd.registry.validation_status import validate_status_alone
+from kschedd.registry.validation_times import looks_at_meta, updated_faults
 from kschedd.registry.validation_volumes import (
-    MOUNT_OPTIONS,
     validate_attachment,
     validate_claim,
     validate_csi_driver,
@@ -213,8 +215,8 @@ def validate_typed(raw: Raw) -> Faults:
 def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHING) -> Faults:
     """`validate_typed` for an updated object, with the faults of the changes of its metadata; `old` as it was."""
     kind = kind_of(raw)
-    own = _UPDATED.get(kind.name, _Times()).meta > 0  # by rules of the kind, which know what it may be called
-    meta = validate_meta(raw.get("metadata") or {}, kind, any_name=kind.known and not own)
+    any_name = kind.known and not looks_at_meta(kind.name)
+    meta = validate_meta(raw.get("metadata") or {}, kind, any_name=any_name)
     faults: Faults = []
     if kind.known and (check_with_old := _BESIDE_OLD.get(kind.name)):
         check_with_old(raw, old, faults)
@@ -238,76 +240,6 @@ def _kind_faults(raw: Raw, kind: Kind) -> Faults:
     if kind.known and (check := _BY_KIND.get(kind.name)):
         check(raw, faults)
     return faults
-
-
-@attrs.frozen
-class _Times:
-    """How often a kind's rules of updating look, besides what is done for all kinds."""
-
-    meta: int = 0  # at the whole metadata
-    changes: int = 1  # at the changes of the metadata
-    spec: int = 1  # at all else
-
-
-_UPDATED: Final[Mapping[str, _Times]] = {
-    **dict.fromkeys(
-        ("Pod", "Namespace", "ConfigMap", "Secret", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)
-    ),
-    **dict.fromkeys(
-        ("Ingress", "IngressClass", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(meta=1)
-    ),
-    **dict.fromkeys(
-        (
-            "EndpointSlice",
-            "ValidatingAdmissionPolicy",
-            "ValidatingWebhookConfiguration",
-            "MutatingWebhookConfiguration",
-        ),
-        _Times(meta=1, changes=0),
-    ),
-    **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
-    **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
-    "PriorityClass": _Times(spec=0),
-    "PersistentVolumeClaim": _Times(2, 1, 2),
-    **dict.fromkeys(("PersistentVolume", "CSINode", "VolumeAttachment"), _Times(2, 0, 2)),
-    **dict.fromkeys(("LimitRange", "CSIStorageCapacity"), _Times(1, 0, 1)),
-    "PodDisruptionBudget": _Times(changes=0),
-}
-_CHECKED_ONCE: Final = ("spec.podCIDRs", f"metadata.annotations.{MOUNT_OPTIONS}")
-_CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ownerReferences")
-
-
-def times_validated(kind: str) -> int:
-    """How often the rules of updating look at the spec of an object of this kind: each fault is told as often."""
-    return _UPDATED.get(kind, _Times()).spec
-
-
-def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
-    """The faults of an updated object as often as upstream finds them.
-
-    First the metadata, and its changes, are looked at for all kinds, then by the kind's own rules, which look at some
-    parts more than once. Labels, annotations and owners are looked at with the changes, too.
-    """
-    again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
-    times = _UPDATED.get(kind, _Times())
-    once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
-    more = [fault for fault in spec if not fault.path.startswith(_CHECKED_ONCE)] * times.spec
-    return [*meta, *again, *changes, *(meta * times.meta), *((again + changes) * times.changes), *once, *more]
-
-
-_WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")
-
-
-def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
-    """The faults of the metadata of an update of the status, as often as upstream finds them.
-
-    It is looked at for all kinds, and its changes once more by the rules of most.
-    """
-    found = validate_meta(meta, kind, any_name=kind.known)
-    own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]
-    again = [fault for fault in found if fault.path.startswith(_CHECKED_AGAIN)]
-    once = [*(fault for fault in found if fault not in own), *again, *changes]
-    return once if kind.name in _WITHOUT_RULES else [*once, *again, *changes, *own]
 
 
 def _pod(pod: Raw, faults: Faults) -> None:
@@ -469,6 +401,9 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "ValidatingWebhookConfiguration": validate_webhooks,
     "MutatingWebhookConfiguration": validate_webhooks,
     "ValidatingAdmissionPolicy": validate_policy,
+    "FlowSchema": validate_flow_schema,
+    "PriorityLevelConfiguration": validate_priority_level,
+    "CertificateSigningRequest": validate_signing_request,
 }
 _BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]]] = {
     "CronJob": validate_updated_cron_job,

@@ -30,7 +30,9 @@ _DNS1035_NAMED: Final = frozenset(("Service",))
 WITHOUT_META: Final = frozenset(("PodDisruptionBudget", "Event"))
 #: Of these only what holds for the metadata of any kind is validated.
 _PLAIN: Final = WITHOUT_META | {"Lease", "RuntimeClass"}
-_PATH_NAMED: Final = frozenset("Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event".split())
+_PATH_NAMED: Final = frozenset(
+    "Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event CertificateSigningRequest".split()
+)
 
 
 def name_faults(kind: str, name: str) -> Faults:

@@ -47,7 +47,6 @@ from kschedd.registry.validation import (
     default_and_validate_node_affinity,
     default_and_validate_pod_status,
     defaulted_pod_spec,
-    updated_faults,
     validate_pod_spec,
     validate_status,
     validate_typed,
@@ -61,6 +60,7 @@ from kschedd.registry.validation_pod_annotations import (
     validate_profiles_match,
     with_app_armor_fields,
 )
+from kschedd.registry.validation_times import updated_faults
 from kschedd.store.admission import Admission
 from kschedd.store.admission_cache import AdmissionCache
 from kschedd.store.admission_plugins.attributes import Attributes, Classes

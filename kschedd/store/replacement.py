@@ -21,7 +21,8 @@ from kschedd.api.pods import Pod
 from kschedd.api.schema_check import check_meta_schema, check_schema, check_status_schema
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.strategy import prepare_finalize, prepare_status, prepare_update, strategy_of
-from kschedd.registry.validation import status_meta_faults, times_validated, validate_updated
+from kschedd.registry.validation import validate_updated
+from kschedd.registry.validation_times import status_meta_faults, times_validated
 from kschedd.registry.validation_update import validate_status_update
 from kschedd.store import custom, updates
 from kschedd.store.admission_plugins.attributes import Attributes

@@ -28,7 +28,7 @@ HOOK: Raw = {
 }
 CRD_NAMES = {"plural": "ws", "singular": "w", "kind": "W", "listKind": "WList"}
 CRD_VERSION: Raw = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-REQUEST = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----").decode()
+REQUEST = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n").decode()
 
 #: what besides name and apiVersion an object of each kind needs; `name` where it may not be called `x`
 NEEDED: dict[str, Raw] = {
@@ -111,7 +111,7 @@ NEEDED: dict[str, Raw] = {
     },
     "ValidatingAdmissionPolicyBinding": {"spec": {"policyName": "p", "validationActions": ["Deny"]}},
     "FlowSchema": {"spec": {"priorityLevelConfiguration": {"name": "exempt"}}},
-    "PriorityLevelConfiguration": {"spec": {"type": "Exempt"}},
+    "PriorityLevelConfiguration": {"spec": {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}},
     "APIService": {
         "name": "v1beta1.metrics.k8s.io",
         "spec": {

@@ -1,0 +1,94 @@
+"""How often the rules of updating look at each part of an object: upstream tells a fault as often as it finds it.
+
+Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, apiserver/pkg/registry/rest/update.go.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.fields import FieldError
+from kschedd.api.kinds import Kind
+from kschedd.registry.validation_meta import NOT_STANDARD, validate_meta
+from kschedd.registry.validation_volumes import MOUNT_OPTIONS
+
+Raw = dict[str, Any]
+Faults = list[FieldError]
+
+
+@attrs.frozen
+class _Times:
+    """How often a kind's rules of updating look, besides what is done for all kinds."""
+
+    meta: int = 0  # at the whole metadata
+    changes: int = 1  # at the changes of the metadata
+    spec: int = 1  # at all else
+
+
+_UPDATED: Final[Mapping[str, _Times]] = {
+    **dict.fromkeys(
+        ("Pod", "Namespace", "ConfigMap", "Secret", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)
+    ),
+    **dict.fromkeys(
+        ("Ingress", "IngressClass", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(meta=1)
+    ),
+    **dict.fromkeys(
+        (
+            "EndpointSlice",
+            "ValidatingAdmissionPolicy",
+            "ValidatingWebhookConfiguration",
+            "MutatingWebhookConfiguration",
+        ),
+        _Times(meta=1, changes=0),
+    ),
+    **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
+    **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
+    "PriorityClass": _Times(spec=0),
+    "PersistentVolumeClaim": _Times(2, 1, 2),
+    **dict.fromkeys(("PersistentVolume", "CSINode", "VolumeAttachment"), _Times(2, 0, 2)),
+    **dict.fromkeys(("LimitRange", "CSIStorageCapacity"), _Times(1, 0, 1)),
+    "PodDisruptionBudget": _Times(changes=0),
+    **dict.fromkeys(("ServiceAccount", "CertificateSigningRequest"), _Times(meta=1)),
+    **dict.fromkeys(("FlowSchema", "PriorityLevelConfiguration"), _Times(meta=1, changes=0)),
+}
+_CHECKED_ONCE: Final = ("spec.podCIDRs", f"metadata.annotations.{MOUNT_OPTIONS}")
+_CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ownerReferences")
+
+
+def times_validated(kind: str) -> int:
+    """How often the rules of updating look at the spec of an object of this kind: each fault is told as often."""
+    return _UPDATED.get(kind, _Times()).spec
+
+
+def looks_at_meta(kind: str) -> bool:
+    """Whether the kind's own rules of updating look at the whole metadata: they know what it may be called."""
+    return _UPDATED.get(kind, _Times()).meta > 0
+
+
+def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
+    """The faults of an updated object as often as upstream finds them.
+
+    First the metadata, and its changes, are looked at for all kinds, then by the kind's own rules, which look at some
+    parts more than once. Labels, annotations and owners are looked at with the changes, too.
+    """
+    again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
+    times = _UPDATED.get(kind, _Times())
+    once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
+    more = [fault for fault in spec if not fault.path.startswith(_CHECKED_ONCE)] * times.spec
+    return [*meta, *again, *changes, *(meta * times.meta), *((again + changes) * times.changes), *once, *more]
+
+
+_WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")
+
+
+def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
+    """The faults of the metadata of an update of the status, as often as upstream finds them.
+
+    It is looked at for all kinds, and its changes once more by the rules of most.
+    """
+    found = validate_meta(meta, kind, any_name=kind.known)
+    own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]
+    again = [fault for fault in found if fault.path.startswith(_CHECKED_AGAIN)]
+    once = [*(fault for fault in found if fault not in own), *again, *changes]
+    return once if kind.name in _WITHOUT_RULES else [*once, *again, *changes, *own]
