@@ -535,7 +535,7 @@ async def test_half_bodies_of_one_client_keep_out_no_other(autojump_clock: trio.
             await greedy.send_all(posted(1 << 20, b"Authorization: greedy") + b"x" * (80 << 10))
         await trio.testing.wait_all_tasks_blocked()
         client = await fixture.connect()
-        size = 100 << 10
+        size = 300 << 10  # more than is read before a place is asked for
         await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
         assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
 
