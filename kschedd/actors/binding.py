@@ -149,7 +149,8 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
         for write in one.writes:
             refused += apply_result(write, store) is not None
         for eviction in one.evictions:
-            if evict(eviction.writes, partial(apply_result, store=store), partial(_uid_of, store)) is not None:
+            perform, uid_of = partial(apply_result, store=store), partial(_uid_of, store)
+            if evict(eviction.writes, perform, uid_of, gone_fails=eviction.gone_fails) is not None:
                 failed.append(eviction.pod)
     return Answered(_execute(plans, store), failed, refused)
 

@@ -76,6 +76,16 @@ class Rules:
     portworx_volumes_counted: bool = rule(
         "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
     )
+    gone_victims_evicted: bool = rule(
+        "DefaultPreemption",
+        "1.35",
+        "a preemption whose victims are gone already has not failed: the preemptor waits for an event",
+    )
+    bound_nominees_wake_none: bool = rule(
+        "scheduling queue",
+        "1.35",
+        "a nominated pod that gets a node is no deletion: it does not wake pods that its nomination kept out",
+    )
     assumed_pods_forgotten: bool = rule(
         "scheduler cache",
         "1.35",

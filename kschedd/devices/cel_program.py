@@ -25,9 +25,9 @@ from kschedd.devices.cel_library import FUNCTIONS
 from kschedd.devices.cel_run import (
     DEVICE_FIELDS,
     MOST_COST,
+    CelEvaluation,
     Code,
     DeviceInput,
-    Evaluation,
     TooExpensive,
     collected,
     constant,
@@ -74,7 +74,7 @@ class Program:
 
     def matches(self, device: DeviceInput) -> bool:
         """Whether the device is selected; raises CelFailure where evaluation fails."""
-        return _decided(self._code, Evaluation(device))
+        return _decided(self._code, CelEvaluation(device))
 
 
 @attrs.frozen(eq=False)
@@ -87,13 +87,13 @@ class CelCondition:
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         """Whether it holds for these values of all its variables; raises CelFailure where evaluation fails."""
-        return _decided(self._code, Evaluation(_NO_DEVICE, values, self._most_cost))
+        return _decided(self._code, CelEvaluation(_NO_DEVICE, values, self._most_cost))
 
 
 _NO_DEVICE: Final = DeviceInput("", DeviceMaps(), DeviceMaps())
 
 
-def _decided(code: Code, run: Evaluation) -> bool:
+def _decided(code: Code, run: CelEvaluation) -> bool:
     try:
         answer = code(run)
     except TooExpensive:
@@ -197,14 +197,14 @@ class _Compiler:
         name = node.name
         if name in self.scope:
 
-            def variable(run: Evaluation) -> Any:
+            def variable(run: CelEvaluation) -> Any:
                 run.cost += 1
                 return run.names[name]
 
             return self.scope[name], variable
         if name == "device" and self.on_device:
 
-            def device(run: Evaluation) -> Any:
+            def device(run: CelEvaluation) -> Any:
                 run.cost += 1
                 return run.device
 
@@ -220,7 +220,7 @@ class _Compiler:
             if field not in self.fields:
                 return self.fault(node.at, f"undefined field '{field}'")
 
-            def of_device(run: Evaluation) -> Any:
+            def of_device(run: CelEvaluation) -> Any:
                 run.cost += 2
                 return run.device.field(field)
 
@@ -235,7 +235,7 @@ class _Compiler:
     # -- lookups ----------------------------------------------------------------------------------------------
 
     def looked_up(self, operand: Code, index: Code) -> Code:
-        def look_up(run: Evaluation) -> Any:
+        def look_up(run: CelEvaluation) -> Any:
             table, key = operand(run), index(run)
             run.cost += 1
             if isinstance(table, Optional):
@@ -245,7 +245,7 @@ class _Compiler:
         return look_up
 
     def looked_up_if_there(self, operand: Code, index: Code) -> Code:
-        def look_up(run: Evaluation) -> Any:
+        def look_up(run: CelEvaluation) -> Any:
             table, key = operand(run), index(run)
             run.cost += 1
             if isinstance(table, Optional):
@@ -260,7 +260,7 @@ class _Compiler:
         compiled = [self.node(item) for item in node.items]
         codes = [code for _, code in compiled]
 
-        def build(run: Evaluation) -> list[Any]:
+        def build(run: CelEvaluation) -> list[Any]:
             run.spend(10)
             return [code(run) for code in codes]
 
@@ -272,7 +272,7 @@ class _Compiler:
         values = [self.node(value) for _, value in node.entries]
         pairs = [(key, value) for (_, key), (_, value) in zip(keys, values, strict=True)]
 
-        def build(run: Evaluation) -> dict[Any, Any]:
+        def build(run: CelEvaluation) -> dict[Any, Any]:
             run.spend(30)
             built: dict[Any, Any] = {}
             for key_code, value_code in pairs:
@@ -336,7 +336,7 @@ class _Compiler:
         kinds: list[str] = []
         codes = [self.boolean(arg, node.name, kinds) for arg in node.args]
 
-        def decide(run: Evaluation) -> bool:
+        def decide(run: CelEvaluation) -> bool:
             return decided((partial(code, run) for code in codes), deciding=deciding)
 
         return "bool", decide
@@ -349,7 +349,7 @@ class _Compiler:
             applied = f"({kinds[0]}, {then_type}, {other_type})"
             return self.fault(node.at, f"found no matching overload for '_?_:_' applied to '{applied}'")
 
-        def choose(run: Evaluation) -> Any:
+        def choose(run: CelEvaluation) -> Any:
             answer = condition(run)
             if type(answer) is not bool:
                 raise CelFailure("no such overload")
@@ -365,7 +365,7 @@ class _Compiler:
             applied = f"({left_type}, {right_type})"
             return self.fault(node.at, f"found no matching overload for '{node.name}' applied to '{applied}'")
 
-        def compare(run: Evaluation) -> bool:
+        def compare(run: CelEvaluation) -> bool:
             return equal(left(run), right(run), run.spend) is wanted
 
         return "bool", compare
@@ -379,7 +379,7 @@ class _Compiler:
             applied = f"({left_type}, {right_type})"
             return self.fault(node.at, f"found no matching overload for '@in' applied to '{applied}'")
 
-        def contains(run: Evaluation) -> bool:
+        def contains(run: CelEvaluation) -> bool:
             value, table = left(run), right(run)
             if isinstance(table, dict):
                 run.spend(1)
@@ -417,7 +417,7 @@ class _Compiler:
         if of_type.partition("(")[0] not in ("map", "dyn", OPTIONAL):
             return self.fault(select.at, f"type '{of_type}' does not support field selection")
 
-        def there(run: Evaluation) -> bool:
+        def there(run: CelEvaluation) -> bool:
             table = operand(run)
             run.cost += 1
             if isinstance(table, Optional):
@@ -435,7 +435,7 @@ class _Compiler:
         of_type, init = self.node(node.args[1])
         result, body = self.within(name, of_type, node.args[2])
 
-        def bound(run: Evaluation) -> Any:
+        def bound(run: CelEvaluation) -> Any:
             run.spend(10)
             return with_name(run, name, init(run), body)
 
@@ -449,7 +449,7 @@ class _Compiler:
         _, body = self.within(name, "dyn", node.args[1])
         flat = node.name == "optFlatMap"
 
-        def mapped(run: Evaluation) -> Any:
+        def mapped(run: CelEvaluation) -> Any:
             value = operand(run)
             if not isinstance(value, Optional):
                 raise CelFailure("no such overload")

@@ -1,7 +1,7 @@
 """Run-time operations of compiled CEL expressions: lookups, calls, comprehensions, and their cost accounting.
 
-An `Evaluation` lives for one evaluation of one expression on one device. `cel_program` combines the functions defined
-here.
+A `CelEvaluation` lives for one evaluation of one expression on one device. `cel_program` combines the functions
+defined here.
 
 Source: cel-go interpreter (attributes.go, interpretable.go, runtimecost.go) and its messages; the limit is
 CELSelectorExpressionMaxCost of api/resource/v1.
@@ -42,7 +42,7 @@ class DeviceInput:
         return self.allow_multiple_allocations if name == "allowMultipleAllocations" else getattr(self, name)
 
 
-class Evaluation:
+class CelEvaluation:
     """One evaluation: its input, the variables (those of macros and those given), the cost so far and the limit."""
 
     __slots__ = ("cost", "device", "most_cost", "names")
@@ -62,7 +62,7 @@ class TooExpensive(Exception):
     """Cost limit exceeded: ends the evaluation from any depth; no operator may absorb it."""
 
 
-Code = Callable[[Evaluation], Any]
+Code = Callable[[CelEvaluation], Any]
 
 
 def constant(value: Any) -> Code:
@@ -100,7 +100,7 @@ def member_if_there(table: Any, key: Any) -> Optional:
 def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]) -> Code:
     """A closure that calls the overload matching the run-time types of the arguments."""
 
-    def call(run: Evaluation) -> Any:
+    def call(run: CelEvaluation) -> Any:
         values = [code(run) for code in codes]
         kinds = tuple(map(kind, values))
         for overload in overloads:
@@ -115,7 +115,7 @@ def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]
 _UNSET: Final = object()
 
 
-def with_name(run: Evaluation, name: str, value: Any, body: Code) -> Any:
+def with_name(run: CelEvaluation, name: str, value: Any, body: Code) -> Any:
     before = run.names.get(name, _UNSET)
     run.names[name] = value
     try:
@@ -157,7 +157,7 @@ def decided(values: Iterable[Callable[[], Any]], *, deciding: bool) -> bool:
 
 
 def quantified(operand: Code, name: str, body: Code, *, deciding: bool) -> Code:
-    def values(run: Evaluation) -> Iterator[Callable[[], Any]]:
+    def values(run: CelEvaluation) -> Iterator[Callable[[], Any]]:
         for item in items(operand(run)):
             run.spend(4)
             yield partial(with_name, run, name, item, body)
@@ -166,7 +166,7 @@ def quantified(operand: Code, name: str, body: Code, *, deciding: bool) -> Code:
 
 
 def exactly_one(operand: Code, name: str, body: Code) -> Code:
-    def decide(run: Evaluation) -> bool:
+    def decide(run: CelEvaluation) -> bool:
         found = 0
         for item in items(operand(run)):
             run.spend(4)
@@ -177,7 +177,7 @@ def exactly_one(operand: Code, name: str, body: Code) -> Code:
 
 
 def collected(operand: Code, name: str, wanted: Code | None, transform: Code | None) -> Code:
-    def collect(run: Evaluation) -> list[Any]:
+    def collect(run: CelEvaluation) -> list[Any]:
         found = []
         for item in items(operand(run)):
             run.spend(12)

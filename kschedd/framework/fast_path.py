@@ -3,7 +3,7 @@
 None of them changes a decision: with the attribute and without it every attempt has the same result, and
 `kschedd.testing.rules` checks that. A broken rule causes no error but wrong verdicts, so
 omit the attribute when in doubt. In-tree and out-of-tree plugins may have the same attributes, except `constant_score`,
-`filter_key`, `filter_state_key`, `repeats_while_unchanged`, `skips_while_unchanged`, `skips_binding_cycle` and those of
+`filter_key`, `filter_state_key`, `repeats_while_unchanged`, `skips_binding_cycle` and those of
 `MissingCycleStateMessages` and `IdlePoints`, which are read from in-tree plugins only.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
@@ -14,10 +14,11 @@ from typing import ClassVar, Final, Literal, Protocol
 
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints, NodeTable
+from kschedd.cache.table import NodeTable
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import Plugin
 
+PRE_POINTS: Final = ("pre_filter", "pre_score")
 Dependency = Literal["node", "requested", "pods"]
 DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
@@ -53,12 +54,14 @@ class FilterKey(Plugin, Protocol):
 
 
 class FilterStateKey(Plugin, Protocol):
-    """Of a filter that counts the pods that are there."""
+    """Of a filter that counts the pods on the nodes."""
 
     def filter_state_key(self, state: CycleState, /) -> Hashable:
-        """What its codes depend on that changes with every pod. Rule: in attempts for pods of one signature, until some
-        part changes that `Versions.at` dates, equal keys mean equal codes on every node. None: not known in short. To
-        be called after `pre_filter`, where it did not return Skip. In-tree plugins only."""
+        """Return what its codes depend on that changes with every pod; None if that is not short.
+
+        Rule: in attempts for pods of one signature, until some part changes that `Versions.at` dates, equal keys mean
+        equal codes on every node. Called after `pre_filter`, if it did not return Skip. In-tree plugins only.
+        """
 
 
 class LooksAtAmounts(Plugin, Protocol):
@@ -75,19 +78,15 @@ class SkipsPreFilter(Plugin, Protocol):
 
 
 class RepeatsWhileUnchanged(Plugin, Protocol):
-    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> bool:
-        """Rule: where this is true, until some part changes that `Versions.at` dates, `pre_filter` returns the same for
-        every pod of this signature and controller, and leaves the same values in `state`, which nothing changes; and
-        `pre_score`, if it is not one by signature, returns Skip, whatever rows it is given. Pods that are pinned to
-        different nodes count as of one signature, but for the node to which `pre_filter` narrows. In-tree plugins
-        only."""
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> Collection[str]:
+        """Return the methods, of `PRE_POINTS`, that need not be called again.
 
-
-class SkipsWhileUnchanged(Plugin, Protocol):
-    def skips_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> Collection[str]:
-        """Of "pre_filter" and "pre_score". Rule: until some part changes that `Versions.at` dates, these return Skip
-        for every pod of this signature and controller, whatever rows they are given. Asked after an attempt for such a
-        pod that has found a node. In-tree plugins only."""
+        Rule: until some part changes that `Versions.at` dates, `pre_filter` returns the same for every pod of this
+        signature and controller and leaves the same values in `state`, which nothing changes; `pre_score` returns Skip,
+        whatever rows it is given, or is one by signature. Pods that are pinned to different nodes count as of one
+        signature, but for the node to which `pre_filter` narrows. Called after an attempt for such a pod that has found
+        a node. In-tree plugins only.
+        """
 
 
 class SkipsBindingCycle(Plugin, Protocol):
@@ -113,11 +112,6 @@ class ConstantScore(Plugin, Protocol):
     def constant_score(self, pod: Pod, table: NodeTable, /) -> int | None:
         """Rule: a number is the final score (normalized, if the plugin normalizes) of every node of the table for the
         pod, whichever of them are feasible. None: scores must be computed. In-tree plugins only."""
-
-
-class NormalizesEach(Plugin, Protocol):
-    def normalize_each(self, state: CycleState, pod: Pod, scores: Ints, /) -> Ints:
-        """As `normalize` of each row of a matrix: of several attempts for pods alike. In-tree plugins only."""
 
 
 class MissingCycleStateMessages(Plugin, Protocol):

@@ -29,18 +29,3 @@ def default_normalize(scores: npt.NDArray[np.int64], reverse: bool) -> npt.NDArr
         return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64) if reverse else scores
     shares = scores * MAX_NODE_SCORE // most
     return MAX_NODE_SCORE - shares if reverse else shares
-
-
-def default_normalize_each(scores: npt.NDArray[np.int64], reverse: bool) -> npt.NDArray[np.int64]:
-    """As `default_normalize` of each row of a matrix."""
-    most_of_each = scores.max(axis=1)
-    highest_of_each = most_of_each.tolist()
-    most = max(highest_of_each, default=0)
-    if most == 0:
-        return np.full(scores.shape, MAX_NODE_SCORE, dtype=np.int64) if reverse else scores
-    # By a number numpy divides several times faster than by as many as there are rows.
-    by: int | npt.NDArray[np.int64] = most
-    if min(highest_of_each) != most:
-        by = np.maximum(most_of_each, 1)[:, np.newaxis]
-    shares: npt.NDArray[np.int64] = scores * MAX_NODE_SCORE // by
-    return MAX_NODE_SCORE - shares if reverse else shares

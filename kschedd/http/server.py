@@ -6,7 +6,8 @@ sent in pieces the connection is listened to, so that a client that goes away en
 
 Bounds: a connection holds one request, its limits (protocol.py) and one piece of what is sent. Who begins a request has
 `request_s` to finish it, who reads nothing is dropped after `stall_s`, who asks nothing after `idle_s`. Bodies over
-64 KiB are read `LARGE_BODIES` at a time. When all places are taken the connection that was idle longest has to go.
+64 KiB are read `LARGE_BODIES` at a time (large_bodies.py). When all places are taken the connection that
+was idle longest has to go.
 
 Where there are credentials (`admits`), a request is judged by its head: one that is refused is answered before its body
 is read. Until a client has been admitted its connection is one of few unauthenticated ones, for a short time
@@ -28,6 +29,7 @@ import structlog
 import trio
 
 from kschedd.http.body_sender import BodySender
+from kschedd.http.large_bodies import LargeBodies
 from kschedd.http.protocol import CONTINUE, HttpFault, HttpRequest, RequestReader, encode_head, http_date
 from kschedd.http.unauthenticated import NotAdmitted, Unauthenticated, address_of
 
@@ -98,7 +100,7 @@ class HttpServer:
         self._unauthenticated: Unauthenticated[_Connection] = Unauthenticated(self._limits.unauthenticated)
         self._numbers = itertools.count(1)
         self._most = 0
-        self._large = trio.CapacityLimiter(LARGE_BODIES)
+        self._large = LargeBodies(LARGE_BODIES)
         self._ends = trio.Semaphore(ENDS_AT_ONCE)
         self._stop = trio.Event()
         self.ended = trio.Event()
@@ -193,7 +195,7 @@ class _Connection:
         handler: Handler,
         explain: Callable[[HttpFault], HttpResponse],
         limits: HttpLimits,
-        large: trio.CapacityLimiter,
+        large: LargeBodies,
         ends: trio.Semaphore,
         log: Any,
     ) -> None:
@@ -345,16 +347,19 @@ class _Connection:
                 if reader.expects_continue:
                     reader.expects_continue = False
                     await self.send(CONTINUE)
-                if held > _LARGE and self._large_free():
-                    async with self._large:
-                        return await self._rest(deadline)
                 if held > _LARGE:
+                    with self._large.place(self._owner(peer)) as place:
+                        if place is not None:
+                            return await self._rest(deadline)
                     raise HttpFault(503, "too many large requests at once; try again")
         finally:
             self.idle_since = None
 
-    def _large_free(self) -> bool:
-        return self._large.available_tokens > 0
+    def _owner(self, peer: Peer) -> tuple[str, str]:
+        """Return by what clients share the places for large bodies: the credentials, or else the address."""
+        head = self._reader.head
+        credentials = "" if head is None else head.headers.get("authorization", "")
+        return credentials or str(peer.certificate or ""), "" if credentials or peer.certificate else peer.address
 
     async def _receive(self) -> bytes | bytearray:
         """What the client has sent, nothing where it has gone."""

@@ -112,7 +112,7 @@ class RemoteBindingActor:
         began_s, failed = time.perf_counter(), True
         with self._under_way(turn):
             await turn.come()
-            outcome = EvictionOutcome()
+            outcome = EvictionOutcome(eviction.gone_fails)
             written: Written = {}
             for write in eviction.writes:
                 why = await self._perform(write, written)

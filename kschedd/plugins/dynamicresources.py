@@ -68,6 +68,7 @@ from kschedd.framework.events import (
     QueueingHint,
     on,
 )
+from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE, PostFilterResult
 from kschedd.framework.node_info import NodeInfo
@@ -134,8 +135,8 @@ class DynamicResources:
             handle.shared(DRAManager),
         )
 
-    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
-        return self.skips_binding_cycle(pod.signature)
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Collection[str]:
+        return PRE_POINTS if self.skips_binding_cycle(pod.signature) else ()
 
     def skips_binding_cycle(self, signature: PodSignature) -> bool:
         if not self._enabled:

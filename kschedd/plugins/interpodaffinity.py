@@ -136,10 +136,7 @@ class InterPodAffinity:
     def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
         return cls(args, handle.cluster, _HintRules(handle.rules.nominated_pods_wake, handle.rules.affinity_wakes_more))
 
-    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
-        return not pod.signature.spec.has_pod_affinity and len(self.skips_while_unchanged(pod, cluster)) == 2
-
-    def skips_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
         matching, signature, terms = cluster.counts.existing_terms_matching, pod.signature, self._own(pod.signature)
         skips = []
         if terms.candidates is None and not terms.away and not matching("required-anti", signature):

@@ -5,7 +5,7 @@ Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffini
 Shapes: one weight (int64) a row; weights of matching preferred terms are summed.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -40,9 +40,10 @@ from kschedd.framework.events import (
     QueueingHint,
     on,
 )
+from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
-from kschedd.framework.normalize import default_normalize, default_normalize_each
+from kschedd.framework.normalize import default_normalize
 from kschedd.framework.remedies import Remedy, RemedyContext, by_pattern
 from kschedd.framework.status import SKIP, Status, error, unresolvable
 from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
@@ -91,8 +92,8 @@ class NodeAffinity:
             return False
         return spec.required_node_affinity is None
 
-    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> bool:
-        return True
+    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> Collection[str]:
+        return PRE_POINTS
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | PreFilterResult | None:
         spec = pod.pod_spec
@@ -147,9 +148,6 @@ class NodeAffinity:
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         return default_normalize(scores, reverse=False)
-
-    def normalize_each(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        return default_normalize_each(scores, reverse=False)
 
     def events_to_register(self) -> list[ClusterEventWithHint]:
         action = ActionType.ADD | ActionType.UPDATE_NODE_LABEL

@@ -4,6 +4,7 @@ Source: Kubernetes v1.34, plugins/nodeports/node_ports.go; conflicts as HostPort
 Codes: 1, a wanted port is taken.
 """
 
+from collections.abc import Collection
 from typing import Any, ClassVar, Self
 
 import attrs
@@ -23,6 +24,7 @@ from kschedd.framework.events import (
     QueueingHint,
     on,
 )
+from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.remedies import Remedy, RemedyContext, joined
 from kschedd.framework.status import SKIP, Status, unschedulable
@@ -41,8 +43,8 @@ class NodePorts:
     def skips_pre_filter(self, signature: PodSignature) -> bool:
         return not signature.spec.host_ports
 
-    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> bool:
-        return True
+    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> Collection[str]:
+        return PRE_POINTS
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: Any) -> Status | None:
         return None if pod.pod_spec.host_ports else SKIP

@@ -215,10 +215,7 @@ class PodTopologySpread:
     def from_args(cls, args: PodTopologySpreadArgs, handle: Handle) -> Self:
         return cls(SpreadConstraints(args, handle.cluster), handle.rules.nominated_pods_wake)
 
-    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> bool:
-        return len(self.skips_while_unchanged(pod, cluster)) == len(_CONCERNED)
-
-    def skips_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
         return [point for point, action in _CONCERNED.items() if not self._constraints.of(pod, action)]
 
     # -- filter -----------------------------------------------------------------------------------------------

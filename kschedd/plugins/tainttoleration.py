@@ -34,7 +34,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
-from kschedd.framework.normalize import default_normalize, default_normalize_each
+from kschedd.framework.normalize import default_normalize
 from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
@@ -117,9 +117,6 @@ class TaintToleration:
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         return default_normalize(scores, reverse=True)
-
-    def normalize_each(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        return default_normalize_each(scores, reverse=True)
 
     def _judge(self, signature: PodSignature) -> _Judged:
         tolerations = signature.spec.tolerations

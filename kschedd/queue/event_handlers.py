@@ -124,13 +124,14 @@ class EventHandlers:
     def pod_changed(self, old: Pod | None, new: Pod | None, now: int) -> str:
         old = None if old is None or old.finished else old
         new = None if new is None or new.finished else new
+        bound = False
         # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
         if new is not None and new.node_name:
             if old is not None and old.node_name:
                 self.queue.assigned_pod_updated(old, new, now)
                 return _ASSIGNED_UPDATE
             self.queue.move_all_to_active_or_backoff(events.ASSIGNED_POD_ADD, None, new, now)
-            new, label = None, _ASSIGNED_ADD
+            new, label, bound = None, _ASSIGNED_ADD, True
         elif old is not None and old.node_name:
             self.queue.assigned_pod_deleted(old, now)
             old, label = None, _ASSIGNED_DELETE
@@ -142,14 +143,21 @@ class EventHandlers:
             old if old is not None and old.scheduler_name in self.scheduler_names else None,
             new if new is not None and new.scheduler_name in self.scheduler_names else None,
             now,
+            bound,
         )
         return label
 
-    def _pending_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
+    def _pending_changed(self, old: Pod | None, new: Pod | None, now: int, bound: bool) -> None:
+        """Tell the queue of a change of a pending pod; `bound`: it is no longer pending because it got a node.
+
+        Source: Kubernetes v1.35, scheduler/eventhandlers.go (updatePod, deletePodFromSchedulingQueue).
+        """
         queue = self.queue
         if new is None:
             if old is not None:
                 queue.delete(old, now)
+                if bound and queue.settings.bound_nominees_wake_none:
+                    return
                 # A deleted pod that was nominated or waiting at Permit frees resources on its node.
                 if old.uid in self.rejected:
                     queue.assigned_pod_deleted(old, now)

@@ -62,6 +62,7 @@ class QueueSettings:
     max_backoff: int = 10 * SECOND
     pop_from_backoff_q: bool = True  # the feature SchedulerPopFromBackoffQ
     max_in_unschedulable: int = 300 * SECOND
+    bound_nominees_wake_none: bool = False  # the rule of this name (`kschedd.config.rules`)
 
 
 class SchedulingQueue:

@@ -208,7 +208,7 @@ def _held(owner: SchedulingDriver) -> dict[str, int]:
     return {
         "label-columns": labels,
         "resource-columns": resources,
-        "evaluation-cache": max(0 if each.cache is None else each.cache.bytes_held for each in schedulers),
+        "evaluation-cache": max(each.evaluations.bytes_held for each in schedulers),
         "preemption-cache": max(each.candidates.bytes_held for each in schedulers),
         "pod-counters": machine.cluster.counts.counters,
     }

@@ -1,6 +1,6 @@
 """Methods over objects: reading, writing, watching. Requests are put and answers shaped here; the store works."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -540,9 +540,19 @@ def _shown(metadata_only: bool, fields: Sequence[str] | None, managers: bool = F
 def _part_shown(fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
     if fields is None:
         return _metadata
-    # A path within another of them is sent with that one.
-    paths = [path.split(".") for path in fields if not any(path.startswith(f"{other}.") for other in fields)]
+    paths = _outermost(dict.fromkeys(tuple(path.split(".")) for path in fields))
     return lambda raw: _with_fields(raw, paths)
+
+
+def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Leave out the paths within another of them, which are sent with that one."""
+    kept: dict[tuple[str, ...], None] = {}
+    last: tuple[str, ...] | None = None
+    for path in sorted(paths):
+        if last is None or path[: len(last)] != last:
+            kept[path] = None
+            last = path
+    return [path for path in paths if path in kept]
 
 
 def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:

@@ -25,7 +25,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.postfilter import Candidate, DryRun
 from kschedd.framework.status import Code, Status
 from kschedd.scheduling.budgets import Budget, Budgets
-from kschedd.scheduling.evaluation_cache import CachedEvaluation
+from kschedd.scheduling.evaluation import Evaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
 from kschedd.scheduling.preemption import NO_VICTIMS, DryRunResult, select_victims
@@ -52,7 +52,7 @@ _MOST = 1024  # the same, however small it is
 class _Columns:
     """Dry-run results for one signature."""
 
-    def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: CachedEvaluation | None) -> None:
+    def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: Evaluation | None) -> None:
         size = table.capacity
         self.cached = cached  # valid while this very entry is the signature's cached evaluation
         self.in_use = False  # some rows were tried
@@ -215,7 +215,7 @@ class Candidates:
         offset: int,
         wanted: int,
         counted: NominatedByRow,
-        cached: CachedEvaluation | None,
+        cached: Evaluation | None,
     ) -> DryRun:
         """See `FailedAttemptView.dry_run`. With `cached` None no result is kept."""
         table = self.filters.cluster.table
@@ -255,15 +255,13 @@ class Candidates:
             return _chosen(table, columns, chosen)
         return _fruitless(table, columns, order)
 
-    def _columns(
-        self, state: CycleState, pod: Pod, counted: NominatedByRow, cached: CachedEvaluation | None
-    ) -> _Columns:
+    def _columns(self, state: CycleState, pod: Pod, counted: NominatedByRow, cached: Evaluation | None) -> _Columns:
         table, budgets = self.filters.cluster.table, self._budgets.all
         if cached is None or not self.filters.row_by_row(state, pod):
             return _Columns(table, budgets, None)
         number = pod.signature.id
         columns = self._signatures.get(number)
-        if columns is None or columns.cached is not cached:
+        if columns is None or columns.cached is not cached or len(columns.tried_at) != table.capacity:
             most = max(_FEWEST, min(_MOST, table.most_preemption_bytes // self._bytes_a_signature))
             columns = self._signatures.keep(number, _Columns(table, budgets, cached), most)
         columns.invalidate(table, budgets, counted)

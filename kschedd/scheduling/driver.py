@@ -576,7 +576,8 @@ class SchedulingDriver:
                 effects.writes.append(patch)
         pod = entry.pod
         if failed.evicts:
-            effects.evictions.append(Eviction(pod, failed.writes))
+            gone_fails = not self.machine.handle.rules.gone_victims_evicted
+            effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
         else:
             effects.writes.extend(failed.writes)
         effects.failures.append(failed)
@@ -777,6 +778,7 @@ class SchedulingDriver:
                 config.pod_max_backoff_s * SECOND,
                 config.feature_gates.get("SchedulerPopFromBackoffQ", True),
                 config.unschedulable_flush_s * SECOND,
+                config.rules.bound_nominees_wake_none,
             ),
             machine.sort_key(),
             machine.pre_enqueue(),

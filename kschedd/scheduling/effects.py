@@ -19,6 +19,7 @@ class Eviction:
 
     pod: Pod
     writes: tuple[Write, ...]
+    gone_fails: bool = True  # see `EvictionOutcome`
 
 
 @attrs.define(eq=False)

@@ -1,10 +1,10 @@
 """Writes of preemption: clear nominations, set the victims' DisruptionTarget condition and delete the victims.
 
 The cluster may change meanwhile: a pod that is already deleted counts as evicted, and further writes to it are
-skipped. Only where every victim was gone beforehand is there no deletion event to wake the
-preemptor, so then, as after a refused write, the preemptor has to be requeued at once.
+skipped. If every victim was gone before, there is no deletion event to wake the preemptor; up to 1.34 it is then
+requeued at once, as after a refused write (rule gone_victims_evicted: it is not).
 
-Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync).
+Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 Does no I/O itself: the caller passes the write function and the pod lookup. Owns nothing.
 """
 
@@ -19,13 +19,18 @@ ALL_GONE = "all victims were gone already"
 
 
 def evict(
-    writes: Iterable[Write], perform: Callable[[Write], Status | None], uid_of: Callable[[str, str], str | None]
+    writes: Iterable[Write],
+    perform: Callable[[Write], Status | None],
+    uid_of: Callable[[str, str], str | None],
+    *,
+    gone_fails: bool = True,
 ) -> Status | None:
     """Do the writes in order. Returns why the preemptor must be requeued at once, None if it is to wait.
 
-    `uid_of(namespace, name)` is the uid of the pod that has this name now, None if no pod has.
+    `uid_of(namespace, name)` is the uid of the pod that has this name now, None if no pod has. `gone_fails`: see
+    `EvictionOutcome`.
     """
-    outcome = EvictionOutcome()
+    outcome = EvictionOutcome(gone_fails)
     for write in writes:
         why = perform(write)
         pod = None if why is None else outcome.asks_about(write)
@@ -48,8 +53,9 @@ class WrittenPod:
 
 @attrs.define
 class EvictionOutcome:
-    """What came of an eviction's writes, one after the other."""
+    """The result of an eviction. `gone_fails`: it fails if every victim was gone before."""
 
+    gone_fails: bool = True
     _refusal: Status | None = None
     _victims: int = 0
     _evicted: int = 0
@@ -78,4 +84,4 @@ class EvictionOutcome:
         """As `evict` returns it."""
         if self._refusal is not None:
             return self._refusal
-        return error(ALL_GONE) if self._victims and not self._evicted else None
+        return error(ALL_GONE) if self.gone_fails and self._victims and not self._evicted else None

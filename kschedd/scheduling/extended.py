@@ -67,7 +67,7 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
                 statuses[row] = status
     verdicts = found.verdicts.overruled(statuses, elsewhere) if statuses or elsewhere else found.verdicts
     left = np.array(rows, dtype=np.int64)
-    return attrs.evolve(found, rows=left, verdicts=verdicts, without_pods=without_pods)
+    return attrs.evolve(found, rows=left, verdicts=verdicts, without_pods=without_pods, at=None)
 
 
 def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:

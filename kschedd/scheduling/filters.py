@@ -76,35 +76,37 @@ class Filters:
         pod: Pod,
         rows: Rows,
         explicit_status: dict[int, Status],
-        stepper: Stepper | None = None,
-        only: tuple[EnabledFilter, ...] | None = None,
+        stepper: Stepper,
     ) -> Work[FilterPass]:
-        """The rows that pass all filters, or `only` these of them, in order; statuses of per-node filters go to
-        `explicit_status`."""
+        """Call one filter after the other and return the rows that pass all of them; statuses of per-node filters go
+        to `explicit_status`."""
         done = FilterPass(rows)
-        if stepper is not None:
-            stepper.filtering(done, explicit_status, self.profile.filters)
+        stepper.filtering(done, explicit_status, self.profile.filters)
         table = self.cluster.table
-        for filter_ in self.profile.filters if only is None else only:
+        for filter_ in self.profile.filters:
             if filter_.name in state.skip_filter:
                 continue
             passing = done.passing
             if not len(passing):
                 break
-            if stepper is not None:
-                yield from stepper.before("filter", filter_.name, passing)
+            yield from stepper.before("filter", filter_.name, passing)
             if filter_.style is not EvaluationStyle.PER_NODE:
                 codes = filter_columns(filter_, state, pod, table, passing)
             else:
                 codes = yield from _ask_per_node(filter_, state, pod, table, passing, explicit_status)
             if codes is not None:
                 done.reject(filter_.place, codes)
-                if stepper is not None:
-                    yield from stepper.filtered(filter_.name, passing, done.passing)
+                yield from stepper.filtered(filter_.name, passing, done.passing)
         return done
 
     def run_others(
-        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, failed: Places, codes: Ints
+        self,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        failed: Places,
+        codes: Ints,
     ) -> Work[dict[int, Status]]:
         """Run the filters that are not node-local on the rows that no earlier filter rejected."""
         explicit_status: dict[int, Status] = {}
@@ -112,6 +114,8 @@ class Filters:
             if filter_.name in state.skip_filter:
                 continue
             places = (failed > filter_.place).nonzero()[0]
+            if not len(places):
+                continue
             open_ = rows if len(places) == len(rows) else rows[places]
             if filter_.style is not EvaluationStyle.PER_NODE:
                 said = filter_columns(filter_, state, pod, table, open_)
@@ -126,12 +130,17 @@ class Filters:
     # -- what if ----------------------------------------------------------------------------------------------
 
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
-        """Whether no filter that takes part reads anything but the row it judges."""
+        """Return whether no filter that takes part reads anything but the row it judges."""
         skipped = state.skip_filter
         for name, never_rejects in self._never_rejects:
             if name not in skipped and not never_rejects(pod):
                 return False
         return True
+
+    def called(self, state: CycleState, pod: Pod) -> list[EnabledFilter]:
+        """Return the filters that read more than the row they judge and may reject the pod."""
+        never = {name for name, never_rejects in self._never_rejects if never_rejects(pod)}
+        return [one for one in self.others if one.name not in state.skip_filter and one.name not in never]
 
     def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":
         """The filters that are not node-local, for rows of a copy each of which stands for a cluster of its own.

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import attrs
-import numpy as np
 
 from kschedd.errors import KscheddError
 from kschedd.framework.cycle_state import CycleState
@@ -108,8 +107,8 @@ def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:
     if said.narrowed is not None and name not in said.narrowed.node_names:
         return ["a PreFilter plugin leaves other nodes only"]
     counting = NominatedPods(stepper.table, pod, driver.nominator.nominated)
-    rows = np.array([row], dtype=np.int64)
-    found = drive(scheduler.search.run(state, pod, rows, 0, 1, counting.everywhere, None))
+    known = scheduler.evaluations.apart(state)
+    found = drive(scheduler.search.run(known, state, pod, known.place[[row]], 0, 1, counting.everywhere))
     rejected = found.verdicts.status(0)
     return [] if rejected is None else [f"{rejected.plugin}: {rejected.message}"]
 

@@ -185,7 +185,8 @@ class SchedulingLoop:
             for write in effects.writes:
                 environment.write(write)
             for eviction in effects.evictions:
-                if evict(eviction.writes, environment.write, self._uid_of) is not None:
+                failure = evict(eviction.writes, environment.write, self._uid_of, gone_fails=eviction.gone_fails)
+                if failure is not None:
                     driver.eviction_failed(eviction.pod)
             for wanted in effects.plans:
                 driver.plan_executed(wanted.uid, self._execute(wanted.plan), environment.now_s)

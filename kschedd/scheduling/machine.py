@@ -281,11 +281,12 @@ class SchedulingMachine:
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
         scheduler = self.schedulers[entries[0].pod.scheduler_name]
-        results = scheduler.run([entry.pod for entry in entries])
-        if results:
-            return AttemptRun(results, self._assumed_together(entries[: len(results)], results))
-        run = AttemptRun()
-        attempts = scheduler.repeated_each([entry.pod for entry in entries])
+        alone, run = scheduler.runs_alone(entries[0].pod), AttemptRun()
+        pods = [entry.pod for entry in entries]
+        alike = scheduler.run_alike(pods) if alone else []
+        if alike:
+            return AttemptRun(alike, self._assumed_together(entries[: len(alike)], alike))
+        attempts = scheduler.run(pods)
         for entry in entries:
             try:
                 result = next(attempts, None)
@@ -293,11 +294,14 @@ class SchedulingMachine:
                 break
             if result is None:
                 break
-            outcome = self.complete_attempt(entry, result, now)
             run.results.append(result)
-            run.outcomes.append(outcome)
-            if isinstance(outcome, FailedAttempt):
-                break
+            if not alone:
+                outcome = self.complete_attempt(entry, result, now)
+                run.outcomes.append(outcome)
+                if isinstance(outcome, FailedAttempt):
+                    break
+        if alone and run.results:
+            run.outcomes.extend(self._assumed_together(entries[: len(run.results)], run.results))
         return run
 
     def _assumed_together(

@@ -2,7 +2,7 @@
 
 The plugins that declare what they read (`depends_on`) are run together here, in the profile's order: all of them, or
 only those that read more than the Node object, or only those that do not. Their answers may be cached row by row
-(`evaluation_cache`).
+(`evaluation`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores).
 Shapes: one value for each of the given rows.
@@ -22,9 +22,10 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.framework.status import fault_text
+from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.plugin_metrics import ERROR, SUCCESS, UNSCHEDULABLE
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
-from kschedd.scheduling.verdicts import PASSED, PASSED_ALL, Places
+from kschedd.scheduling.verdicts import Places
 
 NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read nothing else
 
@@ -112,29 +113,18 @@ def judge(
 
     `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
     """
-    failed: Places | None = None
-    codes: Ints | None = None
+    done = FilterPass(rows)
     skipped = state.skip_filter
     for filter_ in filters:
         if filter_.name in skipped or filter_.name == already_filtered_by:
             continue
-        said = filter_columns(filter_, state, pod, table, rows)
-        if said is None:
-            continue
-        rejected = said != 0
-        if not count_nonzero(rejected):
-            continue
-        if failed is None or codes is None:
-            failed, codes = np.where(rejected, np.int16(filter_.place), PASSED_ALL), said.astype(np.int64)
-        else:
-            rejected &= failed == PASSED_ALL
-            failed[rejected] = filter_.place
-            codes[rejected] = said[rejected]
-    if failed is None or codes is None:
-        codes = np.zeros(len(rows), dtype=np.int64)
-        failed = codes.astype(np.int16)
-        failed.fill(PASSED)  # for few rows a fraction of what `np.full` takes
-    return failed, codes
+        passing = done.passing
+        if not len(passing):
+            break
+        codes = filter_columns(filter_, state, pod, table, passing)
+        if codes is not None:
+            done.reject(filter_.place, codes)
+    return done.columns()
 
 
 class NodeLocalPlugins:

@@ -21,7 +21,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, fault_text
-from kschedd.scheduling.evaluation_cache import CachedEvaluation
+from kschedd.scheduling.evaluation import Evaluation
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominations import NO_NOMINATED, NominatedByRow
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
@@ -77,10 +77,10 @@ class NominatedPodFilter:
     """Filters rows with their nominated pods added, for one profile on one cluster."""
 
     filters: Filters
-    _known: WeakKeyDictionary[CachedEvaluation, _Verdicts] = attrs.field(factory=WeakKeyDictionary, init=False)
+    _known: WeakKeyDictionary[Evaluation, _Verdicts] = attrs.field(factory=WeakKeyDictionary, init=False)
 
     def rejected(
-        self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, cached: CachedEvaluation | None
+        self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, cached: Evaluation | None
     ) -> NominatedVerdicts:
         """The verdicts on the rows rejected with their nominated pods added.
 
@@ -102,12 +102,12 @@ class NominatedPodFilter:
         return NominatedVerdicts(places[rejected], failed[rejected], codes[rejected], explicit_status)
 
     def _judged(
-        self, cached: CachedEvaluation, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
+        self, cached: Evaluation, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> _Verdicts:
         """The signature's columns, valid on these rows."""
         table = self.filters.cluster.table
         columns = self._known.get(cached)
-        if columns is None:
+        if columns is None or len(columns.judged_at) != table.capacity:
             columns = self._known[cached] = _Verdicts(table)
         columns.invalidate(table, counted)
         stale = rows[columns.judged_at[rows] < table.versions.row_pods_at[rows]]

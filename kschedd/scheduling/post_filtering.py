@@ -19,7 +19,7 @@ from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Write
 from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.candidates import Candidates
-from kschedd.scheduling.evaluation_cache import CachedEvaluation
+from kschedd.scheduling.evaluation import Evaluation
 from kschedd.scheduling.extended import CandidatesFound, candidates_left, preempting
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominations import Nominated, NominatedPods
@@ -37,7 +37,7 @@ class FailedAttemptView:
     phase: "PostFiltering"
     verdicts: Verdicts
     counting: NominatedPods
-    cached: CachedEvaluation | None
+    cached: Evaluation | None
     apart: bool = False  # caches no dry runs: for plugins whose call may be abandoned at a time limit
     left: DryRun | None = None  # what extenders have made of the dry run
 

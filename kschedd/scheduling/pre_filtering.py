@@ -3,7 +3,7 @@
 Source: Kubernetes v1.34, runtime/framework.go (RunPreFilterPlugins).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, cast
 
 import attrs
@@ -65,12 +65,18 @@ class PreFiltering:
         """As `run`, with nobody who stops it."""
         return drive(self.run(state, pod, None))
 
-    def run(self, state: CycleState, pod: Pod, stepper: Stepper | None) -> Work[PreFiltered]:
-        """Run the plugins for this pod. With a `stepper` it may be stopped before each."""
+    def run(
+        self,
+        state: CycleState,
+        pod: Pod,
+        stepper: Stepper | None,
+        only: Sequence[tuple[PreFilterPlugin, CallCounter]] | None = None,
+    ) -> Work[PreFiltered]:
+        """Run the plugins for this pod, or `only` these of them. With a `stepper` it may be stopped before each."""
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
-        asked, idle = self._concerned(pod.signature)
+        asked, idle = self._concerned(pod.signature) if only is None else (only, ())
         state.skip_filter.update(idle)
         for plugin, calls in asked:
             if stepper is not None:

@@ -6,7 +6,7 @@ Units: normalized scores are 0 to 100, weighted ones times the plugin's weight; 
 Shapes: one value for each feasible row, in the rows' order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import attrs
@@ -24,10 +24,9 @@ from kschedd.framework.interface import PRE_SCORE, PreScorePlugin
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling import plugin_metrics as points
-from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.evaluation import Evaluation, Evaluations, Positions
 from kschedd.scheduling.filters import NodesAsked, as_one_call
 from kschedd.scheduling.node_local_plugins import (
-    NodeLocalPlugins,
     PluginFault,
     check_range,
     invalid_score,
@@ -62,8 +61,7 @@ class Ranking:
 
     profile: Framework
     cluster: SchedulerCache
-    cache: EvaluationCache | None
-    local: NodeLocalPlugins = attrs.field(init=False)
+    evaluations: Evaluations | None  # None: for `details` only
     scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, where every score is noted
     _by_signature: list[CountedPreScore] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
     _anew: list[CountedPreScore] = attrs.field(init=False)
@@ -71,7 +69,6 @@ class Ranking:
     _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # signature -> which of these returned Skip
 
     def __attrs_post_init__(self) -> None:
-        self.local = NodeLocalPlugins(self.profile, None)
         calls = self.profile.plugin_metrics.calls
         plugins = [(plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in self.profile.at(PRE_SCORE)]
         self._by_signature = [each for each in plugins if by_signature(each[0])]
@@ -79,11 +76,22 @@ class Ranking:
         self._ignoring_amounts = all(plugin.name in self.profile.in_tree for plugin, _ in self._by_signature)
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
-        """As `pre_scoring`, at once."""
+        """Run PreScore without a stop; see `pre_scoring`."""
         return drive(self.pre_scoring(state, pod, rows, None))
 
-    def pre_scoring(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None) -> Work[Status | None]:
-        """Run PreScore; the failure of a plugin, if one fails."""
+    def pre_scoring(
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        stepper: Stepper | None,
+        only: Sequence[CountedPreScore] | None = None,
+    ) -> Work[Status | None]:
+        """Run PreScore of all plugins, or `only` of these; return the failure of a plugin, if one fails."""
+        if only is not None:
+            failure, skips = self._pre_score(only, state, pod, rows)
+            state.skip_score |= skips
+            return failure
         if stepper is not None:
             for plugin in self.profile.at(PRE_SCORE):
                 yield from stepper.before("preScore", plugin.name, rows)
@@ -108,7 +116,7 @@ class Ranking:
         return failure
 
     def _pre_score(
-        self, plugins: list[CountedPreScore], state: CycleState, pod: Pod, rows: Rows
+        self, plugins: Sequence[CountedPreScore], state: CycleState, pod: Pod, rows: Rows
     ) -> tuple[Status | None, set[str]]:
         skipped = set()
         for plugin, calls in plugins:
@@ -131,9 +139,21 @@ class Ranking:
         return None, skipped
 
     def totals(
-        self, state: CycleState, pod: Pod, rows: Rows, cached: CachedEvaluation | None, stepper: Stepper | None = None
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        known: Evaluation,
+        at: Positions,
+        stepper: Stepper | None = None,
+        prepared: tuple[int, Sequence[EnabledScore]] | None = None,
+        attempts: int = 1,
     ) -> Work[Ints]:
-        """The total of each row. Raises PluginFault."""
+        """Return the total of each row; `at` are the rows' positions in the evaluation. Raises PluginFault.
+
+        `prepared`: the weighted sum of the scores that are the same on all nodes, and the scores to add to it. The rows
+        of several `attempts` follow one another, equally many of each; scores are normalized for each of them.
+        """
         table, self.scored = self.cluster.table, None
         if table.wraps or pod.pod_spec.resource_requests.wraps:
             return (yield from self._checked(state, pod, rows, stepper))
@@ -143,27 +163,41 @@ class Ranking:
         if self.profile.plugin_metrics.sampling.scores:
             self.scored = yield from self.details(state, pod, rows)
             return self.scored.total
-        raw: dict[str, Ints] = {}
-        if cached is None:
-            total, raw = self.local.score(state, pod, table, rows)
-        else:
-            assert self.cache is not None
-            total = self.cache.score(cached, state, pod, rows)
-        for score in self.profile.scores:
-            local = score.style is EvaluationStyle.CACHED
-            if score.name in state.skip_score or (local and not score.normalizes):
+        assert self.evaluations is not None, "totals are of an attempt"
+        total = self.evaluations.score(known, state, pod, at)
+        constant, scores_left = self.not_cached(state, pod) if prepared is None else prepared
+        if constant:
+            total += constant
+        for score in scores_left:
+            if score.name in state.skip_score:
                 continue
-            if score.constant is not None and (constant := score.constant(pod, table)) is not None:
-                total += constant * score.weight
-                continue
-            if not local:
-                values = yield from self._raw(score, state, pod, rows)
-            elif cached is None:
-                values = raw[score.name]
+            if score.style is EvaluationStyle.CACHED:
+                values = known.raw[score.name][at]
+                if not score.in_tree and isinstance(at, slice):
+                    values = values.copy()
             else:
-                values = cached.raw[score.name][rows]
-            total += self._normal(score, state, pod, rows, values) * score.weight
+                values = yield from self._raw(score, state, pod, rows)
+            if attempts == 1:
+                normal = self._normal(score, state, pod, rows, values)
+            else:
+                parts = [self._normal(score, state, pod, rows, part) for part in values.reshape(attempts, -1)]
+                normal = np.concatenate(parts)
+            total += normal * score.weight
         return total
+
+    def not_cached(self, state: CycleState, pod: Pod) -> tuple[int, list[EnabledScore]]:
+        """Return the weighted sum of the scores that are the same on all nodes, and the other scores that the cached
+        sum lacks."""
+        constant, left = 0, []
+        for score in self.profile.scores:
+            if score.name in state.skip_score or (score.style is EvaluationStyle.CACHED and not score.normalizes):
+                continue
+            same = None if score.constant is None else score.constant(pod, self.cluster.table)
+            if same is None:
+                left.append(score)
+            else:
+                constant += same * score.weight
+        return constant, left
 
     def _checked(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None) -> Work[Ints]:
         """The totals where sums may overflow, so that in-tree plugins' scores can be out of range: then an error."""

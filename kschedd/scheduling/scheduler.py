@@ -11,6 +11,8 @@ Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycl
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from typing import Final
 
 import attrs
 import numpy as np
@@ -28,28 +30,29 @@ from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.batch import Batches, Batching
 from kschedd.scheduling.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.candidates import Candidates
-from kschedd.scheduling.evaluation_cache import CachedEvaluation, EvaluationCache
+from kschedd.scheduling.evaluation import Evaluation, Evaluations
 from kschedd.scheduling.extended import filtered, scored
 from kschedd.scheduling.filters import Filters
-from kschedd.scheduling.lookahead import ChosenWindow
 from kschedd.scheduling.metrics import SUCCESS
 from kschedd.scheduling.node_local_plugins import PluginFault
 from kschedd.scheduling.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
-from kschedd.scheduling.nominations import NO_NOMINATED, Nominated, NominatedByRow, NominatedPods
+from kschedd.scheduling.nominations import NO_NOMINATED, Nominated, NominatedPods
 from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.post_filtering import FailedAttemptView, PostFiltering
-from kschedd.scheduling.pre_filtering import PreFiltering
+from kschedd.scheduling.pre_filtering import PreFiltered, PreFiltering
+from kschedd.scheduling.prepared import Preparations, PreparedAttempt
 from kschedd.scheduling.profile import Framework
 from kschedd.scheduling.ranking import Ranking
-from kschedd.scheduling.repetition import Repeated, Repetition
 from kschedd.scheduling.signing import signer_of
-from kschedd.scheduling.stepped_search import stepped_search
 from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
 from kschedd.scheduling.ties import Choose
 from kschedd.scheduling.verdicts import Diagnosis
-from kschedd.scheduling.work import Work
+from kschedd.scheduling.work import Work, drive
 
-NO_NODES = "no nodes available to schedule pods"
+_MOST_NAMED: Final = 64  # attempts for pods that name their nodes, in a run
+_MOST_IN_TURN: Final = 16  # and for pods that affect each other: some 100 microseconds each
+NOTHING_FILTERED: Final = PreFiltered(None)
+NO_NODES: Final = "no nodes available to schedule pods"
 
 
 @attrs.define(eq=False)
@@ -63,27 +66,27 @@ class Scheduler:
     remember: bool = True
     extenders: tuple[HTTPExtender, ...] = ()
     batches: Batches | None = None
-    cache: EvaluationCache | None = attrs.field(init=False)
+    evaluations: Evaluations = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     search: NodeSearch = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     candidates: Candidates = attrs.field(init=False)
     pre_filters: PreFiltering = attrs.field(init=False)
     post_filters: PostFiltering = attrs.field(init=False)
-    repetition: Repetition | None = attrs.field(init=False)  # None: every attempt is made as a whole
+    preparations: Preparations | None = attrs.field(init=False)  # None: every plugin is called in every attempt
     _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None: no pod can have a batch signature
 
     def __attrs_post_init__(self) -> None:
-        self.cache = EvaluationCache(self.profile, self.cluster) if self.remember else None
+        self.evaluations = Evaluations(self.profile, self.cluster, self.remember)
         self.filters = Filters(self.profile, self.cluster)
-        self.search = NodeSearch(self.filters, self.cache)
-        self.ranking = Ranking(self.profile, self.cluster, self.cache)
+        self.search = NodeSearch(self.filters, self.evaluations)
+        self.ranking = Ranking(self.profile, self.cluster, self.evaluations)
         self.candidates = Candidates(self.filters)
         self.pre_filters = PreFiltering(self.profile, self.cluster)
         self.post_filters = PostFiltering(self.profile, self.cluster, self.candidates, self.extenders)
-        self.repetition = None
-        if self.cache is not None and not self.extenders:
-            self.repetition = Repetition(self.profile, self.cluster, self.cache, self.search)
+        self.preparations = None
+        if self.remember:
+            self.preparations = Preparations(self.profile, self.cluster, self.filters, self.ranking)
         batched = self.batches is not None and self.profile.rules.opportunistic_batching
         self._sign = signer_of(self.profile) if batched else None
 
@@ -103,12 +106,9 @@ class Scheduler:
         """
         try:
             if stepper is None:
-                sampled = self.profile.plugin_metrics.sampling.scores
-                whole = every_node or sampled or batching is not None
-                repeated = None if nominated or whole else self.repeated(pod)
-                if repeated is not None:
-                    return repeated
-                return (yield from self._attempt(pod, nominated, every_node, None, batching))
+                result = yield from self._attempt(pod, nominated, every_node, None, batching)
+                assert result is not None, "an attempt without a limit has a result"
+                return result
             return (yield from self._stepped(pod, nominated, stepper, batching))
         except AttemptDropped:
             return FitError(pod, dropped_status(), Diagnosis(self.cluster.table.node_count), CycleState())
@@ -117,80 +117,39 @@ class Scheduler:
         except ExtenderFailure as failure:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
-    def repeated(self, pod: Pod) -> ScheduleResult | None:
-        """The outcome for a pod like an earlier one, where no pod is nominated; None where a whole attempt has to be
-        made."""
-        if self.repetition is None:
-            return None
-        wanted = self._wanted(len(self.cluster.table.order))
-        made = self.repetition.attempt(pod, self.start.index, wanted, self.profile.times)
-        return None if made is None else self._of_repeated(pod, made)
-
-    def repeated_each(self, pods: Sequence[Pod]) -> Iterator[ScheduleResult]:
-        """As `repeated` of the first of these pods, as long as there is an outcome; the pod is on its node, and nothing
-        else has changed, when the next one is asked for."""
-        assert self.repetition is not None, "else there is no run"
-        wanted = self._wanted(len(self.cluster.table.order))
-        windows = self.repetition.attempt_each(pods, self.start.index, wanted, self.profile.times)
-        for pod, window in zip(pods, windows, strict=False):
-            yield self._of_window(pod, window)
-
-    def _of_repeated(self, pod: Pod, made: Repeated) -> ScheduleResult:
-        found, start = made.found, self.start
-        start.index = (start.index + found.visited) % self.cluster.table.node_count
-        if made.best is None:
-            return self._only_node(made.state, pod, found)
-        return self._one_of(made.best, made.state, pod, found, made.totals, made.score)
-
-    def _of_window(self, pod: Pod, window: ChosenWindow) -> ScheduleResult:
-        names, best, totals, score, start = (
-            self.cluster.table.names,
-            window.best,
-            window.totals,
-            window.score,
-            self.start,
-        )
-        ties, visited = len(best), window.visited
-        node_name = names[best.item(0) if ties == 1 else self.choose(best, names)]
-        if totals is not None and score is not None and self.profile.plugin_metrics.sampling.plugins:
-            self.profile.plugin_metrics.chosen(totals, score, ties)
-        start.index = (start.index + visited) % self.cluster.table.node_count
-        return ScheduleResult(
-            pod, node_name, self.profile, window.state, window.feasible, visited, totals, score, ties, None
-        )
-
-    def longest_run(self, pod: Pod) -> int:
-        """About how many attempts may be made in one run, beginning with that for a pod like this."""
-        sampling = self.profile.plugin_metrics.sampling
-        if self.repetition is None or self._sign is not None or sampling.due:
-            return 0
-        return self.repetition.known(pod, self._wanted(len(self.cluster.table.order)))
-
-    def run(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
-        """The outcomes for the first of these pods, as far as they are known without anything but a choice; to be made
-        one right after the other, with no pod nominated."""
-        assert self.repetition is not None, "else there is no run"
-        wanted = self._wanted(len(self.cluster.table.order))
-        windows = self.repetition.run(pods, self.start.index, wanted, self.profile.times)
-        return [self._of_window(pod, window) for pod, window in zip(pods, windows, strict=False)]
-
     def _attempt(
-        self, pod: Pod, nominated: Nominated, every_node: bool, stepper: Stepper | None, batching: Batching | None
-    ) -> Attempt:
+        self,
+        pod: Pod,
+        nominated: Nominated,
+        every_node: bool,
+        stepper: Stepper | None,
+        batching: Batching | None,
+        *,
+        within: int | None = None,
+    ) -> Work[ScheduleResult | FitError | None]:
+        """Make an attempt. `within`: return None if it would visit more nodes than so many, or find none."""
         table = self.cluster.table
-        state = CycleState()
+        if table.node_count == 0:
+            return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
+        prepared = None
+        if self.preparations is not None and stepper is None and not every_node:
+            prepared = self.preparations.of(pod)
+        state = CycleState() if prepared is None else prepared.begin()
         if stepper is not None:
             stepper.state = state
-        diagnosis = Diagnosis(table.node_count)
-        if table.node_count == 0:
-            return FitError(pod, unresolvable(NO_NODES), diagnosis, state)
         counting = NominatedPods(table, pod, nominated, apart=stepper is not None)
-        began = self.profile.times.start()
-        pre_filtered = yield from self.pre_filters.run(state, pod, stepper)
+        diagnosis = Diagnosis(table.node_count)
+        times = self.profile.times
+        began = times.start()
+        pre_filtered = yield from self._pre_filter(state, pod, prepared, stepper)
         narrowed, status = pre_filtered.narrowed, pre_filtered.status
-        began = self.profile.times.ended("PreFilter", began, _label(status))
-        diagnosis.unschedulable_plugins.update(pre_filtered.narrowed_by)
+        if prepared is None:
+            began = times.ended("PreFilter", began, _label(status))
+        if pre_filtered.narrowed_by:
+            diagnosis.unschedulable_plugins.update(pre_filtered.narrowed_by)
         if status is not None:
+            if within is not None:
+                return None
             if not status.rejected:
                 return FitError(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
@@ -199,32 +158,188 @@ class Scheduler:
                 self.post_filters, self.pre_filters.no_verdicts(state, pod, status), counting, None
             )
             return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
-        cached = None if self.cache is None or stepper is not None else self.cache.of(pod, state)
+        known = self.evaluations.apart(state) if stepper is not None else self.evaluations.of(pod, state)
         try:
             if batching is not None:
                 yield from self._hint(batching, state, pod)
             wished = pod.nominated_node_name or ("" if batching is None else batching.hint)
+            others = None if prepared is None else prepared.others
             found = yield from self._find(
-                state, pod, narrowed, diagnosis, counting, every_node, cached, stepper, wished
+                state, pod, narrowed, diagnosis, counting, every_node, known, stepper, wished, others
             )
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+        if within is not None and (found.error is not None or not len(found.rows) or found.visited > within):
+            return None
         diagnosis.verdicts = found.verdicts
-        self.profile.times.ended("Filter", began, _label(found.error))
+        searched = 0.0
+        if prepared is None or found.error is not None or not len(found.rows):
+            times.ended("Filter", began, _label(found.error))
+        else:
+            searched = times.start()
         if found.error is not None:
             diagnosis.add_verdicts(found.verdicts.before_error())
             return FitError(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
-            view = FailedAttemptView(self.post_filters, found.verdicts, counting, cached)
+            view = FailedAttemptView(self.post_filters, found.verdicts, counting, None if known.shared else known)
             return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
-        result = yield from self._select(state, pod, found, diagnosis, cached, stepper)
-        if batching is not None and isinstance(result, ScheduleResult):
-            batching.store(result.node_name, result.feasible, result.totals, table.names)
-        if self.repetition is not None and cached is not None and not every_node and isinstance(result, ScheduleResult):
-            if narrowed is not None or len(result.feasible) > 1:
-                self.repetition.learn(pod, state, narrowed)
+        result = yield from self._select(state, pod, found, diagnosis, known, stepper, prepared)
+        if isinstance(result, ScheduleResult):
+            if batching is not None:
+                batching.store(result.node_name, result.feasible, result.totals, table.names)
+            if prepared is None and self.preparations is not None and not known.shared and not every_node:
+                if narrowed is not None or len(result.feasible) > 1:
+                    self.preparations.learn(pod, state, pre_filtered)
+            elif prepared is not None:
+                times.repeated(searched - began, None if result.totals is None else times.start() - searched)
         return result
+
+    # -- several attempts in one go -----------------------------------------------------------------------------
+
+    def _may_run(self, pod: Pod) -> PreparedAttempt | None:
+        """What is prepared for a pod whose attempt cannot have to wait; None if it may."""
+        if self.preparations is None or self.extenders or self._sign is not None:
+            return None
+        prepared = self.preparations.of(pod)
+        return None if prepared is None or not prepared.immediate else prepared
+
+    def longest_run(self, pod: Pod) -> int:
+        """Return about how many attempts a run may make that begins with this pod; below 2, none is worth it."""
+        prepared = self._may_run(pod)
+        if prepared is None or self.profile.plugin_metrics.sampling.due:
+            return 0
+        if prepared.named:
+            return _MOST_NAMED
+        if not prepared.alone:
+            return _MOST_IN_TURN
+        nodes = len(self.cluster.table.order)
+        return nodes // max(1, min(nodes, self.search.expected(self._wanted(nodes))))
+
+    def runs_alone(self, pod: Pod) -> bool:
+        """Return whether the pods of a run that begins with this one may all be assumed at its end."""
+        prepared = self._may_run(pod)
+        return prepared is not None and prepared.alone
+
+    def run(self, pods: Sequence[Pod]) -> Iterator[ScheduleResult]:
+        """Yield the results of attempts for the first of these pods, as long as each finds a node and affects no other;
+        no pod is nominated.
+
+        If the run is not `runs_alone`, the pod must be on its node before the next result is asked for.
+        """
+        left = self.cluster.table.node_count  # nodes that no attempt has visited
+        alone: bool | None = None
+        for pod in pods:
+            prepared = self._may_run(pod)
+            if prepared is None or prepared.named or alone not in (None, prepared.alone):
+                return
+            alone = prepared.alone
+            start, result = self.start.index, None
+            try:
+                result = drive(self._attempt(pod, {}, False, None, None, within=left))
+            finally:
+                if not isinstance(result, ScheduleResult):
+                    self.start.index = start  # the attempt is made again, by itself
+            if not isinstance(result, ScheduleResult):
+                return
+            if alone:
+                left -= result.visited
+            yield result
+
+    def run_alike(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
+        """Return the results of attempts for the first of these pods, made in one go: those that are of one class, and
+        that no plugin is called for. No two of them visit the same node, so all may be assumed afterwards.
+
+        An attempt by itself has the same result; this one reads the columns once, not once for each pod.
+        """
+        first = pods[0]
+        prepared = self._may_run(first)
+        if prepared is None or not prepared.alone:
+            return []
+        if prepared.named:
+            return self._run_named(pods, prepared)
+        known = self.evaluations.of(first, prepared.state)
+        signature, owner, nodes = first.signature, first.owner, known.size
+        wanted, start = self._wanted(nodes), self.start.index % nodes
+        alike = list(takewhile(lambda pod: pod.signature is signature and pod.owner == owner, pods))
+        if known.shared or wanted < 2 or len(alike) < 2:
+            return []
+        times, state = self.profile.times, prepared.state
+        began = times.start()
+        try:
+            at, visited = self.search.windows(known, state, first, start, wanted, len(alike))
+            if not visited:
+                return []
+            searched = times.start()
+            rows, many, scores = known.order[at], len(visited), (prepared.constant, prepared.scores)
+            totals = drive(self.ranking.totals(state, first, rows, known, at, None, scores, many))
+        except PluginFault:
+            return []
+        times.repeated_several(many, (searched - began) / many, (times.start() - searched) / many)
+        self.start.index = (start + sum(visited)) % nodes
+        return self._choices(alike, state, rows.reshape(many, wanted), totals.reshape(many, wanted), visited)
+
+    def _run_named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
+        """The results for the first of these pods that differ only in the node that they name, no two the same."""
+        first, table, times, state = pods[0], self.cluster.table, self.profile.times, prepared.state
+        began, template, rows = times.start(), first.signature.signature_ignoring_node, dict[int, None]()
+        for pod in pods:
+            row = table.row_of.get(pod.signature.spec.required_node or "")
+            if row is None or row in rows:
+                break
+            if pod.signature.signature_ignoring_node != template or pod.owner != prepared.owner:
+                break
+            rows[row] = None
+        known = self.evaluations.of(first, state)
+        if not rows or known.shared:
+            return []
+        visited = np.fromiter(rows, np.int64, len(rows))
+        at = known.place[visited]
+        try:
+            self.evaluations.judge(known, state, first, at)
+        except PluginFault:
+            return []
+        rejected = (~known.passes[at]).nonzero()[0]
+        many = int(rejected[0]) if len(rejected) else len(at)
+        if not many:
+            return []
+        self.evaluations.use.hits += many
+        times.repeated_several(many, (times.start() - began) / many)
+        self.start.index = (self.start.index + many) % table.node_count
+        return [
+            ScheduleResult(pod, table.names[row], self.profile, state, only, 1, None, None, 1, None)
+            for pod, row, only in zip(pods[:many], rows, visited.reshape(-1, 1), strict=False)
+        ]
+
+    def _choices(
+        self, pods: Sequence[Pod], state: CycleState, rows: Rows, totals: Ints, visited: Sequence[int]
+    ) -> list[ScheduleResult]:
+        """One of the best for each of several attempts: of a row of `rows` by the same row of `totals`."""
+        names, wanted, metrics = self.cluster.table.names, rows.shape[1], self.profile.plugin_metrics
+        highest = totals.max(axis=1)
+        are_best = (totals == highest[:, np.newaxis]).ravel().nonzero()[0]
+        ends = are_best.searchsorted(np.arange(0, totals.size + 1, wanted)).tolist()
+        best, results = rows.ravel()[are_best], []
+        for number, score in enumerate(highest.tolist()):
+            first, end = ends[number], ends[number + 1]
+            row = best.item(first) if end - first == 1 else self.choose(best[first:end], names)
+            if metrics.sampling.plugins:
+                metrics.chosen(totals[number], score, end - first)
+            results.append(
+                ScheduleResult(
+                    pods[number],
+                    names[row],
+                    self.profile,
+                    state,
+                    rows[number],
+                    visited[number],
+                    totals[number],
+                    score,
+                    end - first,
+                    None,
+                )
+            )
+        return results
 
     # -- batching ---------------------------------------------------------------------------------------------
 
@@ -241,7 +356,8 @@ class Scheduler:
         if row is None:
             return
         rows = np.array([row], dtype=np.int64)
-        there = yield from self.search.run(state, pod, rows, 0, 1, NO_NOMINATED, None)
+        known = self.evaluations.apart(state)
+        there = yield from self.search.run(known, state, pod, known.place[rows], 0, 1, NO_NOMINATED)
         if there.error is None and not len(there.rows):
             batching.take_hint(self.choose)
 
@@ -249,7 +365,9 @@ class Scheduler:
 
     def _stepped(self, pod: Pod, nominated: Nominated, stepper: Stepper, batching: Batching | None) -> Attempt:
         """An attempt, and what somebody makes of its outcome who is stopped at it."""
-        result = yield from self._attempt(pod, nominated, False, stepper, batching)
+        made = yield from self._attempt(pod, nominated, False, stepper, batching)
+        assert made is not None, "an attempt without a limit has a result"
+        result: ScheduleResult | FitError = made
         while True:
             result = self._by_hand(result, stepper)
             known = stepper.changed
@@ -303,6 +421,19 @@ class Scheduler:
 
     # -- filter -----------------------------------------------------------------------------------------------
 
+    def _pre_filter(
+        self, state: CycleState, pod: Pod, prepared: PreparedAttempt | None, stepper: Stepper | None
+    ) -> Work[PreFiltered]:
+        """Call the PreFilter plugins, as far as their answers are not prepared."""
+        if prepared is None:
+            return (yield from self.pre_filters.run(state, pod, stepper))
+        if prepared.named:
+            name = pod.signature.spec.required_node or ""
+            return PreFiltered(PreFilterResult(frozenset((name,)), True), None, {state.already_filtered_by})
+        if prepared.pre_filters:
+            return (yield from self.pre_filters.run(state, pod, None, prepared.pre_filters))
+        return NOTHING_FILTERED
+
     def _find(
         self,
         state: CycleState,
@@ -311,18 +442,22 @@ class Scheduler:
         diagnosis: Diagnosis,
         counting: NominatedPods,
         every_node: bool,
-        cached: CachedEvaluation | None,
+        known: Evaluation,
         stepper: Stepper | None,
         wished: str,
+        others: bool | None,
     ) -> Work[Found]:
-        """`wished`: the node that is tried first, by a nomination or a hint; "" for none."""
+        """`wished`: the node that is tried first, by a nomination or a hint; "" for none. `others`: see
+        `NodeSearch.read`."""
         table = self.cluster.table
         nominee: Found | None = None
         if wished and wished in table.row_of:
-            row = np.array([table.row_of[wished]], dtype=np.int64)
-            # An entry shared by pods pinned to different nodes is valid only on the nodes PreFilter narrowed to.
-            known = cached if narrowed is None or wished in narrowed.node_names else None
-            nominee = yield from self._search(state, pod, row, 0, 1, counting.at(wished), known, stepper)
+            of_nominee = known
+            if narrowed is not None and wished not in narrowed.node_names and not known.shared:
+                # An evaluation shared by pods pinned to different nodes is valid only on the nodes PreFilter named.
+                of_nominee = self.evaluations.apart(state)
+            at = of_nominee.place[[table.row_of[wished]]]
+            nominee = yield from self.search.run(of_nominee, state, pod, at, 0, 1, counting.at(wished), stepper)
             if self.extenders and len(nominee.rows):
                 nominee = yield from self._nominee_left(pod, nominee)
             if len(nominee.rows) and not every_node:
@@ -330,13 +465,18 @@ class Scheduler:
             if not len(nominee.rows) and nominee.error is None:
                 # Plugins that rejected the nominated node are named even if other nodes pass them.
                 diagnosis.add_verdicts(nominee.verdicts)
-        order = table.order
+        among, nodes = None, known.size
         if narrowed is not None:
             rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
-            order = np.array(rows, dtype=np.int64)
-        wanted = len(order) if every_node else self._wanted(len(order))
-        start = self.start.index % len(order) if len(order) else 0
-        found = yield from self._search(state, pod, order, start, wanted, counting.if_any, cached, stepper)
+            among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
+        wanted = nodes if every_node else self._wanted(nodes)
+        start = self.start.index % nodes if nodes else 0
+        nominated = counting.if_any
+        found = None
+        if stepper is None and not nominated:
+            found = self.search.read(known, state, pod, among, start, wanted, others)
+        if found is None:
+            found = yield from self.search.run(known, state, pod, among, start, wanted, nominated, stepper)
         if narrowed is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
@@ -354,21 +494,6 @@ class Scheduler:
                 diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
             found = left
         return found
-
-    def _search(
-        self,
-        state: CycleState,
-        pod: Pod,
-        order: Rows,
-        start: int,
-        wanted: int,
-        nominated: NominatedByRow,
-        cached: CachedEvaluation | None,
-        stepper: Stepper | None,
-    ) -> Work[Found]:
-        if stepper is None:
-            return self.search.run(state, pod, order, start, wanted, nominated, cached)
-        return stepped_search(self.search, state, pod, order, start, wanted, nominated, stepper)
 
     def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
         """The nominated node if the extenders leave it; one that fails makes it a node like all others."""
@@ -391,8 +516,9 @@ class Scheduler:
         pod: Pod,
         found: Found,
         diagnosis: Diagnosis,
-        cached: CachedEvaluation | None,
+        known: Evaluation,
         stepper: Stepper | None,
+        prepared: PreparedAttempt | None,
     ) -> Work[ScheduleResult | FitError]:
         rows = found.rows
         if len(rows) == 1:
@@ -401,14 +527,22 @@ class Scheduler:
         if stepper is not None:
             stepper.scoring = rows
         began = self.profile.times.start()
-        failure = yield from self.ranking.pre_scoring(state, pod, rows, stepper)
-        began = self.profile.times.ended("PreScore", began, _label(failure))
+        failure = None
+        if prepared is None:
+            failure = yield from self.ranking.pre_scoring(state, pod, rows, stepper)
+        elif prepared.pre_scores:
+            failure = yield from self.ranking.pre_scoring(state, pod, rows, None, prepared.pre_scores)
+        if prepared is None:
+            began = self.profile.times.ended("PreScore", began, _label(failure))
         if failure is not None:
             diagnosis.add_verdicts()
             return FitError(pod, failure, diagnosis, state)
         try:
-            totals = yield from self.ranking.totals(state, pod, rows, cached, stepper)
-            self.profile.times.ended("Score", began)
+            at = known.place[rows] if found.at is None else found.at
+            scores = None if prepared is None else (prepared.constant, prepared.scores)
+            totals = yield from self.ranking.totals(state, pod, rows, known, at, stepper, scores)
+            if prepared is None:
+                self.profile.times.ended("Score", began)
         except PluginFault as fault:
             self.profile.times.ended("Score", began, Code.ERROR.label)
             diagnosis.add_verdicts()

@@ -28,7 +28,7 @@ from kschedd.scheduling.node_search import nodes_to_find
 from kschedd.scheduling.verdicts import Places
 from kschedd.testing.objects import pod
 
-LOOKED_AHEAD = 20_000  # rows, at most: `kschedd.scheduling.lookahead`
+LOOKED_AHEAD = 20_000  # rows, at most
 Evaluated = tuple[Places, Ints]
 
 

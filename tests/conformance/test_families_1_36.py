@@ -3,6 +3,7 @@
 Each record is run once: every other one evaluated from nothing, the rest by what earlier attempts left remembered.
 """
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -44,11 +45,15 @@ FAMILIES = (
     "resizedpods",
     "schedulinggates",
     "tainttoleration",
+    "traces",
     "volumebinding",
     "volumerestrictions",
     "volumezone",
 )
-WHOLE = frozenset(("changes", "corners"))
+# Traces of what was changed in 1.37, for which rules are missing: which pods are signed for opportunistic batching, the
+# hint for a deleted pod's own anti-affinity, how gated pods are judged, and the answer to a binding with another UID.
+MISSED = "traces-1.37"
+WHOLE = frozenset(("changes", "corners", "traces"))
 EVERY = 4  # of the other families: `kschedd verify` runs them whole
 
 
@@ -57,22 +62,30 @@ def golden(shared_part: SharedPart) -> Path:
     return shared_part("conformance-1.36")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_records_come_out_as_kube_scheduler_1_36_has_them(golden: Path, family: str) -> None:
-    file = golden / f"{family}.jsonl.gz"
+def mistakes(file: Path, every: int) -> tuple[int, list[str]]:
+    """Judge each `every`-th record; return how many were judged, and the differences of those that failed."""
     assert version_of(file) is V1_36
-    wrong = []
-    tried = 0
-    for number, record in enumerate(read_records(file)):
-        if family not in WHOLE and number % EVERY:
-            continue
+    wrong, tried = [], 0
+    for record in islice(read_records(file), 0, None, every):
         tried += 1
         verdict = check(record, V1_36, remembered=tried % 2 == 0)
         if verdict.outcome is not RecordOutcome.PASSED:
             wrong.append(f"{record.id} {verdict.outcome}: {'; '.join(verdict.differences[:3])}")
+    return tried, wrong
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_records_come_out_as_kube_scheduler_1_36_has_them(golden: Path, family: str) -> None:
+    tried, wrong = mistakes(golden / f"{family}.jsonl.gz", 1 if family in WHOLE else EVERY)
     assert tried
     assert not wrong, "\n".join([f"{len(wrong)} of {tried}:", *wrong[:5]])
 
 
+@pytest.mark.xfail(reason="rules are missing: see MISSED", raises=AssertionError)
+def test_traces_of_what_1_37_changed_come_out_as_kube_scheduler_1_36_has_them(golden: Path) -> None:
+    tried, wrong = mistakes(golden / f"{MISSED}.jsonl.gz", 1)
+    assert not wrong, "\n".join([f"{len(wrong)} of {tried}:", *wrong[:5]])
+
+
 def test_no_family_is_left_out(golden: Path) -> None:
-    assert {file.name.removesuffix(".jsonl.gz") for file in golden.glob("*.jsonl.gz")} == set(FAMILIES)
+    assert {file.name.removesuffix(".jsonl.gz") for file in golden.glob("*.jsonl.gz")} == {*FAMILIES, MISSED}

@@ -528,6 +528,18 @@ async def test_half_bodies_of_unauthenticated_clients_hold_no_place_for_large_on
         assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
 
 
+async def test_half_bodies_of_one_client_keep_out_no_other(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(most_body=1 << 20)) as fixture:
+        for _ in range(2 * LARGE_BODIES):
+            greedy = await fixture.connect()
+            await greedy.send_all(posted(1 << 20, b"Authorization: greedy") + b"x" * (80 << 10))
+        await trio.testing.wait_all_tasks_blocked()
+        client = await fixture.connect()
+        size = 300 << 10  # more than is read before a place is asked for
+        await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
+        assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+
+
 async def test_unauthenticated_clients_take_the_places_of_unauthenticated_clients_only(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

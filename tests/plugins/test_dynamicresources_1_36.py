@@ -113,7 +113,7 @@ def test_attempts_repeat_for_pods_that_have_to_do_with_no_devices(of: Pod, repea
     cluster = SchedulerCache()
     plugin = DynamicResources.from_args(DynamicResourcesArgs(), Handle(cluster, defaults(V1_36.gates), 0, V1_36.rules))
     assert plugin.skips_binding_cycle(of.signature) is repeats
-    assert plugin.repeats_while_unchanged(of, cluster) is repeats
+    assert bool(plugin.repeats_while_unchanged(of, cluster)) is repeats
 
 
 def test_a_claim_is_created_allocated_and_told_of_before_binding() -> None:

@@ -1,4 +1,4 @@
-"""What plugins that count pods say of themselves: `filter_state_key` and `skips_while_unchanged` keep their rules."""
+"""What plugins that count pods say of themselves: `filter_state_key` and `repeats_while_unchanged` keep their rules."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from kschedd.cache.domain_counter import FEW_DOMAINS
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import SKIP, Status
-from tests.scheduling.test_evaluation_cache import scheduler
+from tests.scheduling.test_evaluation import scheduler
 
 _ZONE = "topology.kubernetes.io/zone"
 _ZONES = ("a", "b", "c", "")  # "": without the label
@@ -84,7 +84,7 @@ def test_equal_keys_mean_equal_codes_and_who_skips_goes_on_to(changes: list[Any]
             plugin: Any = one.plugin
             # Terms of pods that are there come and go, which dates a part of the cluster.
             since = one.name, cluster.versions.parts_at
-            skipped = skips.setdefault(since, plugin.skips_while_unchanged(pod, cluster))
+            skipped = skips.setdefault(since, plugin.repeats_while_unchanged(pod, cluster))
             said = plugin.pre_filter(state, pod, cluster)
             scores = plugin.pre_score(state, pod, cluster, cluster.table.order)
             assert "pre_filter" not in skipped or said is SKIP

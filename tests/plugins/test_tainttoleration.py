@@ -129,13 +129,6 @@ def test_fewer_soft_taints_are_better(
     assert constant == (None if any(scores) else 100)
 
 
-@given(st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=1, max_size=4))
-def test_several_windows_are_normalized_as_one_by_one(raw: list[list[int]]) -> None:
-    plugin, scores = Cluster(node("n")).plugin, np.array(raw, dtype=np.int64)
-    each = [plugin.normalize(CycleState(), pod(), one).tolist() for one in scores]
-    assert plugin.normalize_each(CycleState(), pod(), scores).tolist() == each
-
-
 def test_no_node_is_normalized_to_no_score() -> None:
     plugin = Cluster(node("n")).plugin
     assert plugin.normalize(CycleState(), pod(), np.zeros(0, dtype=np.int64)).tolist() == []

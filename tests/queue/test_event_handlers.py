@@ -9,7 +9,7 @@ from kschedd.api.pods import Pod
 from kschedd.framework.events import ActionType, EventResource, on
 from kschedd.queue.entry import SubQueue
 from kschedd.queue.event_handlers import EventHandlers
-from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
 
 EVERY = tuple(
     on(resource, ActionType.ALL)
@@ -125,6 +125,23 @@ def nominated(make: Any, node: str, version: int) -> Pod:
 def test_a_changed_nomination_leaves_room(watcher: Watcher, make: Any, node: str, moved: list[str]) -> None:
     watcher.change(None, nominated(make, "n1", 1))
     assert watcher.change(nominated(make, "n1", 1), nominated(make, node, 2)) == (len(moved), moved)
+
+
+@pytest.mark.parametrize(
+    ("bound_nominees_wake_none", "expected"),
+    [
+        # The pod that now runs on the node moves both; up to 1.34 the end of its nomination is an event as well.
+        pytest.param(False, (2, BOTH), id="up-to-1.34-its-nomination-ends-as-a-deletion"),
+        pytest.param(True, (1, BOTH), id="since-1.35-it-is-no-deletion"),
+    ],
+)
+def test_a_nominated_pod_gets_bound(
+    watcher: Watcher, make: Any, bound_nominees_wake_none: bool, expected: tuple[int, list[str]]
+) -> None:
+    watcher.queue.settings = QueueSettings(bound_nominees_wake_none=bound_nominees_wake_none)
+    pending = nominated(make, "n1", 1)
+    watcher.change(None, pending)
+    assert watcher.change(pending, pending.on_node("n1")) == expected
 
 
 def test_a_nominated_pod_that_goes_leaves_room(watcher: Watcher, make: Any) -> None:

@@ -41,7 +41,11 @@ def _printed(repl: Console, command: PageCommand) -> str:
         repl.wait_match(rf"{mark}\n *\.\.\.")
         repl.type(f"\x1b[200~{command.given}.\x1b[201~")
     finished = re.compile(rf"{mark}\n(?P<out>(?s:.*?)){_PROMPT}$", re.MULTILINE)
-    repl.wait(lambda: finished.search(repl.text) is not None, f"the end of `{command.words}`")
-    found = finished.search(repl.text)
-    assert found is not None
-    return "".join(line for line in found["out"].splitlines(keepends=True) if not line.startswith("  ..."))
+    found: list[re.Match[str]] = []  # kept while nothing is drawn: the prompt may be drawn again at any time
+
+    def is_over() -> bool:
+        found[:] = finished.finditer(repl.text)
+        return bool(found)
+
+    repl.wait(is_over, f"the end of `{command.words}`")
+    return "".join(line for line in found[0]["out"].splitlines(keepends=True) if not line.startswith("  ..."))

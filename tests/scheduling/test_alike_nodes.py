@@ -13,7 +13,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling import alike_nodes
 from kschedd.scheduling.alike_nodes import AlikeNodes
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
-from tests.scheduling.test_evaluation_cache import scheduler
+from tests.scheduling.test_evaluation import scheduler
 
 _SKIPPED = {"NodePorts"}
 

@@ -99,8 +99,8 @@ class Cluster:
         if fresh:
             counted = NominatedPods(table, preemptor, self.nominator.by_node()).everywhere
             return Candidates(self.scheduler.filters).dry_run(state, preemptor, rows, offset, wanted, counted, None)
-        assert self.scheduler.cache is not None
-        cached = self.scheduler.cache.of(preemptor, state)
+        known = self.scheduler.evaluations.of(preemptor, state)
+        cached = None if known.shared else known
         counted = NominatedPods(table, preemptor, self.nominator.nominated).everywhere
         return self.scheduler.candidates.dry_run(state, preemptor, rows, offset, wanted, counted, cached)
 
@@ -389,8 +389,7 @@ def test_a_cached_result_equals_a_fresh_one(changes: list[Any]) -> None:
 def test_a_small_cluster_keeps_no_more_kinds_of_pods_than_its_bounds_allow() -> None:
     cluster = Cluster(*full("a"))
     cluster.cache.table.most_evaluation_bytes = cluster.cache.table.most_preemption_bytes = 1 << 18
-    evaluations, candidates = cluster.scheduler.cache, cluster.scheduler.candidates
-    assert evaluations is not None
+    evaluations, candidates = cluster.scheduler.evaluations, cluster.scheduler.candidates
     held = []
     preemptors = [pod("preemptor", priority=5, app=f"a{number}") for number in range(60)]
     for preemptor in preemptors:

@@ -52,3 +52,9 @@ def test_another_pod_of_the_name_is_not_the_victim() -> None:
     answers = {"p": error("conflict"), "q": None}
     uids = {"p": "u-another", "q": "u-q"}
     assert evict(both, lambda w: answers[getattr(w, "name", "")], lambda _, name: uids[name]) is None
+
+
+@pytest.mark.parametrize(("gone_fails", "requeued"), [(True, True), (False, False)], ids=["up-to-1.34", "since-1.35"])
+def test_a_preemption_whose_victims_were_all_gone(gone_fails: bool, requeued: bool) -> None:
+    failure = evict(victim("p"), lambda _: error("not found"), lambda *_: None, gone_fails=gone_fails)
+    assert (failure is not None) is requeued

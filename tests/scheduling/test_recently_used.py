@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.scheduling import candidates, evaluation_cache, node_verdicts, nominations
+from kschedd.scheduling import candidates, evaluation, nominations
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.recently_used import RecentlyUsed
 from tests.scheduling.driven import Driven, Raw, node, pod
@@ -40,13 +40,12 @@ def _kind(number: int, name: str) -> Raw:
 def test_a_cluster_that_grows_leaves_room_for_fewer_kinds_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bounds are in bytes, and entries have a place for each node: the first kind that is asked about again, after
     the nodes have doubled, is the one that was used longest ago."""
-    for module in (evaluation_cache, node_verdicts, candidates, nominations):
+    for module in (evaluation, candidates, nominations):
         monkeypatch.setattr(module, "_FEWEST", 2)
-    monkeypatch.setattr(node_verdicts, "_MOST_BYTES", 6 * 64 * node_verdicts._BYTES_A_ROW)
     monkeypatch.setattr(nominations, "_MEMORY", 6 * 64 * nominations._BYTES_A_ROW)
     one = Driven()
     table = one.machine.cluster.table
-    table.most_evaluation_bytes = 6 * (64 * evaluation_cache._BYTES_A_ROW + evaluation_cache._BYTES_AN_ENTRY)
+    table.most_evaluation_bytes = 6 * (64 * evaluation._BYTES_A_ROW + evaluation._BYTES_AN_ENTRY)
     one.see(*(node(f"n{number}", cpu="8") for number in range(60)))
     assert table.capacity == 64
     waits = pod("waits", cpu="500", priority=1000, nominated="n0")

@@ -1,4 +1,4 @@
-"""Cached evaluations change nothing: with them and without, every attempt comes to the same.
+"""Evaluations change nothing: whether they are kept or made anew, every attempt has the same result.
 
 Two schedulers look at one cluster while nodes, pods and nominations come, change and go; one has a cache, the other
 asks all anew. Pods are of few signatures, so that most attempts find an entry; rows are few, so that most changes
@@ -21,9 +21,11 @@ from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
+from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
+from kschedd.scheduling import evaluation
 from kschedd.scheduling.nominator import Nominator
 from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.profile import build_profile
@@ -346,3 +348,223 @@ def test_pods_that_name_their_nodes_are_placed_as_without_a_cache(shape: int) ->
     found = run(True)
     assert found == run(False)
     assert any(name == "n1" for name in found)
+
+
+# -- windows of a large cluster -----------------------------------------------------------------------------------
+
+_NODES = 700
+
+
+def _with_few_wanted(machine: Scheduler) -> Scheduler:
+    machine.profile.percentage = 15
+    return machine
+
+
+class _Stream:
+    """One cluster of 700 nodes, of which a search needs 105, and two schedulers that place the same pods in it."""
+
+    def __init__(self, *, cpu: int = 4, soft: bool = False) -> None:
+        self.cluster = SchedulerCache()
+        for number in range(_NODES):
+            taints = [TAINT] if number % 7 == 0 else [SOFT_TAINT] if soft and number % 3 == 0 else []
+            self.cluster.put_node(node(number, cpu, ZONES[number % 2], taints, number % 11 == 0))
+        self.plain = _with_few_wanted(scheduler(self.cluster, False))
+        self.cached = _with_few_wanted(scheduler(self.cluster, True))
+        self.placed: list[Pod] = []
+
+    def place(self, shape: int) -> None:
+        incoming = pod(f"p{len(self.placed)}", shape)
+        expected: ScheduleResult | FitError = drive(self.plain.attempt(incoming, {}))
+        result: ScheduleResult | FitError = drive(self.cached.attempt(incoming, {}))
+        assert outcome(result) == outcome(expected)
+        assert self.cached.start.index == self.plain.start.index
+        if isinstance(result, ScheduleResult):
+            self.placed.append(self.cluster.assume(incoming, result.node_name))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [[0], [2], [0, 2], [0, 0, 1], [3], [4], [5], [6], [0, 3], [1, 5], [3, 5]],
+    ids=lambda shapes: "-".join(map(str, shapes)),
+)
+@pytest.mark.parametrize("soft", [False, True], ids=["plain", "normalized"])
+def test_streams_are_placed_as_without(shapes: list[int], soft: bool) -> None:
+    stream = _Stream(soft=soft)
+    for number in range(40):
+        stream.place(shapes[number % len(shapes)])
+    assert len(stream.placed) > 20
+
+
+@pytest.mark.parametrize("shape", [0, 3, 4, 5])
+@pytest.mark.parametrize("every", [1, 6])
+@pytest.mark.parametrize("change", ["pod gone", "pod come", "pod noted", "node tainted", "node gone", "node come"])
+def test_what_changes_in_the_next_window_is_seen(change: str, every: int, shape: int) -> None:
+    stream = _Stream()
+    cluster = stream.cluster
+    for number in range(36):
+        stream.place(shape)
+        if number % every:
+            continue
+        ahead = (stream.plain.start.index + 37) % _NODES  # within the next window
+        match change:
+            case "pod gone":
+                there = cluster.table.pods[ahead]
+                cluster.remove_pod(there[0] if there else stream.placed[number // 2])
+            case "pod come":
+                cluster.put_pod(pod(f"c{number}", shape, on=cluster.table.names[ahead]))
+            case "pod noted":
+                cluster.put_pod(touched(stream.placed[-1], "deleted" if number % 2 else "noted"))
+            case "node tainted":
+                cluster.put_node(node(ahead, 4, ZONES[ahead % 2], [TAINT], False))
+            case "node gone":
+                cluster.remove_node(f"n{ahead}")
+            case "node come":
+                cluster.put_node(node(_NODES + number, 4, "a", [], False))
+
+
+def test_nodes_that_are_full_are_passed_over() -> None:
+    stream = _Stream(cpu=1)
+    for number in range(_NODES):
+        if number % 5:
+            stream.cluster.put_pod(pod(f"there{number}", 0, on=f"n{number}"))
+    for _ in range(_NODES // 5):
+        stream.place(0)
+    assert isinstance(drive(stream.cached.attempt(pod("late", 0), {})), FitError)
+    assert len(stream.placed) > 100
+
+
+# -- classes that share the verdicts on Node objects --------------------------------------------------------------
+
+
+def of_its_own_kind(pod: Pod) -> Pod:
+    return Pod.from_raw({**pod.raw, "metadata": {**pod.raw["metadata"], "labels": {**pod.labels, "pod": pod.name}}})
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(changes, st.sampled_from([0, 1, 2, 3, 5])), min_size=6, max_size=30),
+    st.sampled_from([(), (Fussy,)]),
+)
+def test_what_is_kept_by_key_is_what_the_filters_say(script: list[Any], added: tuple[type[Any], ...]) -> None:
+    trial = Trial(*added)
+    trial.change(0, ("node", 0, 4, "a", [], False))
+    for number, (change, shape) in enumerate(script, 1):
+        trial.change(number, change)
+        for always in (0, 1, 2, shape):
+            incoming = of_its_own_kind(pod(f"a{number}-{always}", always))
+            result = trial.attempt(incoming)
+        if isinstance(result, ScheduleResult) and number % 3 == 0:
+            trial.placed.append(trial.cluster.assume(incoming, result.node_name))
+
+
+@pytest.mark.parametrize("most", [1, 256], ids=["entries-are-dropped", "all-are-kept"])
+def test_a_stream_of_pods_of_kinds_of_their_own_is_placed_as_without(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of more nodes than a search visits, from one search's end to the next, round the end, until no node is left."""
+    monkeypatch.setattr(evaluation, "_MOST", most)
+    monkeypatch.setattr(evaluation, "_FEWEST", 1)
+
+    def run(cached: bool) -> list[Any]:
+        cluster = SchedulerCache()
+        for number in range(300):
+            cluster.put_node(node(number, 2, ZONES[number % 2], [TAINT] if number % 7 == 0 else [], number % 11 == 0))
+        machine = scheduler(cluster, cached)
+        outcomes = []
+        for number in range(700):
+            incoming = of_its_own_kind(pod(f"p{number}", (0, 1, 2, 3, 8)[number % 5]))
+            result = drive(machine.attempt(incoming, {}))
+            outcomes.append((*outcome(result), machine.start.index))
+            if isinstance(result, ScheduleResult):
+                cluster.assume(incoming, result.node_name)
+            if number == 400:
+                cluster.put_node(node(1, 8, "a", [TAINT], False))
+                cluster.remove_node("n2")
+        return outcomes
+
+    found = run(True)
+    assert found == run(False)
+    assert len({len(one) for one in found}) == 2, "some found a node and some did not"
+
+
+def test_classes_with_equal_keys_share_the_verdicts_of_filters_that_read_nodes_only() -> None:
+    cluster = SchedulerCache()
+    for number in range(3):
+        cluster.put_node(node(number, 4, "a", [TAINT] if number == 1 else [], False))
+    evaluations = scheduler(cluster, True).evaluations
+    assert [one.name for one in evaluations.of_nodes.filters] == [
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeAffinity",
+    ]
+    plain, alike, tolerating = (
+        evaluations.once(of_its_own_kind(pod(f"p{number}", shape)), CycleState()).of_nodes
+        for number, shape in enumerate((0, 0, 2))
+    )
+    assert plain is alike
+    assert plain is not tolerating
+
+
+# -- stale rows ---------------------------------------------------------------------------------------------------
+
+
+class _Judged:
+    """A scheduler's evaluation of one class on 40 nodes, and the rows whose verdicts plugins gave."""
+
+    def __init__(self) -> None:
+        self.cluster = SchedulerCache()
+        for number in range(40):
+            self.cluster.put_node(node(number, 4, ZONES[number % 2], [], False))
+        self.evaluations = scheduler(self.cluster, True).evaluations
+        self.pod = pod("p", 0)
+        self.evaluations.of(self.pod, CycleState())  # the first of its class
+
+    def rows(self, at: slice) -> list[str]:
+        """Bring the verdicts at these positions up to date; return the nodes that filters which read pods judged."""
+        found, judged = self.evaluations.of(self.pod, CycleState()), []
+        plain = self.evaluations.of_pods.judge
+
+        def noted(state: Any, pod: Pod, table: NodeTable, rows: Any, pinned_by: str = "") -> Any:
+            judged.extend(table.names[row] for row in rows.tolist())
+            return plain(state, pod, table, rows, pinned_by)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(self.evaluations.of_pods, "judge", noted)
+            self.evaluations.judge(found, CycleState(), self.pod, at)
+        return sorted(judged)
+
+    def at(self, name: str) -> int:
+        table = self.cluster.table
+        return int(self.evaluations.of(self.pod, CycleState()).place[table.row_of[name]])
+
+
+def test_rows_are_judged_once_and_again_when_they_have_changed() -> None:
+    judged = _Judged()
+    assert len(judged.rows(slice(0, 1))) == 40  # those that are needed soon, at once
+    assert judged.rows(slice(0, 40)) == []
+    judged.cluster.put_pod(pod("a", 0, on="n7"))
+    judged.cluster.put_node(node(9, 2, "b", [], False))
+    first = min(judged.at("n7"), judged.at("n9"))
+    assert judged.rows(slice(0, first)) == []  # neither lies in the window
+    assert judged.rows(slice(0, first + 1)) == ["n7", "n9"]
+    assert judged.rows(slice(0, 40)) == []
+
+
+def test_a_new_visiting_order_keeps_the_verdicts() -> None:
+    judged = _Judged()
+    judged.rows(slice(0, 40))
+    judged.cluster.remove_node("n3")
+    judged.cluster.put_node(node(50, 4, "c", [], False))
+    assert judged.rows(slice(0, 40)) == ["n50"]
+    found = judged.evaluations.of(judged.pod, CycleState())
+    names = [judged.cluster.table.names[row] for row in found.order.tolist()]
+    assert names == [judged.cluster.table.names[row] for row in judged.cluster.table.order.tolist()]
+
+
+def test_a_log_that_does_not_reach_back_makes_every_row_stale() -> None:
+    judged = _Judged()
+    judged.rows(slice(0, 40))
+    judged.cluster.versions.pods.limit = 4
+    for number in range(6):
+        judged.cluster.put_pod(pod(f"a{number}", 0, on=f"n{number}"))
+    assert len(judged.rows(slice(0, 40))) == 40

@@ -1,6 +1,6 @@
-"""Repetition: attempts that repeat a pattern come to what whole attempts come to, and patterns end where they must.
+"""Attempts with something prepared have the result of whole attempts, and what is prepared ends where it must.
 
-`test_evaluation_cache` compares outcomes in random clusters; here each change that ends a pattern is made by itself.
+`test_evaluation` compares outcomes in random clusters; here each change that ends it is made by itself.
 """
 
 from typing import Any
@@ -12,7 +12,8 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.scheduling.outcome import FitError, ScheduleResult
-from tests.scheduling.test_evaluation_cache import SOFT_TAINT, KeepsOff, Trial, node, pod
+from kschedd.scheduling.prepared import PreparedAttempt
+from tests.scheduling.test_evaluation import SOFT_TAINT, KeepsOff, Trial, node, pod
 
 
 def like(incoming: Pod, **fields: Any) -> Pod:
@@ -32,7 +33,7 @@ def of_kind(kind: str, name: str, selector: Any) -> Object:
 
 @attrs.define(eq=False)
 class Repeats:
-    """A cluster of ten nodes, and how many attempts in it repeated a pattern."""
+    """A cluster of ten nodes, and how many attempts in it were prepared, with no plugin left to call."""
 
     trial: Trial = attrs.field(factory=Trial)
     count: int = 0
@@ -40,19 +41,19 @@ class Repeats:
     def __attrs_post_init__(self) -> None:
         for number in range(10):
             self.trial.cluster.put_node(node(number, 4, "ab"[number % 2], [], False))
-        repetition = self.trial.with_cache.repetition
-        assert repetition is not None
-        whole = repetition.attempt
+        preparations = self.trial.with_cache.preparations
+        assert preparations is not None
+        of = preparations.of
 
-        def counted(*args: Any) -> Any:
-            found = whole(*args)
-            self.count += found is not None
+        def counted(incoming: Pod) -> PreparedAttempt | None:
+            found = of(incoming)
+            self.count += found is not None and found.alone
             return found
 
-        object.__setattr__(self.trial.with_cache, "repetition", _Counted(counted, repetition.learn))
+        object.__setattr__(self.trial.with_cache, "preparations", _Counted(counted, preparations.learn))
 
     def attempts(self, incoming: Pod, times: int = 4) -> int:
-        """How many attempts repeated the pattern, of those for so many pods that are each placed; all are compared."""
+        """Return how many attempts were prepared, of those for so many pods that are each placed; all are compared."""
         before = self.count
         for _ in range(times):
             name = f"{incoming.name}-{len(self.trial.tried)}"
@@ -65,7 +66,7 @@ class Repeats:
 
 @attrs.frozen(eq=False)
 class _Counted:
-    attempt: Any
+    of: Any
     learn: Any
 
 
@@ -80,8 +81,8 @@ def test_in_a_cluster_without_room_ahead_pods_whose_plugins_count_pods_are_attem
     assert repeats.attempts(pod("p", shape), 3) == 0
 
 
-def test_out_of_tree_filters_are_asked_each_time() -> None:
-    assert Repeats(Trial(KeepsOff)).attempts(pod("p", 0)) == 0
+def test_attempts_with_a_plugin_out_of_the_tree_that_says_what_it_reads_are_prepared_as_well() -> None:
+    assert Repeats(Trial(KeepsOff)).attempts(pod("p", 0)) == 6
 
 
 def test_a_pod_that_anti_affinity_is_against_is_attempted_as_a_whole() -> None:
@@ -127,8 +128,6 @@ def test_a_nominated_pod_is_attempted_as_a_whole() -> None:
     assert repeats.attempts(pod("p", 0), 2) == 2
     nominated = Pod.from_raw({**pod("q", 0).raw, "status": {"nominatedNodeName": "n4"}})
     assert repeats.attempts(nominated, 1) == 0
-    repeats.trial.nominator.add(pod("w", 0, "", "", "n1"))
-    assert repeats.attempts(pod("p", 0), 1) == 0
 
 
 def test_pods_that_name_their_nodes_repeat_one_pattern() -> None:
@@ -138,20 +137,18 @@ def test_pods_that_name_their_nodes_repeat_one_pattern() -> None:
     assert [repeats.attempts(pod("d", 2, "", f"n{number}"), 1) for number in range(2, 10)] == [2] * 8
 
 
-def test_a_pod_whose_node_is_full_or_not_there_is_attempted_as_a_whole() -> None:
+def test_a_pod_whose_node_is_full_or_not_there_is_told_so() -> None:
     repeats = Repeats()
     for number in range(3):
         repeats.attempts(pod("d", 2, "", f"n{number}"), 1)
-    before = repeats.count
     repeats.trial.cluster.put_node(node(5, 0, "a", [], False))
     for name in ("n5", "nowhere"):
         assert isinstance(repeats.trial.attempt(pod("d", 2, "", name)), FitError)
-    assert repeats.count == before
 
 
-def test_where_no_node_is_left_the_whole_attempt_says_why() -> None:
+def test_where_no_node_is_left_a_prepared_attempt_says_why() -> None:
     repeats = Repeats()
     assert repeats.attempts(pod("p", 0), 40) > 60
     before = repeats.count
     assert isinstance(repeats.trial.attempt(pod("last", 0)), FitError)
-    assert repeats.count == before
+    assert repeats.count == before + 2

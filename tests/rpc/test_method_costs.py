@@ -1,0 +1,177 @@
+"""Every method of the table costs at most n log n of each of its parameters, or refuses it."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Final, cast
+
+import pytest
+import trio.testing
+
+from kschedd.access.users import Caller
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.daemon import cluster_actors
+from kschedd.errors import KscheddError
+from kschedd.rpc.methods import daemon_methods
+from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.rpc.params import Param, bind
+from kschedd.rpc.table import Call, ClientServices, Method, method_table
+from kschedd.rpc.turns import Turns
+from kschedd.rpc.workers import AtOnce
+from tests.actors.clusters import deployment, node, pod
+from tests.cost import GROWTH
+
+SIZE: Final = 200
+APART: Final = 2_000
+"""Calls that the cluster makes at any size; work that grows with the square of `SIZE` makes many more."""
+
+
+def values(size: int) -> dict[str, str]:
+    return {f"k{number}": "v" for number in range(size)}
+
+
+def config_map(size: int, name: str = "m") -> dict[str, Any]:
+    meta = {"name": name, "namespace": "default", "labels": values(size)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": values(size)}
+
+
+def maps(size: int) -> list[dict[str, Any]]:
+    return [config_map(1, f"m{number}") for number in range(size)]
+
+
+def yaml(size: int) -> str:
+    aliases = "".join(f"  k{number}: *a\n" for number in range(size))
+    return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata:\n  a: &a v\n" + aliases
+
+
+def wide_pod(size: int) -> dict[str, Any]:
+    raw = pod("wide")
+    raw["metadata"]["labels"] = values(size)
+    return raw
+
+
+def sized(pattern: str) -> Callable[[int], str]:
+    return lambda size: ",".join(pattern.format(number) for number in range(size))
+
+
+BY_NAME: Final[dict[str, list[Callable[[int], Any]]]] = {
+    "manifests": [maps, config_map, yaml, lambda n: json.dumps(config_map(n)), wide_pod],
+    "manifest": [config_map, wide_pod],
+    "patch": [
+        lambda n: {"data": values(n)},
+        lambda n: {"metadata": {"finalizers": [f"x.io/f{number}" for number in range(n)]}},
+        lambda n: [{"op": "add", "path": f"/data/k{number}", "value": "v"} for number in range(n)],
+    ],
+    "label_selector": [sized("k{}!=v"), sized("k{}")],
+    "field_selector": [sized("metadata.name!=v{}")],
+    "selector": [sized("k{}!=v"), sized("k{}")],
+    "taints": [lambda n: [f"k{number}=v:NoSchedule" for number in range(n)]],
+    "set": [values],
+    "condition": [lambda n: " and ".join("nodes > 1" for _ in range(n)), lambda n: "(" * n + "1" + ")" * n],
+    "shapes": [lambda n: [node(f"s{number}") for number in range(n)]],
+    "fields": [lambda n: [f"metadata.f{number}" for number in range(n)]],
+    "pod": [lambda n: "default/" + "a" * n, wide_pod],
+    "text": [yaml, lambda n: "[" * n],
+}
+"""What is said at length, by the parameter's name; of what is not here, whatever its type allows."""
+
+PLAIN: Final[dict[str, Any]] = {
+    "kind": "ConfigMap",
+    "name": "there",
+    "manifest": config_map(1),
+    "manifests": [pod("b")],
+    "patch": {"data": {"a": "b"}},
+    "taints": ["a=b:NoSchedule"],
+    "shapes": [node("shape")],
+    "pod": "default/a",
+    "node": "n1",
+    "like": "n1",
+}
+"""What is said of required parameters that are not the long one."""
+
+
+def at_length(param: Param) -> list[Callable[[int], Any]]:
+    """Return the makers of long values of this parameter, of those that its type allows."""
+    by_type: list[Callable[[int], Any]] = [
+        lambda n: "a" * n,
+        lambda n: ",".join(f"k{number}" for number in range(n)),
+        lambda n: [f"k{number}" for number in range(n)],
+        lambda n: [{"a": number} for number in range(n)],
+        values,
+    ]
+    makers = [*BY_NAME.get(param.name, []), *by_type]
+    return [make for make in makers if not param.choices and param.allows(make(2))]
+
+
+def plain(param: Param) -> Any:
+    if param.name in PLAIN and param.allows(PLAIN[param.name]):
+        return PLAIN[param.name]
+    candidates: list[Any] = [*param.choices[-1:], "a", 1, 0.5, True, {}, [], ["a"], list(param.choices[-1:])]
+    return next(each for each in candidates if param.allows(each))
+
+
+def described_methods() -> dict[str, Method]:
+    return method_table(daemon_methods(cast(Any, None), cast(Any, None)))
+
+
+def walk() -> Iterator[Any]:
+    for method in described_methods().values():
+        for param in method.params:
+            for number, _ in enumerate(at_length(param)):
+                yield pytest.param(method.name, param.name, number, id=f"{method.name}-{param.name}-{number}")
+
+
+class Services:
+    """A client's services without a session. Instead of in threads the work is done at once, so that it is counted."""
+
+    def __init__(self, methods: dict[str, Method]) -> None:
+        self.turns, self.workers, self.methods = Turns(), AtOnce(), methods
+        self.identity: dict[str, Any] = {}
+        self.caller = Caller()
+
+    def cancel_stream(self, stream_id: int) -> bool:
+        return False
+
+    def at_end(self, name: str, do: Any) -> None:
+        assert name
+
+
+async def cost(name: str, param: str, which: int, size: int) -> int:
+    """Return the calls of functions, ours and C's, until the call is answered and nothing follows from it."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    async with cluster_actors(controllers=embedded_controllers(), seed=7) as cluster:
+        state = DaemonState("1", "", cluster.clock.now())
+        methods = method_table(daemon_methods(cluster, state))
+        await cluster.store.create_many([node("n1"), config_map(1, "there"), deployment(replicas=1)])
+        await trio.testing.wait_all_tasks_blocked()
+        method = methods[name]
+        declared = {each.name: each for each in method.params}
+        given = {each.name: plain(each) for each in method.params if each.required}
+        given[param] = at_length(declared[param])[which](size)
+        sys.setprofile(count)
+        try:
+            with trio.move_on_after(5):
+                services = cast(ClientServices, Services(methods))
+                args = bind(name, method.params, [given])
+                await method.handler(Call(name, args, "test", services, lambda feed: 0))
+        except KscheddError:  # a refusal has a cost, too
+            calls += 1
+        finally:
+            await trio.testing.wait_all_tasks_blocked()
+            sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize(("name", "param", "which"), list(walk()))
+async def test_twice_the_parameter_costs_at_most_little_more_than_twice(
+    autojump_clock: trio.testing.MockClock, name: str, param: str, which: int
+) -> None:
+    await cost(name, param, which, 10)  # imports, and caches of what is the same in all
+    small = await cost(name, param, which, SIZE)
+    assert await cost(name, param, which, 2 * SIZE) <= GROWTH * small + APART
