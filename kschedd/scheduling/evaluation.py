@@ -61,7 +61,7 @@ _MOST_SEEN: Final = 4096  # classes
 _MOST_KEYS: Final = 4096  # of classes
 _MOST_STATES: Final = 16  # codes kept by one evaluation, 8 bytes a row each
 STALE: Final = -1  # instead of a filter's place: no valid verdict
-_STALE: Final = np.array(STALE, dtype=np.int16)  # to compare columns with
+STALE_ALL: Final = np.array(STALE, dtype=np.int16)  # to compare columns with
 
 
 class InVisitingOrder:
@@ -191,7 +191,7 @@ class Evaluation(InVisitingOrder):
     def reorder(self, table: NodeTable) -> Ints:
         """Permute the columns; see `InVisitingOrder.reorder`."""
         source = super().reorder(table)
-        self.unscored[self.failed == _STALE] = False
+        self.unscored[self.failed == STALE_ALL] = False
         self.raw = {name: values[source] for name, values in self.raw.items()}
         self.nothing = None
         self.forget_states()
@@ -384,10 +384,10 @@ class Evaluations:
 
     def judge(self, found: Evaluation, state: CycleState, pod: Pod, at: Positions) -> None:
         """Bring the verdicts at these positions up to date. Raises PluginFault."""
-        wanted = found.failed[at] == _STALE
+        wanted = found.failed[at] == STALE_ALL
         lacking = int(count_nonzero(wanted))
         if lacking:
-            positions = _to_evaluate(found, found.failed == _STALE, at, wanted, lacking)
+            positions = _to_evaluate(found, found.failed == STALE_ALL, at, wanted, lacking)
             self.use.misses += len(positions)
             found.nothing = None
             self._judge(found, state, pod, positions)
@@ -402,7 +402,7 @@ class Evaluations:
         if of_nodes.stamp != table.versions.now or of_nodes.order is not table.order:
             of_nodes.follow(table)
         failed = of_nodes.failed[at]
-        stale = failed == _STALE
+        stale = failed == STALE_ALL
         if count_nonzero(stale):
             fresh = at[stale]
             of_nodes.failed[fresh], of_nodes.codes[fresh] = self.of_nodes.judge(

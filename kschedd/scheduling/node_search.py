@@ -22,7 +22,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status, unresolvable
-from kschedd.scheduling.evaluation import STALE, CodesOf, Evaluation, Evaluations, Positions
+from kschedd.scheduling.evaluation import STALE_ALL, CodesOf, Evaluation, Evaluations, Positions
 from kschedd.scheduling.filter_pass import FilterPass
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
@@ -32,7 +32,6 @@ from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places, Verdicts
 from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
 
-_STALE = np.array(STALE, dtype=np.int16)
 _FEWEST = 100  # nodes to find, at least
 _MOST_PER_PASSING = 8.0  # rows visited at first for each that is to be found
 _MARGIN = 1.06  # so that a little worse luck than lately needs no second window
@@ -194,7 +193,7 @@ class NodeSearch:
                 feasible = np.concatenate((passing[first:], passing[:first]))
                 visited = known.size
             at = known.window(start, visited)
-            if not count_nonzero(known.failed[at] == _STALE):
+            if not count_nonzero(known.failed[at] == STALE_ALL):
                 if size and wanted <= many:
                     self._learn(visited, wanted)
                 return at, feasible, visited
@@ -223,7 +222,7 @@ class NodeSearch:
                 feasible = np.concatenate((feasible, passing[: many * wanted - len(feasible)]))
             ends = (feasible[wanted - 1 :: wanted] - start) % known.size + 1
             at = known.window(start, int(ends[-1]))
-            if not count_nonzero(known.failed[at] == _STALE):
+            if not count_nonzero(known.failed[at] == STALE_ALL):
                 break
             self.evaluations.judge(known, state, pod, at)
             if known.changes == changes:
