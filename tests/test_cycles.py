@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kschedd.actors.mailbox import OwnerQuery, Reply
-from kschedd.rpc.methods_apply import Wanted, apply_all
+from kschedd.service.objects.applying import Wanted, apply_all
 from kschedd.store.cluster_api import perform_each
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store

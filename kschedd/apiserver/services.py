@@ -11,11 +11,11 @@ from kschedd.apiserver.encoding import Encoder
 from kschedd.apiserver.tokens import Tokens
 from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.watch_groups import WatchGroups
-from kschedd.rpc.cluster import ClusterBackend
-from kschedd.rpc.methods_events import as_object
-from kschedd.rpc.table import Call, Method
-from kschedd.rpc.turns import FairLimiter, Turns
-from kschedd.rpc.workers import WorkerPool
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.objects.events import as_object
+from kschedd.service.table import Call, Method
+from kschedd.service.turns import FairLimiter, Turns
+from kschedd.service.workers import WorkerPool
 from kschedd.store.cluster_api import ClusterReader
 
 

@@ -35,7 +35,7 @@ from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.registry.warnings import creation_warnings, update_warnings
-from kschedd.rpc.aside import change
+from kschedd.service.execution import change
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.custom import definition_of

@@ -34,12 +34,12 @@ import msgpack
 import yaml
 
 from kschedd.errors import KscheddError
+from kschedd.methods import daemon_methods
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_apply import ApplyOptions, apply_all, parse
+from kschedd.rpc.built_in import describe, method_table
 from kschedd.rpc.protocol import Connection, ProtocolFault
-from kschedd.rpc.table import describe, method_table
+from kschedd.service.errors import RpcError
+from kschedd.service.objects.applying import ApplyOptions, apply_all, parse
 from kschedd.store.store import Store
 from tests.bench import odd
 from tests.bench.churn import node

@@ -13,17 +13,17 @@ import trio
 from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
+from kschedd.clusters.forks import MOST_FORKS, ForkNotFoundError, fork_of
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
+from kschedd.methods import cluster_methods, daemon_methods
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.forks import MOST_FORKS, ForkNotFoundError, fork_of
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import cluster_methods, daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
-from kschedd.rpc.workers import GivenUp
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.errors import RpcError
+from kschedd.service.workers import GivenUp
 from kschedd.simulate.engine import Engine
 from kschedd.store.cluster_api import ClusterReader
 from tests.actors.clusters import deployment, node, pod, rejected, until

@@ -5,7 +5,7 @@ import yaml
 
 from kschedd.api import documents
 from kschedd.api.documents import composed
-from kschedd.rpc.methods_apply import ApplyOptions, apply_all, chunks, parse
+from kschedd.service.objects.applying import ApplyOptions, apply_all, chunks, parse
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
 

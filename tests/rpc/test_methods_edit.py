@@ -4,9 +4,9 @@ import pytest
 
 from kschedd.api.kinds import BY_NAME
 from kschedd.api.selector_text import parse_selector_text
-from kschedd.rpc import methods_edit as edit
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods_kinds import described, find_kind
+from kschedd.service.errors import RpcError
+from kschedd.service.objects import editing as edit
+from kschedd.service.objects.kinds import described, find_kind
 from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.store import Store
 from kschedd.values import run_steps

@@ -12,9 +12,10 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
-from kschedd.rpc.methods_lifecycle import LifecycleMethods
-from kschedd.rpc.params import bind
-from kschedd.rpc.table import Call, find_method, method_table
+from kschedd.rpc.built_in import method_table
+from kschedd.service.nodes.lifecycle import LifecycleMethods
+from kschedd.service.params import bind
+from kschedd.service.table import Call, find_method
 from kschedd.store.store import Store
 from kschedd.store.times import seconds
 from tests.actors.clusters import deployment, node

@@ -9,8 +9,8 @@ import pytest
 
 from kschedd.access.users import Caller
 from kschedd.recording.recorder import RecordingState
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods_recording import RecordingMethods
+from kschedd.service.daemon.recording import RecordingMethods
+from kschedd.service.errors import RpcError
 
 
 class Recorded:

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.rpc.errors import BadParamsError
-from kschedd.rpc.params import Param, bind, similar_names
+from kschedd.service.errors import BadParamsError
+from kschedd.service.params import Param, bind, similar_names
 
 GET = (
     Param("kind", "string", doc="which kind"),

@@ -7,7 +7,7 @@ from types import FrameType
 
 import trio
 
-from kschedd.rpc.profiling import IDLE, StackSample, look, sample, stack_of
+from kschedd.service.daemon.profiling import IDLE, StackSample, look, sample, stack_of
 
 
 def test_a_stack_is_said_from_the_outside_in() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kschedd.access.users import READ_ONLY, Caller, User
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.methods import daemon_methods
+from kschedd.service.errors import RpcError
 from tests.actors.clusters import node, pod
 
 

@@ -6,8 +6,8 @@ from collections.abc import Generator
 import trio
 import trio.testing
 
-from kschedd.rpc.turns import FairLimiter, Turns
-from kschedd.rpc.workers import GivenUp, GivenUpError, WorkerPool
+from kschedd.service.turns import FairLimiter, Turns
+from kschedd.service.workers import GivenUp, GivenUpError, WorkerPool
 
 
 async def test_who_waits_is_served_client_by_client(nursery: trio.Nursery) -> None:
