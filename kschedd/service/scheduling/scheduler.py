@@ -17,6 +17,7 @@ from kschedd.explain.past import Past
 from kschedd.explain.pod_group import SHAPE as EXPLANATION_OF_GROUP
 from kschedd.explain.pod_group import begin_group, explain_group
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.stop_view import stopped_at
 from kschedd.service.cluster import ClusterBackend, Queue
@@ -169,7 +170,7 @@ class SchedulerMethods:
 
         def change(owner: SchedulingDriver) -> Any:
             config = with_weight(owner.machine.config, name, plugin, weight)
-            before = owner.change_config(config, f"weight {plugin} {weight} in {name}", now).before
+            before = owner.step(ChangeConfig(config, f"weight {plugin} {weight} in {name}"), now).before
             profile = before.profile(name)
             return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
 
