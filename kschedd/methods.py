@@ -32,10 +32,9 @@ from kschedd.service.nodes.changes import NodeMethods
 from kschedd.service.nodes.lifecycle import LifecycleMethods
 from kschedd.service.nodes.pressure import PressureMethods
 from kschedd.service.nodes.usage import UsageMethods
-from kschedd.service.objects.binding import BindingMethods
 from kschedd.service.objects.events import EventMethods
-from kschedd.service.objects.eviction import EvictionMethods
 from kschedd.service.objects.methods import ObjectMethods
+from kschedd.service.objects.pods import PodMethods
 from kschedd.service.scheduling.debug import DebugMethods
 from kschedd.service.scheduling.queue import QueueMethods
 from kschedd.service.scheduling.scheduler import SchedulerMethods
@@ -67,8 +66,7 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
         *ObjectMethods(cluster).table(),
         *NodeMethods(cluster).table(),
         *UsageMethods(cluster).table(),
-        *BindingMethods(cluster).table(),
-        *EvictionMethods(cluster).table(),
+        *PodMethods(cluster).table(),
         *LifecycleMethods(cluster).table(),
         *PressureMethods(cluster).table(),
         *EventMethods(cluster).table(),

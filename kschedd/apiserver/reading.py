@@ -34,7 +34,7 @@ from kschedd.apiserver.status import StatusError, too_large_version
 from kschedd.apiserver.tables import TableColumns, row_conditions, table_columns
 from kschedd.apiserver.versions import converted
 from kschedd.http.server import HttpResponse, Send
-from kschedd.service.execution import is_large
+from kschedd.service.weights import is_large
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Gone
 from kschedd.store.listing import in_order

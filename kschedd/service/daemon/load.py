@@ -12,9 +12,10 @@ from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_ord
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
-from kschedd.service.execution import aside, is_large
+from kschedd.service.execution import Executor
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
+from kschedd.service.weights import is_large
 from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 
@@ -87,14 +88,13 @@ class LoadMethods:
 
     async def _apply(self, call: Call, prepared: Prepared) -> list[str]:
         """Apply the manifests, a few in one request, so that others come in between; what was refused."""
+        executor = Executor.of(self._cluster, call)
         refused: list[str] = []
         for some in in_parts(in_order(prepared), _AT_ONCE):
             for large, part in groupby(some, lambda found: is_large(found.raw)):
                 if large:
                     for found in part:
-                        refused += await aside(
-                            self._cluster,
-                            call,
+                        refused += await executor.aside(
                             lambda fork, _, found=found: run_steps(  # type: ignore[misc]
                                 apply_manifests(fork, (found,), prepared.assumptions)
                             ),

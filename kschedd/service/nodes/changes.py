@@ -1,6 +1,5 @@
 """Methods over nodes: more of a kind, cordon, uncordon, taint."""
 
-from collections.abc import Callable
 from itertools import count as numbers
 from itertools import islice
 from typing import Any, Final
@@ -9,7 +8,8 @@ import attrs
 
 from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
 from kschedd.service.cluster import ClusterBackend
-from kschedd.service.execution import aside, change
+from kschedd.service.execution import Executor
+from kschedd.service.nodes.editing import edit_node
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.methods import CHANGED, DRY_RUN, OVERWRITE
 from kschedd.service.params import Param
@@ -71,21 +71,17 @@ class NodeMethods:
 
     async def add(self, call: Call) -> Any:
         like, count, prefix = call["like"], call["count"], call["prefix"] or call["like"]
-        return await aside(self._cluster, call, lambda store, given_up: _added(store, like, count, prefix, given_up))
+        executor = Executor.of(self._cluster, call)
+        return await executor.aside(lambda store, given_up: _added(store, like, count, prefix, given_up))
 
     async def cordon(self, call: Call) -> Any:
-        return await self._changed(call, lambda store: edit.cordon(store, call["name"], True, call["dry_run"]))
+        return await edit_node(self._cluster, call, lambda node: edit.cordon(node, True, call["dry_run"]))
 
     async def uncordon(self, call: Call) -> Any:
-        return await self._changed(call, lambda store: edit.cordon(store, call["name"], False, call["dry_run"]))
+        return await edit_node(self._cluster, call, lambda node: edit.cordon(node, False, call["dry_run"]))
 
     async def taint(self, call: Call) -> Any:
-        return await self._changed(
-            call, lambda store: edit.taint(store, call["name"], call["taints"], call["overwrite"])
-        )
-
-    async def _changed(self, call: Call, request: Callable[[ClusterWriter], Any]) -> Any:
-        return await change(self._cluster, call, request, lambda store: store.find("Node", "", call["name"]))
+        return await edit_node(self._cluster, call, lambda node: edit.taint(node, call["taints"], call["overwrite"]))
 
 
 def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: GivenUp) -> list[str]:

@@ -6,20 +6,22 @@ from typing import Any, TypeVar
 import attrs
 
 from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.cloud_nodes import initialization
 from kschedd.controllers.controller import Controller
-from kschedd.controllers.kubelets.state import KUBELET, NONE, STOPPED, kubelet_state
+from kschedd.controllers.kubelets.state import KUBELET, STOPPED
 from kschedd.controllers.nodelifecycle import NodeLifecycle
 from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
-from kschedd.service.execution import change
-from kschedd.service.objects.editing import change_result
+from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.objects.editing import merging
 from kschedd.service.objects.methods import CHANGED
 from kschedd.service.params import Param
+from kschedd.service.request import Request
 from kschedd.service.table import Call, Method
-from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.times import stamp
 
 _NODE = Param("name", "string", doc="the node's name")
@@ -76,27 +78,14 @@ class LifecycleMethods:
         return await self._set(call, None)
 
     async def _set(self, call: Call, state: str | None) -> Any:
-        name = call["name"]
+        def wanted(node: Object) -> Request:
+            check_simulated(node)
+            return merging("Node", node, {"metadata": {"annotations": {KUBELET: state}}}, "")
 
-        def request(store: ClusterWriter) -> dict[str, Any]:
-            node = store.get("Node", "", name)
-            if kubelet_state(node) == NONE:
-                why = f'node "{name}": nobody simulates its kubelet ({KUBELET}: {NONE}); state its conditions by hand'
-                raise RpcError("conflict", why, {"name": name})
-            patch = {"metadata": {"annotations": {KUBELET: state}}}
-            return change_result(node, store.merge_patch("Node", "", name, patch))
-
-        return await change(self._cluster, call, request, lambda store: store.find("Node", "", name))
+        return await edit_node(self._cluster, call, wanted)
 
     async def initialize(self, call: Call) -> Any:
-        name = call["name"]
-
-        def request(store: ClusterWriter) -> dict[str, Any]:
-            node = store.get("Node", "", name)
-            patch = initialization(node)
-            return change_result(node, node if patch is None else store.merge_patch("Node", "", name, patch))
-
-        return await change(self._cluster, call, request, lambda store: store.find("Node", "", name))
+        return await edit_node(self._cluster, call, lambda node: merging("Node", node, initialization(node) or {}, ""))
 
     async def zones(self, call: Call) -> Any:
         return await self._cluster.ask_controllers(

@@ -5,16 +5,16 @@ from typing import Any
 import attrs
 
 from kschedd.api.annotation_values import AnnotationError
+from kschedd.api.objects import Object
 from kschedd.api.simulation_annotations import PRESSURE, PRESSURES, pressures_of
-from kschedd.controllers.kubelets.state import KUBELET, NONE, kubelet_state
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
-from kschedd.service.execution import change
-from kschedd.service.objects.editing import change_result
+from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.objects.editing import merging
 from kschedd.service.objects.methods import CHANGED
 from kschedd.service.params import Param
+from kschedd.service.request import Request
 from kschedd.service.table import Call, Method
-from kschedd.store.cluster_api import ClusterWriter
 
 
 @attrs.frozen(eq=False)
@@ -39,22 +39,18 @@ class PressureMethods:
         ]
 
     async def pressure(self, call: Call) -> Any:
-        name, pressure, on = call["name"], call["pressure"], call["on"]
+        pressure, on = call["pressure"], call["on"]
         if pressure not in PRESSURES:
             raise RpcError("invalid", f'no pressure "{pressure}": allowed are {", ".join(PRESSURES)}', {})
 
-        def request(store: ClusterWriter) -> dict[str, Any]:
-            node = store.get("Node", "", name)
-            if kubelet_state(node) == NONE:
-                why = f'node "{name}": nobody simulates its kubelet ({KUBELET}: {NONE}); state its conditions by hand'
-                raise RpcError("conflict", why, {"name": name})
+        def wanted(node: Object) -> Request:
+            check_simulated(node)
             try:
                 now = set(pressures_of(node.annotations.get(PRESSURE, "")))
             except AnnotationError:  # it counts as absent
                 now = set()
-            wanted = now | {pressure} if on else now - {pressure}
-            text = ",".join(each for each in PRESSURES if each in wanted) or None
-            patch = {"metadata": {"annotations": {PRESSURE: text}}}
-            return change_result(node, store.merge_patch("Node", "", name, patch))
+            then = now | {pressure} if on else now - {pressure}
+            text = ",".join(each for each in PRESSURES if each in then) or None
+            return merging("Node", node, {"metadata": {"annotations": {PRESSURE: text}}}, "")
 
-        return await change(self._cluster, call, request, lambda store: store.find("Node", "", name))
+        return await edit_node(self._cluster, call, wanted)

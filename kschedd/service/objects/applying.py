@@ -4,12 +4,11 @@ One bad document never spoils the others, unless `atomic`. A fault has the line 
 text. Atomic and dry runs are tried on a fork of the store, so that objects in them may depend on each other.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import attrs
 
-from kschedd.api.decoding import FieldValidation
 from kschedd.api.documents import MOST_FAULTS
 from kschedd.api.fields import FieldError, required
 from kschedd.api.manifests import Manifest, ManifestError, read_text
@@ -18,16 +17,17 @@ from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
-from kschedd.registry.warnings import creation_warnings
-from kschedd.service.execution import weight
+from kschedd.service.operations.serving import serve
+from kschedd.service.request import Request, Response, WriteOptions
+from kschedd.service.weights import weight
 from kschedd.service.workers import GivenUp
-from kschedd.store.cluster_api import Applied, ClusterWriter
+from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
-from kschedd.store.field_validation import known_fields
 from kschedd.store.managing import without_entries
-from kschedd.store.patching import check_patch_options
 
 Raw = dict[str, Any]
+FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
+"""How `kubectl apply` takes files."""
 _FREED = 64  # objects that are freed at once
 _EACH = 20  # what an object weighs besides its values: defaults, admission, the write
 _OF_A_DUMP = (
@@ -136,22 +136,25 @@ def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "inva
 
 
 @attrs.frozen(eq=False)
-class ApplyOptions:
-    """How manifests are taken: fields that a kind does not have, and where objects go that name no namespace."""
+class AppliedObject:
+    """An object that was applied, and the name of its resource."""
 
-    validation: FieldValidation = "Strict"
-    namespace: str = "default"
-    with_objects: bool = False  # each result has the object as it is then
-    manager: str = ""  # whose the fields are; "": nobody's
-    server_side: bool = False  # the manager states all that it manages, and no more
-    force: bool = False  # and takes what others manage
+    object: Object
+    action: str
+    resource: str
+
+    def told(self, with_object: bool) -> dict[str, Any]:
+        obj = self.object
+        told = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": self.action}
+        told["resource"] = self.resource
+        return {**told, "object": without_entries(obj.raw)} if with_object else told
 
 
 @attrs.define(eq=False)
 class ApplyOutcome:
     """What came of applying. Refusals are told (`tell`) afterwards: to find the line of each takes its time."""
 
-    results: list[dict[str, Any]] = attrs.field(factory=list)
+    results: list[AppliedObject] = attrs.field(factory=list)
     errors: list[dict[str, Any]] = attrs.field(factory=list)
     warnings: list[str] = attrs.field(factory=list)
     unsupported: list[dict[str, Any]] = attrs.field(factory=list)
@@ -168,6 +171,11 @@ class ApplyOutcome:
         self.refused.clear()
         return self
 
+    def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
+        """The same with its objects as `here` has them."""
+        self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
+        return self
+
     def add(self, other: "ApplyOutcome") -> None:
         self.results.extend(other.results)
         self.errors.extend(other.errors)
@@ -176,64 +184,63 @@ class ApplyOutcome:
         self.unsupported.extend(other.unsupported)
 
 
-def apply_all(
-    wanted: Iterable[Wanted],
-    store: ClusterWriter,
-    terms: ApplyOptions = ApplyOptions(),
-    given_up: GivenUp | None = None,
-) -> ApplyOutcome:
-    """Apply one after the other; those that are refused are noted, the others applied."""
-    outcome = ApplyOutcome()
-    for one in wanted:
-        if given_up is not None:
-            given_up.check()
-        try:
-            raw = in_namespace(store, one.raw, terms.namespace)
-            warnings: tuple[str, ...] = ()
-            if terms.server_side:
-                obj, action = _applied_by_server(store, raw, terms)
-            else:
-                raw, warnings = known_fields(raw, terms.validation, store)
-                obj, action = store.apply(raw, as_client=True, manager=terms.manager)
-        except ApiError as refusal:
-            outcome.refused.append((one, without_traceback(refusal)))
-            continue
-        made = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": action}
-        made["resource"] = store.kind_of(obj.raw).resource
-        outcome.results.append({**made, "object": without_entries(obj.raw)} if terms.with_objects else made)
-        told = (*warnings, *(creation_warnings(obj) if action == "created" else ()))
-        if told:  # to find the line reads the text a second time
-            where = f"{one.source}:{one.line}: " if one.line else ""
-            outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in told]
-        if action == "created" and raw["metadata"].get("uid") and _OF_A_DUMP not in outcome.warnings:
-            outcome.warnings.append(_OF_A_DUMP)
-        outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
-    return outcome
+@attrs.frozen(eq=False)
+class Applier:
+    """Applies manifests by one request after the other. `request` has what these share.
+
+    Objects that name no namespace go to `namespace`.
+    """
+
+    request: Request = attrs.field(factory=lambda: Request("apply", options=FROM_FILES))
+    namespace: str = "default"
+
+    def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
+        """Apply one after the other; those that are refused are noted, the others applied."""
+        outcome = ApplyOutcome()
+        for one in wanted:
+            if given_up is not None:
+                given_up.check()
+            try:
+                response = serve(store, self._request_for(store, one.raw))
+            except ApiError as refusal:
+                outcome.refused.append((one, without_traceback(refusal)))
+                continue
+            _note(outcome, one, response, store)
+        return outcome
+
+    def _request_for(self, store: ClusterWriter, raw: Raw) -> Request:
+        namespace = namespace_of(raw, self.namespace)
+        if not self.request.options.server_side:
+            return attrs.evolve(self.request, body=raw, namespace=namespace)
+        kind = store.kind_of(raw)
+        meta = raw.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else None
+        if not name or not isinstance(name, str):
+            raise Invalid(kind.name, "", (required("metadata.name", "what is applied by the server is named"),))
+        where = (namespace or "default") if kind.namespaced else ""
+        return attrs.evolve(self.request, kind=kind.name, namespace=where, name=name, body=raw)
 
 
-def _applied_by_server(store: ClusterWriter, raw: Raw, terms: ApplyOptions) -> tuple[Object, Applied]:
-    check_patch_options(terms.manager, terms.force, applied=True)
-    kind = store.kind_of(raw)
+def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: ClusterWriter) -> None:
+    """Add what came of one object."""
+    obj = response.object
+    outcome.results.append(AppliedObject(obj, response.action, store.kind_of(obj.raw).resource))
+    if response.warnings:  # to find the line reads the text a second time
+        where = f"{one.source}:{one.line}: " if one.line else ""
+        outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in response.warnings]
+    created = response.action == "created"
+    if created and one.raw["metadata"].get("uid") and _OF_A_DUMP not in outcome.warnings:
+        outcome.warnings.append(_OF_A_DUMP)
+    outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
+
+
+def namespace_of(raw: Raw, namespace: str) -> str:
+    """The namespace of an object that goes to `namespace` if it names none; "": the default."""
     meta = raw.get("metadata")
-    meta = meta if isinstance(meta, dict) else {}
-    name, namespace = meta.get("name"), meta.get("namespace") or "default"
-    if not name or not isinstance(name, str) or not isinstance(namespace, str):
-        raise Invalid(kind.name, "", (required("metadata.name", "what is applied by the server is named"),))
-    where = namespace if kind.namespaced else ""
-    return store.server_side_apply(kind.name, where, name, raw, terms.manager, force=terms.force)
-
-
-def in_namespace(store: ClusterWriter, raw: Raw, namespace: str) -> Raw:
-    """The manifest with the namespace it is meant for, if it names none and its kind lives in one."""
-    meta = raw.get("metadata")
-    if (
-        namespace == "default"
-        or not isinstance(meta, dict)
-        or meta.get("namespace")
-        or not store.kind_of(raw).namespaced
-    ):
-        return raw
-    return {**raw, "metadata": {**meta, "namespace": namespace}}
+    given = meta.get("namespace") if isinstance(meta, dict) else None
+    if given:
+        return given if isinstance(given, str) else ""
+    return "" if namespace == "default" else namespace
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:

@@ -1,7 +1,7 @@
-"""Small changes to objects that are there: patch, scale, label, annotate, cordon, taint, delete.
+"""Small changes to objects that are there, as requests: scale, label, annotate, cordon, taint, delete.
 
-Plain functions over a store, each one request; they raise RpcError or what the store raises, in kubectl's words
-where it has some. Each answers with the object as it is now and what changed in it.
+Each function makes the request that kubectl would send after it has read the object, and raises RpcError in kubectl's
+words where it would send none.
 """
 
 import re
@@ -10,29 +10,24 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.decoding import FieldValidation
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.fields import child
-from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object
 from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.kinds import find_kind, resolve_namespace
-from kschedd.store.cluster_api import ClusterReader, ClusterWriter
-from kschedd.store.custom import definition_of, version_of
-from kschedd.store.custom_scale import ScalePaths, integer_at, scale_paths, with_integer
+from kschedd.service.operations.scaling import paths_of
+from kschedd.service.request import DeleteOptions, Patch, Request, Response, WriteOptions
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.custom_scale import integer_at
 from kschedd.store.deletion import Propagation
-from kschedd.store.errors import NotFound
 from kschedd.store.listing import in_order
 from kschedd.store.managing import without_entries
-from kschedd.store.patching import PatchType
-from kschedd.store.updates import Subresource
 
 Raw = Mapping[str, Any]
 
-SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _NOT_NEWS: Final = frozenset(("metadata.resourceVersion", "metadata.generation"))
 _TAINT: Final = re.compile(r"(?P<key>[^=:\s]+?)(?:=(?P<value>[^:\s]*))?(?::(?P<effect>[A-Za-z]+))?(?P<away>-)?")
@@ -52,91 +47,42 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
     return [path]
 
 
-def change_result(old: Object, new: Object, warnings: Sequence[str] = ()) -> dict[str, Any]:
+def change_result(response: Response) -> dict[str, Any]:
     """The answer to a change: the object, what changed, and what there is to warn of."""
+    new, old = response.object, response.before
+    assert old is not None, "an object that is changed was there before"
     return {
         "object": without_entries(new.raw),
         "changed": changed_paths(without_entries(old.raw), without_entries(new.raw)),
-        "warnings": list(warnings),
+        "warnings": list(response.warnings),
         "unsupported": [attrs.asdict(each) for each in newly_unsupported(old.raw, new.raw)],
     }
 
 
-def patch(
-    store: ClusterWriter,
-    kind: Kind,
-    name: str,
-    namespace: str | None,
-    wanted: Any,
-    patch_type: PatchType,
-    subresource: Subresource,
-    validation: FieldValidation,
-    dry_run: bool,
-) -> dict[str, Any]:
-    space = resolve_namespace(kind, namespace)
-    old = store.get(kind.name, space, name)
-    new, warnings = store.patch(
-        kind.name,
-        space,
-        name,
-        wanted,
-        patch_type,
-        subresource=subresource,
-        validation=validation,
-        dry_run=dry_run,
-        manager="kubectl-patch",
-    )
-    return change_result(old, new, warnings)
+def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = False) -> Request:
+    """The request to merge a change into an object."""
+    options = WriteOptions(dry_run, manager)
+    return Request("patch", kind, obj.namespace, obj.name, body=Patch("merge", change), options=options)
 
 
-def scale(
-    store: ClusterWriter, kind: Kind, name: str, namespace: str | None, replicas: int, current: int | None = None
-) -> dict[str, Any]:
-    if kind.known and kind.name not in SCALABLE:
-        raise _not_scalable(kind)
+def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None = None) -> Request:
+    """The request to set an object's replicas. Raises RpcError if it does not ask for `current` now."""
     if replicas < 0:
         raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
-    space = resolve_namespace(kind, namespace)
-    old = store.get(kind.name, space, name)
-    path = _replicas_path(store, kind, old)
-    before = integer_at(old.raw, path)
-    if before is None:
-        before = 1 if kind.known else 0
+    before = replicas_of(store, obj)
     if current not in (None, before):
         raise RpcError("conflict", f"Expected replicas to be {current}, was {before}", {"replicas": before})
-    new = store.merge_patch(kind.name, space, name, with_integer(path, replicas), manager="kubectl")
-    return {"object": without_entries(new.raw), "before": before, "after": integer_at(new.raw, path)}
+    return attrs.evolve(merging(obj.kind, obj, {"spec": {"replicas": replicas}}, "kubectl"), subresource="scale")
 
 
-def _replicas_path(store: ClusterWriter, kind: Kind, obj: Object) -> str:
-    """Where its replicas are. Raises RpcError if its definition gives it no scale."""
-    if kind.known:
-        return ScalePaths().replicas
-    definition = definition_of(store, obj.raw)
-    paths = None if definition is None else scale_paths(version_of(definition, str(obj.raw.get("apiVersion"))))
-    if paths is None:
-        raise _not_scalable(kind)
-    return paths.replicas
+def replicas_of(store: ClusterReader, obj: Object) -> int:
+    """How many replicas an object asks for. Raises NoScale."""
+    found = integer_at(obj.raw, paths_of(store, obj).replicas)
+    return found if found is not None else 1 if store.kind_of(obj.raw).known else 0
 
 
-def _not_scalable(kind: Kind) -> RpcError:
-    allowed = f"{', '.join(SCALABLE)}, custom resources whose definition has the subresource scale"
-    return RpcError("invalid", f"cannot scale a {kind.name}; allowed: {allowed}", {"kind": kind.name})
-
-
-def set_metadata(
-    store: ClusterWriter,
-    field: str,
-    kind: Kind,
-    name: str,
-    namespace: str | None,
-    wanted: Mapping[str, Any],
-    remove: Sequence[str],
-    overwrite: bool,
-) -> dict[str, Any]:
-    """Set and take away labels or annotations (`field`)."""
-    space = resolve_namespace(kind, namespace)
-    old = store.get(kind.name, space, name)
+def set_metadata(old: Object, field: str, wanted: Mapping[str, Any], remove: Sequence[str], overwrite: bool) -> Request:
+    """The request to set and take away labels or annotations (`field`)."""
     present = old.metadata.get(field) or {}
     both = sorted(set(wanted) & set(remove))
     if both:
@@ -149,21 +95,17 @@ def set_metadata(
             raise RpcError("conflict", why, {"key": key, "value": present[key]})
     change = {**wanted, **dict.fromkeys(remove)}
     manager = "kubectl-label" if field == "labels" else "kubectl-annotate"
-    new = store.merge_patch(kind.name, space, name, {"metadata": {field: change}}, manager=manager)
-    return change_result(old, new)
+    return merging(old.kind, old, {"metadata": {field: change}}, manager)
 
 
-def cordon(store: ClusterWriter, name: str, unschedulable: bool, dry_run: bool = False) -> dict[str, Any]:
-    old = store.get("Node", "", name)
-    if bool(old.spec.get("unschedulable")) == unschedulable:
-        return change_result(old, old)
-    patch = {"spec": {"unschedulable": unschedulable or None}}
-    return change_result(old, store.merge_patch("Node", "", name, patch, dry_run=dry_run, manager="kubectl"))
+def cordon(node: Object, unschedulable: bool, dry_run: bool = False) -> Request:
+    change = {} if bool(node.spec.get("unschedulable")) == unschedulable else {"unschedulable": unschedulable or None}
+    return merging("Node", node, {"spec": change}, "kubectl", dry_run)
 
 
-def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: bool) -> dict[str, Any]:
-    """Taints in kubectl's notation: `key=value:Effect` sets one, `key:Effect-` and `key-` take away."""
-    old = store.get("Node", "", name)
+def taint(old: Object, wanted: Sequence[str], overwrite: bool) -> Request:
+    """The request for taints in kubectl's notation: `key=value:Effect` sets one, `key:Effect-`, `key-` take away."""
+    name = old.name
     taints = [dict(entry) for entry in old.spec.get("taints") or ()]
     seen: set[tuple[str, str]] = set()
     for text in wanted:
@@ -186,9 +128,7 @@ def taint(store: ClusterWriter, name: str, wanted: Sequence[str], overwrite: boo
             taints[taints.index(same[0])] = entry if (same[0].get("value") or "") != value else same[0]
         else:
             taints.append(entry)
-    return change_result(
-        old, store.merge_patch("Node", "", name, {"spec": {"taints": taints or None}}, manager="kubectl-taint")
-    )
+    return merging("Node", old, {"spec": {"taints": taints or None}}, "kubectl-taint")
 
 
 def _read_taint(text: str) -> tuple[str, str, str, bool]:
@@ -232,24 +172,8 @@ class Deletion:
         check_field_selector(kind, self.field_selector)
         return (yield from in_order(store.present(kind.name, space), self.label_selector, self.field_selector))
 
-    def delete(self, store: ClusterWriter, some: Sequence[Object]) -> list[dict[str, Any]]:
-        """Delete some of these; one that has gone since is left out, unless it was asked for by name."""
-        deleted = []
-        for obj in some:
-            kind = obj.kind
-            try:
-                store.delete(
-                    kind,
-                    obj.namespace,
-                    obj.name,
-                    grace_period_s=self.grace_period_s,
-                    propagation=self.propagation,
-                    dry_run=self.dry_run,
-                )
-            except NotFound:
-                if self.name is not None:
-                    raise
-                continue
-            gone = not self.dry_run and store.find(kind, obj.namespace, obj.name) is None
-            deleted.append({"kind": kind, "namespace": obj.namespace, "name": obj.name, "gone": gone})
-        return deleted
+    @property
+    def request(self) -> Request:
+        """The request to delete one of them."""
+        options = DeleteOptions(self.grace_period_s, self.propagation, dry_run=self.dry_run)
+        return Request("delete", name=self.name or "", deletion=options)

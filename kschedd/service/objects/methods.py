@@ -14,35 +14,35 @@ from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.api.unsupported import unsupported
 from kschedd.controllers.awaited import controllers_run_between
-from kschedd.registry.warnings import creation_warnings
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
-from kschedd.service.execution import LARGE, aside, beside, change, weight
+from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.applying import (
-    ApplyOptions,
+    FROM_FILES,
+    Applier,
     ApplyOutcome,
     Parsed,
     Wanted,
-    apply_all,
     chunks,
-    in_namespace,
+    namespace_of,
     parse,
 )
 from kschedd.service.objects.events import SPACES, as_object, follow
 from kschedd.service.objects.kinds import described, find_kind, resolve_namespace
 from kschedd.service.params import Param
+from kschedd.service.request import Patch, Request, Response, Verb, WriteOptions
 from kschedd.service.selecting import selectors
 from kschedd.service.table import Call, Large, Method, Stream
+from kschedd.service.weights import LARGE, weight
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 from kschedd.store.errors import NotFound, OtherEpoch
-from kschedd.store.field_validation import known_fields
 from kschedd.store.listing import raw_in_order
 from kschedd.store.log import WatchEvent
 from kschedd.store.managing import with_resolved_entries, without_entries
 from kschedd.store.patching import PATCH_TYPES
-from kschedd.values import in_parts, run_steps
+from kschedd.values import run_steps
 
 Raw = Mapping[str, Any]
 
@@ -290,22 +290,23 @@ class ObjectMethods:
         else:
             parsed, portions = _read(manifests, source)
         outcome = ApplyOutcome(errors=list(parsed.errors))
-        terms = ApplyOptions(
-            call["field_validation"],
-            call["namespace"],
-            call["with_objects"],
-            call["field_manager"],
-            call["server_side"],
-            call["force_conflicts"],
+        executor = Executor.of(self._cluster, call)
+        options = attrs.evolve(
+            FROM_FILES,
+            manager=call["field_manager"],
+            validation=call["field_validation"],
+            force=call["force_conflicts"],
+            server_side=call["server_side"],
         )
+        apply = Applier(Request("apply", options=options, user=executor.user_info), call["namespace"])
         if call["dry_run"] or (call["atomic"] and parsed.errors):
-            tried = await beside(self._cluster, call, partial(_tried, parsed.wanted, terms))
+            tried = await executor.beside(partial(_tried, parsed.wanted, apply))
             if call["atomic"] and (parsed.errors or tried.errors):
                 tried.results = []
             outcome.add(tried)
         elif call["atomic"]:
             try:
-                outcome.add(await aside(self._cluster, call, partial(_all_or_nothing, parsed.wanted, terms), _results))
+                outcome.add(await executor.aside(partial(_all_or_nothing, parsed.wanted, apply)))
             except _Refused as refused:
                 outcome.add(refused.outcome)
         else:
@@ -315,9 +316,9 @@ class ObjectMethods:
                     await self._cluster.run_controllers()
                 before = portion[-1]
                 if len(portion) == 1 and weight(portion[0].raw) > LARGE:
-                    outcome.add(await aside(self._cluster, call, partial(_tried, portion, terms), _results))
+                    outcome.add(await executor.aside(partial(_tried, portion, apply)))
                 else:
-                    outcome.add(await self._cluster.store.do(partial(apply_all, portion, terms=terms)))
+                    outcome.add(await self._cluster.store.do(partial(apply.each, portion)))
         if large:
             await workers.run(call.client, partial(_tell, outcome, parsed, portions))
         told = outcome.tell()
@@ -326,24 +327,26 @@ class ObjectMethods:
             "warnings": told.warnings,
             "unsupported": told.unsupported,
         }
-        return Large(head, "results", told.results, each=_RESULT_BYTES)
+        results = [result.told(call["with_objects"]) for result in told.results]
+        return Large(head, "results", results, each=_RESULT_BYTES)
 
     async def create(self, call: Call) -> Any:
-        def made(store: ClusterWriter) -> dict[str, Any]:
-            raw, warnings = known_fields(call["manifest"], call["field_validation"], store)
-            here = in_namespace(store, raw, call["namespace"])
-            obj = store.create(here, dry_run=call["dry_run"], as_client=True)
-            return _made(obj, (*warnings, *creation_warnings(obj)))
-
-        return await change(self._cluster, call, made)
+        options = WriteOptions(call["dry_run"], validation=call["field_validation"], by_field=True)
+        return await self._written(call, "create", call["namespace"], options)
 
     async def replace(self, call: Call) -> Any:
-        def made(store: ClusterWriter) -> dict[str, Any]:
-            raw, warnings = known_fields(call["manifest"], call["field_validation"], store)
-            changed = store.update(raw, dry_run=call["dry_run"], as_client=True, manager="kubectl-replace")
-            return _made(changed, warnings)
+        options = WriteOptions(call["dry_run"], "kubectl-replace", call["field_validation"], by_field=True)
+        return await self._written(call, "update", "default", options)
 
-        return await change(self._cluster, call, made, partial(_named_in, call["manifest"]))
+    async def _written(self, call: Call, verb: Verb, namespace: str, options: WriteOptions) -> Any:
+        """Write the object of a manifest, in this namespace if it names none."""
+        raw = call["manifest"]
+        request = Request(verb, namespace=namespace_of(raw, namespace), body=raw, options=options)
+        executor = Executor.of(self._cluster, call)
+        response = await executor.change(
+            lambda store: executor.requested(store, request), partial(_named_in, raw), given=raw
+        )
+        return _made(response)
 
     async def get(self, call: Call) -> Any:
         def read(store: ClusterReader) -> Any:
@@ -416,44 +419,38 @@ class ObjectMethods:
             call["dry_run"],
             fields,
         )
-        store, deleted = self._cluster.store, []
-        chosen = await store.do_in_steps(lambda store: deletion.chosen(store))
-        for some in in_parts(chosen, _DELETED):  # others come in between
-            deleted += await store.do(partial(deletion.delete, some=some))
+        chosen = await self._cluster.store.do_in_steps(lambda store: deletion.chosen(store))
+        served = await Executor.of(self._cluster, call).serve_each(deletion.request, chosen)
+        deleted = [
+            {"kind": last.kind, "namespace": last.namespace, "name": last.name, "gone": response.gone}
+            for response in served
+            for last in (response.object,)
+        ]
         return Large({}, "deleted", deleted, each=_RESULT_BYTES)
 
     async def patch(self, call: Call) -> Any:
-        return await self._changed(
-            call,
-            lambda store: edit.patch(
-                store,
-                find_kind(store, call["kind"]),
-                call["name"],
-                call["namespace"],
-                call["patch"],
-                call["type"],
-                call["subresource"],
-                call["field_validation"],
-                call["dry_run"],
-            ),
-            call["patch"],
-        )
+        options = WriteOptions(call["dry_run"], "kubectl-patch", call["field_validation"])
+        patch = Patch(call["type"], call["patch"])
+
+        def wanted(store: ClusterReader, obj: Object) -> Request:
+            return Request("patch", obj.kind, obj.namespace, obj.name, call["subresource"], patch, options)
+
+        return await self._edited(call, wanted, call["patch"])
 
     async def scale(self, call: Call) -> Any:
-        def scaled(store: ClusterWriter) -> Any:
-            kind = find_kind(store, call["kind"])
-            return edit.scale(store, kind, call["name"], call["namespace"], call["replicas"], call["current"])
+        before: list[int] = []
 
-        return await self._changed(call, scaled)
+        def wanted(store: ClusterReader, obj: Object) -> Request:
+            before[:] = [edit.replicas_of(store, obj)]
+            return edit.scale(store, obj, call["replicas"], call["current"])
 
-    async def _changed(self, call: Call, request: Callable[[ClusterWriter], Any], given: Any = None) -> Any:
-        """Change one object that is there, aside if the object or the value `given` for it is large."""
+        response = await Executor.of(self._cluster, call).edit(partial(_found, call), wanted)
+        return {"object": without_entries(response.object.raw), "before": before[0], "after": call["replicas"]}
 
-        def about(store: ClusterWriter) -> Object | None:
-            kind = find_kind(store, call["kind"])
-            return store.find(kind.name, resolve_namespace(kind, call["namespace"]), call["name"])
-
-        return await change(self._cluster, call, request, about, given)
+    async def _edited(self, call: Call, make: Callable[[ClusterReader, Object], Request], given: Any = None) -> Any:
+        """Change the object that the call names."""
+        response = await Executor.of(self._cluster, call).edit(partial(_found, call), make, given)
+        return edit.change_result(response)
 
     async def label(self, call: Call) -> Any:
         return await self._mark("labels", call)
@@ -462,18 +459,9 @@ class ObjectMethods:
         return await self._mark("annotations", call)
 
     async def _mark(self, field: str, call: Call) -> Any:
-        return await self._changed(
-            call,
-            lambda store: edit.set_metadata(
-                store,
-                field,
-                find_kind(store, call["kind"]),
-                call["name"],
-                call["namespace"],
-                call["set"] or {},
-                call["remove"] or (),
-                call["overwrite"],
-            ),
+        wanted, remove = call["set"] or {}, call["remove"] or ()
+        return await self._edited(
+            call, lambda store, obj: edit.set_metadata(obj, field, wanted, remove, call["overwrite"])
         )
 
     async def kinds(self, call: Call) -> Any:
@@ -528,9 +516,16 @@ class ObjectMethods:
         return {"stream": call.open_stream(feed), "resource_version": since, "epoch": self._cluster.epoch}
 
 
-def _made(obj: Object, warnings: Sequence[str]) -> dict[str, Any]:
-    ignored = [attrs.asdict(each) for each in unsupported(obj.raw)]
-    return {"object": without_entries(obj.raw), "warnings": list(warnings), "unsupported": ignored}
+def _made(response: Response) -> dict[str, Any]:
+    raw = response.object.raw
+    ignored = [attrs.asdict(each) for each in unsupported(raw)]
+    return {"object": without_entries(raw), "warnings": list(response.warnings), "unsupported": ignored}
+
+
+def _found(call: Call, store: ClusterReader) -> Object:
+    """The object that a call names. Raises RpcError and NotFound."""
+    kind = find_kind(store, call["kind"])
+    return store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"])
 
 
 def _metadata(raw: Raw) -> Raw:
@@ -613,18 +608,12 @@ def _tell(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]
     parsed.free()
 
 
-def _tried(wanted: Sequence[Wanted], terms: ApplyOptions, fork: ClusterWriter, given_up: GivenUp) -> ApplyOutcome:
-    return apply_all(wanted, fork, terms, given_up).tell()
+def _tried(wanted: Sequence[Wanted], apply: Applier, fork: ClusterWriter, given_up: GivenUp) -> ApplyOutcome:
+    return apply.each(wanted, fork, given_up).tell()
 
 
-def _results(outcome: ApplyOutcome) -> list[dict[str, Any]]:
-    return outcome.results
-
-
-def _all_or_nothing(
-    wanted: Sequence[Wanted], terms: ApplyOptions, fork: ClusterWriter, given_up: GivenUp
-) -> ApplyOutcome:
-    outcome = _tried(wanted, terms, fork, given_up)
+def _all_or_nothing(wanted: Sequence[Wanted], apply: Applier, fork: ClusterWriter, given_up: GivenUp) -> ApplyOutcome:
+    outcome = _tried(wanted, apply, fork, given_up)
     if outcome.errors:
         outcome.results = []
         raise _Refused(outcome)

@@ -1,11 +1,14 @@
+from collections.abc import Sequence
 from typing import Any
 
+import attrs
 import pytest
 import yaml
 
 from kschedd.api import documents
 from kschedd.api.documents import composed
-from kschedd.service.objects.applying import ApplyOptions, apply_all, chunks, parse
+from kschedd.service.objects.applying import FROM_FILES, Applier, ApplyOutcome, Wanted, chunks, parse
+from kschedd.service.request import Request
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
 
@@ -23,6 +26,10 @@ spec:
 """
 
 
+def apply_all(wanted: Sequence[Wanted], store: Store, **how: Any) -> ApplyOutcome:
+    return Applier(Request("apply", options=attrs.evolve(FROM_FILES, **how))).each(wanted, store)
+
+
 def names(store: Store) -> list[str]:
     return [obj.key for kind in ("Node", "Pod") for obj in store.list(kind)]
 
@@ -35,7 +42,7 @@ def store() -> Store:
 def test_one_bad_manifest_does_not_spoil_the_others_and_has_its_line(store: Store) -> None:
     parsed = parse("---\n".join((NODE, BAD, POD)), "cluster.yaml")
     outcome = apply_all(parsed.wanted, store)
-    assert [(result["kind"], result["name"], result["action"]) for result in outcome.results] == [
+    assert [(result.object.kind, result.object.name, result.action) for result in outcome.results] == [
         ("Node", "n1", "created"),
         ("Pod", "web", "created"),
     ]
@@ -71,7 +78,7 @@ def test_a_text_is_read_for_its_lines_only_where_one_is_told(store: Store, monke
 
 def test_applying_again_says_what_changed(store: Store) -> None:
     def actions(text: str) -> list[str]:
-        return [result["action"] for result in apply_all(parse(text, "-").wanted, store).results]
+        return [result.action for result in apply_all(parse(text, "-").wanted, store).results]
 
     assert actions(NODE) == ["created"]
     assert actions(NODE) == ["unchanged"]
@@ -80,11 +87,11 @@ def test_applying_again_says_what_changed(store: Store) -> None:
 
 def test_a_server_side_apply_is_its_manager_s(store: Store) -> None:
     def applied(text: str, manager: str, **how: Any) -> Any:
-        return apply_all(parse(text, "a.yaml").wanted, store, ApplyOptions(manager=manager, server_side=True, **how))
+        return apply_all(parse(text, "a.yaml").wanted, store, manager=manager, server_side=True, **how)
 
     config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: v}\n"
-    assert [result["action"] for result in applied(config, "one").results] == ["created"]
-    assert [result["action"] for result in applied(config, "one").results] == ["unchanged"]
+    assert [result.action for result in applied(config, "one").results] == ["created"]
+    assert [result.action for result in applied(config, "one").results] == ["unchanged"]
     other = config.replace("k: v", "k: w")
     [error] = applied(other, "two").tell().errors
     assert (error["code"], error["line"], error["why"]) == (
@@ -92,7 +99,7 @@ def test_a_server_side_apply_is_its_manager_s(store: Store) -> None:
         1,
         'Apply failed with 1 conflict: conflict with "one": .data.k',
     )
-    assert [result["action"] for result in applied(other, "two", force=True).results] == ["configured"]
+    assert [result.action for result in applied(other, "two", force=True).results] == ["configured"]
     [unnamed] = applied(config.replace("name: c", "generateName: c-"), "one").tell().errors
     assert unnamed["path"] == "metadata.name"
     [nobody] = applied(config, "").tell().errors
@@ -104,7 +111,7 @@ def test_what_is_tried_on_a_fork_knows_what_depends_on_what_and_changes_nothing(
     text = "---\n".join((space, POD.replace("{name: web}", "{name: web, namespace: team}")))
     version = store.version
     outcome = apply_all(parse(text, "-").wanted, store.fork())
-    assert [result["action"] for result in outcome.results] == ["created", "created"]
+    assert [result.action for result in outcome.results] == ["created", "created"]
     assert outcome.tell().errors == []
     assert store.version == version
     assert names(store) == []
@@ -136,14 +143,14 @@ def test_a_refusal_that_has_no_field_stands_at_the_line_of_its_document(store: S
 def test_what_nothing_acts_on_is_named_object_by_object(store: Store) -> None:
     widgets = [definition(), widget("a"), widget("b")]
     outcome = apply_all(parse(widgets, "-").wanted, store)
-    assert [result["name"] for result in outcome.results] == ["widgets.example.com", "a", "b"]
+    assert [result.object.name for result in outcome.results] == ["widgets.example.com", "a", "b"]
     why = "kept and listed, but nothing acts on it"
     assert [(each["name"], each["why"]) for each in outcome.unsupported] == [("a", why), ("b", why)]
 
 
 def test_a_custom_resource_before_its_definition_is_no_match(store: Store) -> None:
     outcome = apply_all(parse([widget("early"), definition(), widget("late")], "f").wanted, store)
-    assert [result["name"] for result in outcome.results] == ["widgets.example.com", "late"]
+    assert [result.object.name for result in outcome.results] == ["widgets.example.com", "late"]
     [error] = outcome.tell().errors
     assert (error["code"], error["name"]) == ("no_match", "early")
     assert error["why"] == 'no matches for kind "Widget" in version "example.com/v1"'
@@ -171,7 +178,7 @@ def test_an_unknown_field_of_a_custom_resource_is_refused_though_its_definition_
 
 def test_unknown_fields_are_left_out_with_a_warning_or_without(store: Store) -> None:
     for validation, warned in (("Warn", 1), ("Ignore", 0)):
-        outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, ApplyOptions(validation))
+        outcome = apply_all(parse(MISSPELT, "f.yaml").wanted, store, validation=validation)
         assert not outcome.errors
         assert len(outcome.warnings) == warned
     assert "contaners" not in store.get("Pod", "default", "web").spec
@@ -224,4 +231,4 @@ def test_who_applies_a_dump_is_told_once_what_takes_it_as_it_stands(store: Store
     outcome = apply_all(parse("---\n".join(with_uids), "dump.yaml").wanted, store)
     [warning] = outcome.warnings
     assert "`kschedd load` takes a dump as it stands" in warning
-    assert [result["action"] for result in outcome.results] == ["created", "unchanged"]
+    assert [result.action for result in outcome.results] == ["created", "unchanged"]

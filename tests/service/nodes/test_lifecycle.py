@@ -1,12 +1,14 @@
 """A zone that is lost, in a live cluster whose clock jumps, and what the methods say of it."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from kschedd.access.users import Caller
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
@@ -15,7 +17,8 @@ from kschedd.errors import KscheddError
 from kschedd.rpc.built_in import method_table
 from kschedd.service.nodes.lifecycle import LifecycleMethods
 from kschedd.service.params import bind
-from kschedd.service.table import Call, find_method
+from kschedd.service.table import Call, ClientServices, find_method
+from kschedd.service.workers import AtOnce
 from kschedd.store.store import Store
 from kschedd.store.times import seconds
 from tests.actors.clusters import deployment, node
@@ -34,7 +37,9 @@ class Talk:
         await wait_all_tasks_blocked()
         declared = find_method(self._methods, method)
         nobody: Any = None
-        return await declared.handler(Call(method, bind(method, declared.params, [named]), "test", nobody, nobody))
+        services = SimpleNamespace(workers=AtOnce(), caller=Caller())
+        call = Call(method, bind(method, declared.params, [named]), "test", cast(ClientServices, services), nobody)
+        return await declared.handler(call)
 
 
 async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> None:

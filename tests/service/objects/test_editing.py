@@ -1,13 +1,22 @@
 from typing import Any
 
+import attrs
 import pytest
 
-from kschedd.api.kinds import BY_NAME
+from kschedd.access.users import User
+from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_selector_text
+from kschedd.clusters.virtual import VirtualCluster
 from kschedd.service.errors import RpcError
+from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.kinds import described, find_kind
+from kschedd.service.operations.serving import serve
+from kschedd.service.request import Patch, Request, WriteOptions
+from kschedd.service.workers import AtOnce
+from kschedd.store.custom_scale import NoScale
 from kschedd.store.errors import Invalid, NotFound
+from kschedd.store.patching import PatchType
 from kschedd.store.store import Store
 from kschedd.values import run_steps
 from tests.actors.clusters import deployment, node, pod
@@ -19,6 +28,23 @@ def store() -> Store:
     for raw in (node(), pod(), deployment()):
         made.create(raw)
     return made
+
+
+def done(store: Store, request: Request) -> dict[str, Any]:
+    return edit.change_result(serve(store, request))
+
+
+def taint(store: Store, name: str, wanted: list[str], overwrite: bool) -> dict[str, Any]:
+    return done(store, edit.taint(store.get("Node", "", name), wanted, overwrite))
+
+
+def cordon(store: Store, name: str, unschedulable: bool) -> dict[str, Any]:
+    return done(store, edit.cordon(store.get("Node", "", name), unschedulable))
+
+
+def patched(store: Store, patch: Any, patch_type: PatchType = "strategic", **how: Any) -> dict[str, Any]:
+    options = WriteOptions(**how)
+    return done(store, Request("patch", "Deployment", "default", "web", body=Patch(patch_type, patch), options=options))
 
 
 def taints(store: Store) -> list[Any]:
@@ -39,26 +65,26 @@ def taints(store: Store) -> list[Any]:
     ],
 )
 def test_taints_in_kubectls_notation(store: Store, given: list[str], after: list[Any]) -> None:
-    told = edit.taint(store, "n1", given, False)
+    told = taint(store, "n1", given, False)
     assert taints(store) == after
     assert told["changed"] == ["spec.taints"]
 
 
 def test_taints_are_taken_away_by_effect_or_altogether(store: Store) -> None:
-    edit.taint(store, "n1", ["a:NoSchedule", "a:NoExecute", "b:NoSchedule"], False)
-    edit.taint(store, "n1", ["a:NoSchedule-"], False)
+    taint(store, "n1", ["a:NoSchedule", "a:NoExecute", "b:NoSchedule"], False)
+    taint(store, "n1", ["a:NoSchedule-"], False)
     assert [(t["key"], t["effect"]) for t in taints(store)] == [("a", "NoExecute"), ("b", "NoSchedule")]
-    edit.taint(store, "n1", ["a-", "b-"], False)
+    taint(store, "n1", ["a-", "b-"], False)
     assert taints(store) == []
 
 
 def test_a_taint_is_overwritten_only_on_demand(store: Store) -> None:
-    edit.taint(store, "n1", ["a=1:NoSchedule"], False)
+    taint(store, "n1", ["a=1:NoSchedule"], False)
     with pytest.raises(RpcError, match="overwrite is false") as refused:
-        edit.taint(store, "n1", ["a=2:NoSchedule"], False)
+        taint(store, "n1", ["a=2:NoSchedule"], False)
     assert refused.value.code == "conflict"
-    assert edit.taint(store, "n1", ["a=1:NoSchedule"], False)["changed"] == []
-    edit.taint(store, "n1", ["a=2:NoSchedule"], True)
+    assert taint(store, "n1", ["a=1:NoSchedule"], False)["changed"] == []
+    taint(store, "n1", ["a=2:NoSchedule"], True)
     assert taints(store) == [{"key": "a", "value": "2", "effect": "NoSchedule"}]
 
 
@@ -67,39 +93,41 @@ def test_a_taint_is_overwritten_only_on_demand(store: Store) -> None:
 )
 def test_what_is_no_taint_is_refused_with_what_is(store: Store, text: str) -> None:
     with pytest.raises(RpcError, match="is no taint; allowed: KEY=VALUE:EFFECT"):
-        edit.taint(store, "n1", ["z:NoSchedule", text], False)
+        taint(store, "n1", ["z:NoSchedule", text], False)
     assert taints(store) == []
 
 
 def test_a_taint_that_is_not_there_cannot_be_taken_away(store: Store) -> None:
     with pytest.raises(RpcError, match='taint "a:NoExecute" not found'):
-        edit.taint(store, "n1", ["a:NoExecute-"], False)
+        taint(store, "n1", ["a:NoExecute-"], False)
 
 
 def test_cordon_and_uncordon_say_whether_anything_changed(store: Store) -> None:
-    assert edit.cordon(store, "n1", True)["changed"] == ["spec.unschedulable"]
-    assert edit.cordon(store, "n1", True)["changed"] == []
-    assert edit.cordon(store, "n1", False)["changed"] == ["spec.unschedulable"]
+    assert cordon(store, "n1", True)["changed"] == ["spec.unschedulable"]
+    assert cordon(store, "n1", True)["changed"] == []
+    assert cordon(store, "n1", False)["changed"] == ["spec.unschedulable"]
     assert "unschedulable" not in store.get("Node", "", "n1").spec
     with pytest.raises(NotFound):
-        edit.cordon(store, "n2", True)
+        cordon(store, "n2", True)
 
 
 def test_scaling(store: Store) -> None:
-    kind = BY_NAME["Deployment"]
-    told = edit.scale(store, kind, "web", None, 5)
-    assert (told["before"], told["after"], told["object"]["spec"]["replicas"]) == (3, 5, 5)
+    web = store.get("Deployment", "default", "web")
+    assert edit.replicas_of(store, web) == 3
+    told = done(store, edit.scale(store, web, 5, 3))
+    assert (told["changed"], told["object"]["spec"]["replicas"]) == (["spec.replicas"], 5)
     with pytest.raises(RpcError, match="replicas: -1: must be 0 or more"):
-        edit.scale(store, kind, "web", None, -1)
-    with pytest.raises(RpcError, match="cannot scale a Pod; allowed: Deployment, ReplicaSet"):
-        edit.scale(store, BY_NAME["Pod"], "web", None, 1)
+        edit.scale(store, web, -1)
+    with pytest.raises(RpcError, match="Expected replicas to be 4, was 5"):
+        edit.scale(store, store.get("Deployment", "default", "web"), 1, 4)
+    with pytest.raises(NoScale, match="cannot scale a Pod; allowed: Deployment, ReplicaSet"):
+        edit.scale(store, store.get("Pod", "default", "web"), 1)
 
 
 def test_labels_are_set_and_taken_away(store: Store) -> None:
-    kind = BY_NAME["Pod"]
-
     def label(wanted: dict[str, Any], remove: tuple[str, ...] = (), overwrite: bool = False) -> list[str]:
-        changed: list[str] = edit.set_metadata(store, "labels", kind, "web", None, wanted, remove, overwrite)["changed"]
+        there = store.get("Pod", "default", "web")
+        changed: list[str] = done(store, edit.set_metadata(there, "labels", wanted, remove, overwrite))["changed"]
         return changed
 
     assert label({"a": "1", "x.io/b": "2"}) == ["metadata.labels"]
@@ -115,18 +143,16 @@ def test_labels_are_set_and_taken_away(store: Store) -> None:
 
 
 def test_a_patch_says_what_it_changed(store: Store) -> None:
-    kind = BY_NAME["Deployment"]
     patch = {"spec": {"replicas": 9, "template": {"metadata": {"labels": {"tier": "front"}}}}}
-    told = edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)
+    told = patched(store, patch)
     assert told["changed"] == ["spec.replicas", "spec.template.metadata.labels.tier"]
-    assert edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)["changed"] == []
+    assert patched(store, patch)["changed"] == []
 
 
 def test_a_patch_of_one_container_leaves_its_requests(store: Store) -> None:
-    kind = BY_NAME["Deployment"]
     [container] = store.get("Deployment", "default", "web").spec["template"]["spec"]["containers"]
     patch = {"spec": {"template": {"spec": {"containers": [{"name": container["name"], "image": "new:2"}]}}}}
-    told = edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)
+    told = patched(store, patch)
     assert told["changed"] == ["spec.template.spec.containers[0].image", *_more(told)]
     assert told["object"]["spec"]["template"]["spec"]["containers"][0] == {**container, **_image("new:2", told)}
 
@@ -141,19 +167,17 @@ def _image(image: str, told: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_dry_run_of_a_patch_changes_nothing(store: Store) -> None:
-    kind = BY_NAME["Deployment"]
     version = store.version
-    told = edit.patch(store, kind, "web", None, {"spec": {"replicas": 9}}, "merge", "", "Strict", True)
+    told = patched(store, {"spec": {"replicas": 9}}, "merge", dry_run=True)
     assert told["changed"] == ["spec.replicas"]
     assert store.version == version
 
 
 def test_a_patch_with_an_unknown_field_is_refused_or_warned_of(store: Store) -> None:
-    kind = BY_NAME["Deployment"]
     patch = {"spec": {"replica": 9}}
     with pytest.raises(Invalid, match=r'unknown field "spec\.replica"; did you mean "replicas"'):
-        edit.patch(store, kind, "web", None, patch, "strategic", "", "Strict", False)
-    told = edit.patch(store, kind, "web", None, patch, "strategic", "", "Warn", False)
+        patched(store, patch)
+    told = patched(store, patch, validation="Warn")
     assert told["warnings"] == ['unknown field "spec.replica"; did you mean "replicas"?']
     assert told["changed"] == []
 
@@ -161,7 +185,7 @@ def test_a_patch_with_an_unknown_field_is_refused_or_warned_of(store: Store) -> 
 def test_every_effect_of_a_taint_is_acted_on(store: Store) -> None:
     store.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "tainted"}})
     for text in ("a:NoExecute", "b:NoSchedule", "c:PreferNoSchedule"):
-        assert edit.taint(store, "tainted", [text], False)["unsupported"] == []
+        assert taint(store, "tainted", [text], False)["unsupported"] == []
 
 
 def deletion(
@@ -172,6 +196,10 @@ def deletion(
     return edit.Deletion("Pod", name, labels, everything, None, **options)
 
 
+def requested(wanted: edit.Deletion, obj: Object) -> Request:
+    return attrs.evolve(wanted.request, kind=obj.kind, namespace=obj.namespace, name=obj.name)
+
+
 def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
     for name, tier in (("a", "front"), ("b", "back"), ("c", "front")):
         raw = pod(name)
@@ -180,7 +208,7 @@ def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
 
     def delete(*args: Any, **more: Any) -> Any:
         wanted = deletion(*args, **more)
-        return [(entry["name"], entry["gone"]) for entry in wanted.delete(store, run_steps(wanted.chosen(store)))]
+        return [(obj.name, serve(store, requested(wanted, obj)).gone) for obj in run_steps(wanted.chosen(store))]
 
     assert delete(selector="tier=front", dry_run=True) == [("a", False), ("c", False)]
     assert delete(selector="tier=front") == [("a", True), ("c", True)]
@@ -195,15 +223,19 @@ def test_deleting_by_name_by_selector_and_all(store: Store) -> None:
         delete("web")
 
 
-def test_what_goes_between_being_chosen_and_deleted_is_left_out_unless_it_was_named(store: Store) -> None:
+async def test_what_goes_between_being_chosen_and_deleted_is_left_out_unless_it_was_named() -> None:
+    cluster = VirtualCluster(controlled=False)
+    store = cluster.engine.store
     for name in ("a", "b"):
         store.create(pod(name))
     all_of_them, named = deletion(everything=True), deletion("a")
     chosen, one = run_steps(all_of_them.chosen(store)), run_steps(named.chosen(store))
     store.delete("Pod", "default", "a")
-    assert {entry["name"] for entry in all_of_them.delete(store, chosen)} == {obj.name for obj in chosen} - {"a"}
+    executor = Executor(cluster, AtOnce(), "test", "delete", User())
+    served = await executor.serve_each(all_of_them.request, chosen)
+    assert [response.object.name for response in served] == ["b"]
     with pytest.raises(NotFound):
-        named.delete(store, one)
+        await executor.serve_each(named.request, one)
 
 
 def test_kinds_are_found_by_any_of_their_names(store: Store) -> None:
