@@ -1,13 +1,14 @@
 """Rules: what kube-scheduler decides or says otherwise than 1.34.1 does, each thing by a name of its own.
 
-A release is a set of rules (`kube_versions`), so code never asks for a release. A plugin asks its handle for the rule
+A rule holds since one release, and perhaps until another. A release is the set of the rules that hold in it
+(`kube_versions`), so code never asks for a release. A plugin asks its handle for the rule
 when it is constructed (`handle.rules.image_volumes_scored`), keeps the function it chose by it, and names it in its
 docstring. Since each rule can be turned on by itself, a difference between two releases can be blamed on one of them.
 
-A rule's name says what is so where it holds; without any, all is as in 1.34.1. A rule with a `gate` holds only while
-that feature gate is on: ask for the rule, not for the gate.
+A rule's name says what is so where it holds; without any, all is as in 1.34.1. A rule with `gates` holds only while
+these feature gates are on: ask for the rule, not for the gate.
 
-Source: Kubernetes v1.34.1, v1.34.9, v1.35 and v1.36.3, by comparing what they do.
+Source: Kubernetes v1.34.1, v1.34.9, v1.35.6, v1.36.3 and v1.37.2, by comparing what they do.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.schema import gated_off
+from kschedd.config.kube_releases import Release
 
 
 @attrs.frozen
@@ -27,18 +29,30 @@ class VersionRule:
     """What is so where it holds, in a sentence without its subject."""
     where: str
     """The plugin it belongs to, or the part of the control plane."""
-    since: str
-    """The first release that had it."""
-    gate: str = ""
-    """The feature gate that it takes; empty: none."""
+    since: Release
+    """The first release that has it."""
+    until: Release | None = None
+    """The first release that has it no more; None: every later one has it."""
+    gates: tuple[str, ...] = ()
+    """The feature gates that have to be on for it, as far as a release has them."""
+
+    def holds_in(self, release: Release) -> bool:
+        """Return whether a release has the rule."""
+        return self.since <= release and (self.until is None or release < self.until)
+
+    @property
+    def releases(self) -> str:
+        """The releases that have the rule, in words."""
+        return f"{self.since}" if self.until is None else f"{self.since}, until {self.until}"
 
 
 _RULE: Final = "kschedd.rule"
 
 
-def rule(where: str, since: str, what: str, *, gate: str = "") -> Any:
-    """A field of `Rules`."""
-    return attrs.field(default=False, metadata={_RULE: (what, where, since, gate)})
+def rule(where: str, since: str, what: str, *, until: str = "", gates: tuple[str, ...] = ()) -> Any:
+    """Return a field of `Rules`."""
+    ends = Release.of(until) if until else None
+    return attrs.field(default=False, metadata={_RULE: (what, where, Release.of(since), ends, gates)})
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +66,7 @@ class Rules:
         "the reason does not name the taint, so that nodes with different taints count as one",
     )
     terminating_victims_deleted: bool = rule(
-        "DefaultPreemption", "1.34.9", "victims that are terminating already are deleted again (1.35 left that again)"
+        "DefaultPreemption", "1.34.4", "victims that are terminating already are deleted again", until="1.35"
     )
 
     # -- scores
@@ -71,7 +85,7 @@ class Rules:
         "NodeDeclaredFeatures",
         "1.36",
         "a node must declare the features that a pod needs",
-        gate="NodeDeclaredFeatures",
+        gates=("NodeDeclaredFeatures",),
     )
     portworx_volumes_counted: bool = rule(
         "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
@@ -95,7 +109,7 @@ class Rules:
         "scheduler cache",
         "1.36",
         "while pod-level resources are resized, the most of what is asked, allocated and in force counts",
-        gate="InPlacePodLevelResourcesVerticalScaling",
+        gates=("InPlacePodLevelResourcesVerticalScaling",),
     )
 
     # -- devices
@@ -118,28 +132,28 @@ class Rules:
         "DynamicResources",
         "1.36",
         "extended resources may have a DeviceClass behind them, whose devices are allocated and scored",
-        gate="DRAExtendedResource",
+        gates=("DRAExtendedResource",),
     )
     partitionable_devices: bool = rule(
         "DynamicResources",
         "1.36",
         "devices share counters of their pool, and may be on nodes of their own",
-        gate="DRAPartitionableDevices",
+        gates=("DRAPartitionableDevices",),
     )
     consumable_capacity: bool = rule(
         "DynamicResources",
         "1.36",
         "several claims may share a device up to its capacity",
-        gate="DRAConsumableCapacity",
+        gates=("DRAConsumableCapacity",),
     )
     device_taints: bool = rule(
-        "DynamicResources", "1.36", "requests must tolerate the taints of devices", gate="DRADeviceTaints"
+        "DynamicResources", "1.36", "requests must tolerate the taints of devices", gates=("DRADeviceTaints",)
     )
     binding_conditions: bool = rule(
         "DynamicResources",
         "1.36",
         "devices may have to be made ready before the pod is bound",
-        gate="DRADeviceBindingConditions",
+        gates=("DRADeviceBindingConditions",),
     )
 
     # -- searches
@@ -147,7 +161,7 @@ class Rules:
         "scheduler",
         "1.35",
         "a pod like the one before it, whose node is full now, is tried on the next best node first",
-        gate="OpportunisticBatching",
+        gates=("OpportunisticBatching",),
     )
 
     # -- nominations
@@ -155,7 +169,7 @@ class Rules:
         "scheduler",
         "1.35",
         "the node is written to the pod's status before PreBind or Permit has work to do",
-        gate="NominatedNodeNameForExpectation",
+        gates=("NominatedNodeNameForExpectation",),
     )
     nomination_cleared_without_post_filter: bool = rule(
         "scheduler", "1.36", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
@@ -185,27 +199,33 @@ class Rules:
         "scheduler",
         "1.36",
         "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
-        gate="GenericWorkload",
+        gates=("GenericWorkload",),
     )
     gang_scheduling: bool = rule(
         "GangScheduling",
         "1.36",
         "of a PodGroup with the policy gang at least minCount pods are placed, or none",
-        gate="GangScheduling",
+        gates=("GangScheduling", "GenericWorkload"),
     )
 
     off: frozenset[str] = frozenset()
     """The names of the version's rules whose feature gate is off."""
 
     @classmethod
-    def all_but(cls, *names: str) -> Rules:
-        """Return every rule but these."""
-        holding: dict[str, Any] = {name: name not in names for name in RULES}
+    def of(cls, release: Release) -> Rules:
+        """Return the rules of a release, were all their gates on."""
+        holding: dict[str, Any] = {one.name: one.holds_in(release) for one in RULES.values()}
+        return cls(**holding)
+
+    @classmethod
+    def of_any_release(cls) -> Rules:
+        """Return every rule that any release has."""
+        holding: dict[str, Any] = dict.fromkeys(RULES, True)
         return cls(**holding)
 
     def under(self, gates: Mapping[str, bool]) -> Rules:
-        """These rules without those whose feature gate is off."""
-        off = [one.name for one in RULES.values() if one.gate and not gates.get(one.gate, True)]
+        """Return these rules without those whose feature gates are off."""
+        off = [one.name for one in RULES.values() if not all(gates.get(gate, True) for gate in one.gates)]
         had = self.off.union(name for name in off if getattr(self, name))
         return attrs.evolve(self, off=had, **dict.fromkeys(off, False))
 

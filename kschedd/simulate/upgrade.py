@@ -167,4 +167,4 @@ def _rule(name: str, pods: int) -> dict[str, Any]:
     if not name:
         return {"rule": "", "where": "", "what": "several rules together", "since": "", "pods": pods}
     rule = RULES[name]
-    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.since, "pods": pods}
+    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.releases, "pods": pods}
