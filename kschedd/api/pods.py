@@ -192,7 +192,9 @@ class PodSpec:
     def volume_images(self) -> tuple[str, ...]:
         """Normalised names of the images that are mounted as volumes."""
         return tuple(
-            image_name(volume["image"].get("reference") or "") for volume in self.volumes if volume.get("image")
+            image_name(volume["image"].get("reference") or "")
+            for volume in self.volumes
+            if volume.get("image") is not None
         )
 
     @_unaffected

@@ -69,7 +69,13 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         "devices may have to be made ready before a pod is bound", "1.34 ALPHA idle", "1.36 BETA on"
     ),
     "DRADeviceCompatibilityGroups": _gate(_NOTHING, "1.37 ALPHA unsupported"),
-    "DRADeviceTaintRules": _gate(_NOTHING, "1.35 ALPHA unsupported", "1.36 BETA unsupported"),
+    "DRADeviceTaintRules": _gate(
+        "taints of DeviceTaintRules count as those of devices do",
+        "1.35 ALPHA unsupported",
+        "1.36 BETA unsupported",
+        "1.37 GA on",
+        needs=("DRADeviceTaints",),
+    ),
     "DRADeviceTaints": _gate(
         "requests must tolerate the taints of devices", "1.34 ALPHA idle", "1.36 BETA on", "1.37 GA on"
     ),
@@ -148,7 +154,11 @@ _GATES: Final[Mapping[str, GateHistory]] = {
     "VolumeAttributesClass": _gate(
         "a claim binds only volumes of its VolumeAttributesClass", "1.34 GA on", "1.36 GA locked"
     ),
-    "VolumeLimitScaling": _gate(_NOTHING, "1.35 ALPHA unsupported"),
+    "VolumeLimitScaling": _gate(
+        "volumes of a CSIDriver with preventPodSchedulingIfMissing need a node with that driver",
+        "1.35 ALPHA off",
+        "1.37 BETA on",
+    ),
     "WorkloadAwarePreemption": _gate(_NOTHING, "1.36 ALPHA unsupported", needs=("GangScheduling",), until="1.37"),
 }
 

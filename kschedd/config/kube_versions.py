@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 
 import attrs
 
-from kschedd.config.feature_gates import Gates
+from kschedd.config.feature_gates import Gates, defaults
 from kschedd.config.gate_history import gates_of
 from kschedd.config.kube_releases import Release
 from kschedd.config.rules import RULES, Rules
@@ -34,6 +34,11 @@ class KubernetesVersion:
     @property
     def release(self) -> str:
         return f"v{self.name}"
+
+    @property
+    def default_rules(self) -> Rules:
+        """Its rules with every feature gate at its default."""
+        return self.rules.under(defaults(self.gates))
 
     def with_gates(self, states: Mapping[str, bool]) -> KubernetesVersion:
         """This version, with these states of its feature gates as their defaults."""
@@ -59,10 +64,12 @@ def _version(name: str, patch: str) -> KubernetesVersion:
 
 V1_34_1: Final = _version("1.34.1", "1.34.1")
 V1_34: Final = _version("1.34", "1.34.9")
+V1_35: Final = _version("1.35", "1.35.6")
 V1_36: Final = _version("1.36", "1.36.3")
+V1_37: Final = _version("1.37", "1.37.2")
 
 DEFAULT: Final = V1_34
-KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_36)}
+KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_35, V1_36, V1_37)}
 
 
 @attrs.define(eq=False)

@@ -48,11 +48,7 @@ _GIVEN_UP: Final[Mapping[str, str]] = {
 }
 """Gate -> the last release that had it."""
 
-_RENAMED: Final[Mapping[str, tuple[str, str]]] = {
-    "GangScheduling": ("GenericWorkload", "1.37"),
-    "VolumeCapacityPriority": ("StorageCapacityScoring", "1.33"),
-    "WorkloadAwarePreemption": ("GenericWorkload", "1.37"),
-}
+_RENAMED: Final[Mapping[str, tuple[str, str]]] = {"VolumeCapacityPriority": ("StorageCapacityScoring", "1.33")}
 """Gate -> its present name, and the release since which it has it."""
 
 

@@ -76,6 +76,17 @@ class Rules:
         "the score is how much the pod evens the node out, 75 being not at all",
     )
     image_volumes_scored: bool = rule("ImageLocality", "1.36", "images of volumes count as those of containers do")
+    image_volumes_counted: bool = rule(
+        "ImageLocality",
+        "1.37",
+        "images of volumes count in the upper threshold, too",
+    )
+    capacity_scored: bool = rule(
+        "VolumeBinding",
+        "1.34",
+        "scores nodes by free storage capacity: 0 where nothing is provisioned",
+        gates=("StorageCapacityScoring",),
+    )
     devices_scored: bool = rule(
         "DynamicResources", "1.35", "scores alternatives of requests by their order; by default with the weight 2"
     )
@@ -86,6 +97,27 @@ class Rules:
         "1.36",
         "a node must declare the features that a pod needs",
         gates=("NodeDeclaredFeatures",),
+    )
+    node_name_narrows: bool = rule(
+        "NodeName",
+        "1.37",
+        "a pod that names a node is evaluated on that node only",
+    )
+    node_name_first: bool = rule(
+        "NodeName",
+        "1.37",
+        "filters before NodeUnschedulable in the default profile",
+    )
+    volumes_need_driver: bool = rule(
+        "NodeVolumeLimits",
+        "1.35",
+        "volumes of a CSIDriver with preventPodSchedulingIfMissing need a node with that driver",
+        gates=("VolumeLimitScaling",),
+    )
+    namespace_selector_kept: bool = rule(
+        "InterPodAffinity",
+        "1.37",
+        "a namespaceSelector with only NotIn or DoesNotExist selects the namespaces that it matches, not all",
     )
     portworx_volumes_counted: bool = rule(
         "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
@@ -110,6 +142,11 @@ class Rules:
         "1.36",
         "while pod-level resources are resized, the most of what is asked, allocated and in force counts",
         gates=("InPlacePodLevelResourcesVerticalScaling",),
+    )
+    resize_max_of_sums: bool = rule(
+        "scheduler cache",
+        "1.37",
+        "of a pod that is resized, the largest of the sums of what is asked, allocated and in force counts",
     )
 
     # -- devices
@@ -155,12 +192,70 @@ class Rules:
         "devices may have to be made ready before the pod is bound",
         gates=("DRADeviceBindingConditions",),
     )
+    capacity_requests_ignored: bool = rule(
+        "DynamicResources",
+        "1.35",
+        "requests of capacity are ignored, and constraints of distinct attributes unsupported",
+        until="1.36",
+    )
+    all_needs_capacity: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "allocationMode All fails where a device is too full, instead of leaving it out",
+    )
+    distinct_by_device: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "distinctAttribute compares a device with every other one, not with the last of each request",
+    )
+    pool_counters_apart: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "shared counters are kept by driver and pool, not by the name of the pool alone",
+    )
+    capacity_representable: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "requests of capacity beyond 64 bits are an error",
+    )
+    capacity_formatted_by_step: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "consumed capacity that a step rounds up is written in the format of the step",
+    )
+    claim_limit_by_request: bool = rule(
+        "DynamicResources",
+        "1.37.1",
+        "the error for a claim of too many devices names the request that exceeds the limit",
+    )
+    selector_errors_name_device: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "the error of a CEL selector names the device, and has a hint where a key is missing",
+    )
+    config_requests_collapsed: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "each configuration of a claim is one entry of its allocation, not one for each request",
+    )
+    device_taint_rules: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "taints of DeviceTaintRules count as those of devices do",
+        gates=("DRADeviceTaintRules",),
+    )
 
     # -- searches
     opportunistic_batching: bool = rule(
         "scheduler",
         "1.35",
         "a pod like the one before it, whose node is full now, is tried on the next best node first",
+        gates=("OpportunisticBatching",),
+    )
+    batch_rescores: bool = rule(
+        "scheduler",
+        "1.37",
+        "a batch whose last node still fits is scored anew on that node instead of being dropped",
         gates=("OpportunisticBatching",),
     )
 
@@ -181,6 +276,21 @@ class Rules:
         "1.36",
         "a victim at Permit, or whose binding is in PreBind, is not deleted: its binding fails, and it backs off",
     )
+    placement_told: bool = rule(
+        "DefaultPreemption",
+        "1.37",
+        "a preemption that begins is told with its node and the number of victims",
+    )
+    first_violated_budget_only: bool = rule(
+        "DefaultPreemption",
+        "1.37",
+        "a pod is charged to its disruption budgets only up to the first that it violates",
+    )
+    quiet_post_filter: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "gives no reason where it has nothing to deallocate",
+    )
 
     # -- queueing hints
     nominated_pods_wake: bool = rule(
@@ -192,6 +302,33 @@ class Rules:
         "InterPodAffinity",
         "1.36",
         "a pod is tried again when its own labels change, and when a pod goes whose anti-affinity was against it",
+    )
+    any_anti_affinity_wakes: bool = rule(
+        "InterPodAffinity",
+        "1.37",
+        "a change of a pod wakes pods by any one of the anti-affinity terms, not by all of them",
+    )
+    taints_wake_their_own: bool = rule(
+        "queueing hints",
+        "1.37",
+        "a node's changed taints wake only pods that TaintToleration held back",
+    )
+    gated_pods_flushed: bool = rule(
+        "scheduling queue",
+        "1.37",
+        "pods that a PreEnqueue plugin gates are tried again when they have waited for five minutes",
+    )
+    gated_nominations_kept: bool = rule(
+        "scheduling queue",
+        "1.37",
+        "a nominated pod holds its place also while it is gated",
+    )
+
+    # -- bindings
+    bindings_retried: bool = rule(
+        "DefaultBinder",
+        "1.37",
+        "a binding that the API server fails to answer is sent up to four times",
     )
 
     # -- pod groups
