@@ -156,7 +156,8 @@ _GATES: Final[Mapping[str, GateHistory]] = {
     ),
     "VolumeLimitScaling": _gate(
         "volumes of a CSIDriver with preventPodSchedulingIfMissing need a node with that driver",
-        "1.35 ALPHA off",
+        "1.35 ALPHA unsupported",
+        "1.36 ALPHA off",
         "1.37 BETA on",
     ),
     "WorkloadAwarePreemption": _gate(_NOTHING, "1.36 ALPHA unsupported", needs=("GangScheduling",), until="1.37"),

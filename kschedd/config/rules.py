@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.resources import ResizeRules
 from kschedd.api.schema import gated_off
 from kschedd.config.kube_releases import Release
 
@@ -110,7 +111,7 @@ class Rules:
     )
     volumes_need_driver: bool = rule(
         "NodeVolumeLimits",
-        "1.35",
+        "1.36",
         "volumes of a CSIDriver with preventPodSchedulingIfMissing need a node with that driver",
         gates=("VolumeLimitScaling",),
     )
@@ -365,6 +366,11 @@ class Rules:
         off = [one.name for one in RULES.values() if not all(gates.get(gate, True) for gate in one.gates)]
         had = self.off.union(name for name in off if getattr(self, name))
         return attrs.evolve(self, off=had, **dict.fromkeys(off, False))
+
+    @property
+    def resize_rules(self) -> ResizeRules:
+        """The rules by which requests of pods count that are resized."""
+        return ResizeRules(self.pod_level_resize, self.resize_max_of_sums)
 
     @property
     def names(self) -> tuple[str, ...]:
