@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from kschedd.api.objects import Object, Raw
+from kschedd.api.weight import is_large
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.table import Call
@@ -20,11 +21,8 @@ from kschedd.store.trial import Changes, Key
 
 T = TypeVar("T")
 
-LARGE: Final = 2_000
-"""An object with more values than this is large: walking through it takes several milliseconds."""
 _COPIES: Final = 1  # of a JSON patch that is applied at once; each may double the object
 _TRIES: Final = 8
-_TEXT: Final = 1 << 9  # each so many characters of text count as one more value
 
 
 async def change(
@@ -110,26 +108,3 @@ async def beside(cluster: ClusterBackend, call: Call, request: Callable[[Cluster
     """Run the request on a fork and discard the fork's changes."""
     fork = await cluster.store.do_in_steps(lambda store: store.forking())
     return await call.services.workers.run(call.client, lambda given_up: request(fork, given_up))
-
-
-def weight(raw: Any, limit: int = LARGE) -> int:
-    """The approximate number of values in `raw`; counting stops soon after the limit."""
-    waiting = [raw]
-    counted = 0
-    while waiting and counted <= limit:
-        value = waiting.pop()
-        if isinstance(value, dict):
-            counted += 2 * len(value)
-            if counted <= limit:
-                waiting.extend(value.values())
-        elif isinstance(value, list):
-            counted += len(value)
-            if counted <= limit:
-                waiting.extend(value)
-        elif isinstance(value, str):
-            counted += len(value) // _TEXT
-    return counted
-
-
-def is_large(raw: Any) -> bool:
-    return weight(raw) > LARGE

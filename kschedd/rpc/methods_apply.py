@@ -16,10 +16,10 @@ from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
+from kschedd.api.weight import weight
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
 from kschedd.registry.warnings import creation_warnings
-from kschedd.rpc.aside import weight
 from kschedd.rpc.workers import GivenUp
 from kschedd.store.cluster_api import Applied, ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError

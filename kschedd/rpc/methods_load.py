@@ -7,9 +7,10 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.weight import is_large
 from kschedd.config.flags import with_schedulers
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
-from kschedd.rpc.aside import aside, is_large
+from kschedd.rpc.aside import aside
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.params import Param

@@ -13,10 +13,11 @@ from kschedd.api.field_labels import check_field_selector
 from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.api.unsupported import unsupported
+from kschedd.api.weight import LARGE, weight
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.registry.warnings import creation_warnings
 from kschedd.rpc import methods_edit as edit
-from kschedd.rpc.aside import LARGE, aside, beside, change, weight
+from kschedd.rpc.aside import aside, beside, change
 from kschedd.rpc.cluster import ClusterBackend
 from kschedd.rpc.errors import RpcError
 from kschedd.rpc.methods_apply import ApplyOptions, ApplyOutcome, Parsed, Wanted, apply_all, chunks, in_namespace, parse
