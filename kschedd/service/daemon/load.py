@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.weight import is_large
 from kschedd.config.flags import with_schedulers
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
 from kschedd.scheduling.inputs import ChangeConfig
@@ -15,7 +16,6 @@ from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
-from kschedd.service.weights import is_large
 from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 

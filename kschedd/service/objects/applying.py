@@ -15,11 +15,11 @@ from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import unsupported
+from kschedd.api.weight import weight
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
 from kschedd.service.operations.serving import serve
 from kschedd.service.request import Request, Response, WriteOptions
-from kschedd.service.weights import weight
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
