@@ -21,14 +21,25 @@ def mode_of(record: Mapping[str, Any]) -> str:
 
 
 def ask(oracle: str, mode: str, inputs: Sequence[Raw], *flags: str) -> dict[str, Raw]:
-    """Return the oracle's answers by id; an input that it refuses in mode `trace`, or that ends it, has none."""
+    """Return the oracle's answers by id; an input that ends the oracle has none."""
     if not inputs:
         return {}
     lines = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in inputs)
     done = subprocess.run([oracle, mode, *flags], input=lines, capture_output=True, text=True, check=False)
     if done.returncode == 0:
-        return {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        return _refused_traces(done.stderr) | {answer["id"]: answer for answer in answers}
     if len(inputs) == 1:
         return {}
     half = len(inputs) // 2
     return ask(oracle, mode, inputs[:half], *flags) | ask(oracle, mode, inputs[half:], *flags)
+
+
+def _refused_traces(text: str) -> dict[str, Raw]:
+    """Return an answer for each trace that the oracle has refused on standard error: `"traces/1": the reason`."""
+    found = {}
+    for line in text.splitlines():
+        name, colon, why = line.partition(": ")
+        if colon and name.startswith('"') and name.endswith('"'):
+            found[json.loads(name)] = {"id": json.loads(name), "refused": why}
+    return found

@@ -26,6 +26,8 @@ def compared(record: Raw, answer: Raw | None) -> tuple[str, object]:
         return "no answer", None
     if mode_of(record) == CASE:
         return _compared_case(record, answer)
+    if "refused" in answer:
+        return "refused", answer["refused"]
     wanted, got = ([_in_order(step) for step in one["want"]["steps"]] for one in (record, answer))
     found = list(islice(differences(wanted, got, "steps"), _SHOWN))
     return ("differs", found) if found else (SAME, None)

@@ -79,7 +79,9 @@ def _traces(oracle: str, inputs: Sequence[Raw], flags: Sequence[str]) -> Recorde
         answers = [run.get(one["id"]) for run in runs]
         first = answers[0]
         if first is None:
-            found.left_out[one["id"]] = REFUSED
+            found.left_out[one["id"]] = CRASHED
+        elif "refused" in first:
+            found.left_out[one["id"]] = f"{REFUSED}: {first['refused']}"
         elif any(answer != first for answer in answers):
             found.left_out[one["id"]] = UNDETERMINED
         else:

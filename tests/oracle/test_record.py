@@ -33,7 +33,9 @@ for one in lines:
         if one["id"] == "bound":
             answer["binding"] = {{"node": "n1"}}
         print(json.dumps(answer))
-    elif one["id"] != "refused":
+    elif one["id"] == "refused":
+        print('"refused": no such field', file=sys.stderr)
+    else:
         steps = [{{"attempts": [], "deleted": [], "now_ms": run if one["id"] == "varies" else 0}}]
         print(json.dumps(one | {{"want": {{"steps": steps}}}}))
 """
@@ -72,7 +74,7 @@ def test_cases_that_chance_decides_are_left_out(oracle: str) -> None:
 def test_traces_whose_runs_differ_are_left_out(oracle: str) -> None:
     found = record(oracle, [trace("same"), trace("varies"), trace("refused")])
     assert [one["id"] for one in found.kept] == ["same"]
-    assert found.left_out == {"varies": UNDETERMINED, "refused": REFUSED}
+    assert found.left_out == {"varies": UNDETERMINED, "refused": f"{REFUSED}: no such field"}
 
 
 def test_inputs_beside_one_that_ends_the_program_are_answered(oracle: str) -> None:
