@@ -31,7 +31,7 @@ def add_kube_version_flag(parser: Any) -> None:
         type=kube_version_value,
         default="1.34",
         metavar="VERSION",
-        help="whose decisions to make: 1.34.1, 1.34 (its latest patch) or 1.36 (1.34)",
+        help="whose decisions to make: 1.34.1, or 1.34, 1.35, 1.36 or 1.37 (the latest patch of each) (1.34)",
     )
 
 

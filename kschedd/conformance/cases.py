@@ -48,7 +48,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     config = attrs.evolve(config_from_raw(record.config, version=version), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
     cluster = SchedulerCache()
-    cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
+    cluster.table.set_resize_rules(config.rules.resize_rules)
     cluster.load(map(parse, record.objects))
     scheduler, nominated = _scheduler(config, cluster, pod, record.objects, remember)
     outcome: Actual = {
@@ -92,7 +92,9 @@ def _scheduler(
     for raw in objects:
         if raw["kind"] == "Pod" and not raw["spec"].get("nodeName"):
             pending = Pod.from_raw(raw)
-            if pending.nominated_node_name and not raw["spec"].get("schedulingGates"):  # gated pods are in no queue
+            # Gated pods are in no queue; by the rule their nominations count all the same.
+            counts = config.rules.gated_nominations_kept or not raw["spec"].get("schedulingGates")
+            if pending.nominated_node_name and counts:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
     handle = Handle(
         cluster,

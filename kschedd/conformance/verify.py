@@ -17,7 +17,7 @@ import attrs
 
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import parse_flag
-from kschedd.config.kube_versions import V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
+from kschedd.config.kube_versions import KUBE_VERSIONS, V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
 from kschedd.conformance import cases, traces
 from kschedd.conformance.compare import differences
 from kschedd.conformance.records import (
@@ -155,7 +155,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kube-version",
         metavar="VERSION",
-        help="by whose rules: 1.34.1, 1.34 or 1.36; default: as the README.md beside the records says, else 1.34.1",
+        help=f"by whose rules: {', '.join(KUBE_VERSIONS)}; default: that of the README.md beside them, else 1.34.1",
     )
     parser.add_argument(
         "--feature-gates",

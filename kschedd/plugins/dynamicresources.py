@@ -12,7 +12,7 @@ Pods without claims and such resources pass without reading any device state.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
 consumable_capacity, device_taints, binding_conditions (those of `DeviceRules`); extended_resources, devices_scored,
-claim_owner_capitalised, filter_timeout_is_error.
+claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
@@ -73,7 +73,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE, PostFilterResult
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.remedies import Remedy, RemedyContext
-from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Plan, Write
 from kschedd.plugins import dynamicresources_remedies as remedies_of
 from kschedd.plugins import dynamicresources_writes as writes_of
@@ -113,6 +113,7 @@ class DynamicResources:
     _rules: DeviceRules
     _extended: bool  # extended resources may be devices
     _owner_word: str  # what a pod is called in the reason for a claim of another one
+    _quiet: bool  # PostFilter gives no reason where it has nothing to do
     _after_timeout: Callable[[str], Status]
     _most_steps: int
     _binding_timeout_s: float
@@ -129,6 +130,7 @@ class DynamicResources:
             device_rules(handle.rules, gates),
             handle.rules.extended_resources,
             "Pod" if handle.rules.claim_owner_capitalised else "pod",
+            handle.rules.quiet_post_filter,
             error if handle.rules.filter_timeout_is_error else unresolvable,
             max(1, int(given.filter_timeout_s * STEPS_PER_SECOND)) if limited else 0,
             _BINDING_TIMEOUT_S if given.binding_timeout_s is None else given.binding_timeout_s,
@@ -326,13 +328,13 @@ class DynamicResources:
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, verdicts: Any) -> PostFilterResult:
         if not self._enabled:
-            return PostFilterResult(unschedulable("plugin disabled"))
+            return self._did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
             # Another plugin's PreFilter ended the cycle before this one ran: upstream reports its missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
-            return PostFilterResult(unschedulable("no new claims to deallocate"))
+            return self._did_nothing("no new claims to deallocate")
         for place in sorted(attempt.unavailable):
             claim = attempt.claims[place]
             reserved = reserved_for(claim)
@@ -346,7 +348,10 @@ class DynamicResources:
                 unschedulable("deletion of ResourceClaim completed"),
                 writes=tuple(writes_of.deleted(attempt.extended.obj)),
             )
-        return PostFilterResult(unschedulable("still not schedulable"))
+        return self._did_nothing("still not schedulable")
+
+    def _did_nothing(self, why: str) -> PostFilterResult:
+        return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))
 
     # -- scores -----------------------------------------------------------------------------------------------
 

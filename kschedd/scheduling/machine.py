@@ -146,7 +146,7 @@ class SchedulingMachine:
         self.extenders = self.binding_steps.extenders = extenders
         self._extender_binds = any(extender.binds for extender in extenders)
         self.config = config
-        self.cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
+        self.cluster.table.set_resize_rules(config.rules.resize_rules)
 
     def _scheduler(self, config: Config, profile: Profile, extenders: tuple[HTTPExtender, ...]) -> Scheduler:
         before = self.schedulers.get(profile.scheduler_name)

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.config.feature_gates import defaults
 from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.config.rules import RULES
 
@@ -75,7 +74,7 @@ class _Comparison:
 
     @rules.default
     def _different_rules(self) -> Sequence[str]:
-        before, after = (version.rules.under(defaults(version.gates)) for version in (self.a, self.b))
+        before, after = self.a.default_rules, self.b.default_rules
         return [name for name in RULES if getattr(before, name) != getattr(after, name)]
 
     def _with(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
@@ -167,4 +166,4 @@ def _rule(name: str, pods: int) -> dict[str, Any]:
     if not name:
         return {"rule": "", "where": "", "what": "several rules together", "since": "", "pods": pods}
     rule = RULES[name]
-    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.since, "pods": pods}
+    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.releases, "pods": pods}

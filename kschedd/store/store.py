@@ -112,7 +112,7 @@ class Store(StoreReader):
         history: int = 100_000,
         max_object_bytes: int = MAX_OBJECT_BYTES,
         service_range: str = SERVICE_RANGE,
-        rules: Rules = DEFAULT.rules,
+        rules: Rules = DEFAULT.default_rules,
     ) -> None:
         stored = StoredObjects(EventLog(version, history=history, events=events), self._changed)
         super().__init__(stored, now, rules, max_object_bytes, service_range)
