@@ -16,9 +16,10 @@ StillDiffer = Callable[[Sequence[Raw]], list[bool]]
 """Which of these inputs differ in the way that the original did."""
 
 _KEPT = frozenset(
-    "apiVersion kind name namespace uid resourceVersion metadata spec status object op schedulerName containers priority image phase "
-    "allocatable profiles pluginConfig args driver pool devices requests deviceClassName key operator effect "
-    "topologyKey whenUnsatisfiable maxSkew labelSelector weight protocol containerPort labels resources".split()
+    "apiVersion kind name namespace uid resourceVersion metadata spec status object op schedulerName containers "
+    "priority image phase allocatable profiles pluginConfig args driver pool devices requests deviceClassName "
+    "key operator effect topologyKey whenUnsatisfiable maxSkew labelSelector weight protocol containerPort "
+    "labels resources".split()
 )
 """Fields without which an object would be invalid, or that only hold others."""
 
