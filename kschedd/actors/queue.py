@@ -38,12 +38,12 @@ from kschedd.queue.operations import (
     EventsObserved,
     FlushBackoff,
     FlushLeftover,
+    PodDone,
     Pop,
     PopOthersOfGroup,
     QueueOperation,
     QueueOperations,
     Reconfigured,
-    Release,
     TakeNominated,
 )
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
@@ -212,7 +212,7 @@ class QueueActor:
                 continue
             yield
             for uid in message.released:
-                self.operations.step(Release(uid), now)
+                self.operations.step(PodDone(uid), now)
             for operation in message.operations:
                 if isinstance(operation, Reconfigured):
                     self._out_of_tree = operation.out_of_tree

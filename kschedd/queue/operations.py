@@ -95,7 +95,7 @@ QueueOperation = EventsObserved | AttemptFailed | AssumedPodForgotten | Activate
 
 
 @fast_frozen(eq=False)
-class Release:
+class PodDone:
     """The pod of this uid is no longer in flight."""
 
     uid: str
@@ -147,7 +147,7 @@ class TakeNominated:
 
 QueueInput = (
     QueueOperation
-    | Release
+    | PodDone
     | Pop
     | PopOthersOfGroup
     | FlushBackoff
@@ -187,7 +187,7 @@ class QueueOperations:
             Activate: lambda given, now: queue.activate(given.pods, now),
             Reconfigured: self._reconfigured,
             AtThisPoint: lambda given, now: given.work(self),
-            Release: lambda given, now: queue.done(given.uid, now),
+            PodDone: lambda given, now: queue.done(given.uid, now),
             Pop: lambda given, now: queue.pop(now),
             PopOthersOfGroup: lambda given, now: queue.pop_others_of_group(given.popped, now),
             FlushBackoff: lambda given, now: queue.flush_backoff(now, given.most),

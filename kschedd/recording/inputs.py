@@ -19,10 +19,10 @@ from kschedd.queue.operations import (
     FlushLeftover,
     Force,
     MoveToActive,
+    PodDone,
     Pop,
     PopOthersOfGroup,
     QueueInput,
-    Release,
     TakeNominated,
 )
 from kschedd.recording.configuration import text_of
@@ -242,7 +242,7 @@ class DriverNotes:
 
 
 _QUEUE: Final[dict[type[Any], Callable[[Any, int], Note]]] = {
-    Release: lambda given, now: (NoteKind.DONE, now),
+    PodDone: lambda given, now: (NoteKind.DONE, now),
     Pop: lambda given, now: (NoteKind.POP, now),
     PopOthersOfGroup: lambda given, now: (NoteKind.POP_GROUP, now),
     FlushBackoff: lambda given, now: (NoteKind.FLUSH_BACKOFF, now, given.most),

@@ -22,7 +22,7 @@ from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
-from kschedd.queue.operations import Pop, PopOthersOfGroup, QueueOperation, Release, TakeNominated
+from kschedd.queue.operations import PodDone, Pop, PopOthersOfGroup, QueueOperation, TakeNominated
 from kschedd.queue.scheduling_queue import Recorder
 from kschedd.scheduling.binding_cycle import AssumedPod, CallExtender, CallPlugin
 from kschedd.scheduling.breakpoints import StopPoint
@@ -205,7 +205,7 @@ class SchedulingLoop:
             effects = driver.take_effects()
             now = environment.now_ns
             for uid in effects.released:
-                self.operations.step(Release(uid), now)
+                self.operations.step(PodDone(uid), now)
             if effects.queue:
                 self._tell_queue(*effects.queue)
             for write in effects.writes:

@@ -27,7 +27,7 @@ from kschedd.controllers.turns import concerning, take_turn
 from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.move_record import MoveRecord
-from kschedd.queue.operations import Pop, Release, TakeNominated
+from kschedd.queue.operations import PodDone, Pop, TakeNominated
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import (
@@ -109,7 +109,7 @@ class Path:
         now = time.time_ns()
         with self.step(name, pods):
             for uid in effects.released:
-                self.operations.step(Release(uid), now)
+                self.operations.step(PodDone(uid), now)
             for operation in effects.queue:
                 self.operations.step(operation, now)
         self.driver.step(PodsNominated(self.operations.step(TakeNominated(), now)))

@@ -32,10 +32,10 @@ from kschedd.queue.operations import (
     FlushLeftover,
     Force,
     MoveToActive,
+    PodDone,
     Pop,
     PopOthersOfGroup,
     QueueOperation,
-    Release,
     TakeNominated,
 )
 from kschedd.queue.scheduling_queue import Recorder as MoveRecorder
@@ -640,7 +640,7 @@ class Player:
     def _done(self, now: int) -> None:
         if not self._released:
             raise self._diverged("a pod was no longer in flight, and none is released")
-        self.operations.step(Release(self._released.popleft()), now)
+        self.operations.step(PodDone(self._released.popleft()), now)
 
     def _apply(self, now: int, size: int) -> None:
         if not self._operations:
