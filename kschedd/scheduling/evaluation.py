@@ -111,6 +111,13 @@ class NodeVerdicts(InVisitingOrder):
         self.failed = np.full(self.size, STALE, dtype=np.int16)
         self.codes: Ints = np.zeros(self.size, dtype=np.int64)
 
+    def may_pass(self, table: NodeTable) -> Bools:
+        """Return which rows passed by the last verdict, if they were judged at all."""
+        if self.order is not table.order:
+            return np.ones(len(table.order), dtype=np.bool_)
+        passes: Bools = (self.failed == PASSED_ALL) | (self.failed == STALE_ALL)
+        return passes
+
     def follow(self, table: NodeTable) -> None:
         """Mark what changed since the last call."""
         versions = table.versions
@@ -159,7 +166,7 @@ class Evaluation(InVisitingOrder):
         size = self.size
         self.failed = np.full(size, STALE, dtype=np.int16)
         self.codes: Ints = np.zeros(size, dtype=np.int64)
-        self.passes: Bools = np.ones(size, dtype=np.bool_)  # by the last verdict; a row that was never judged does
+        self.passes = of_nodes.may_pass(table)  # by the last verdict
         self.changes = 0  # of `passes`, so far
         self._passing: Ints | None = None  # positions of the rows that pass
         self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # likewise, further filters counted
@@ -201,7 +208,7 @@ class Evaluation(InVisitingOrder):
         self.changes += 1
         self._passing = None
 
-    def judged(self, at: Ints, failed: Places, codes: Ints) -> None:
+    def judged(self, at: Positions, failed: Places, codes: Ints) -> None:
         """Take over the verdicts at these positions."""
         passes = failed == PASSED_ALL
         self.failed[at], self.codes[at], self.unscored[at] = failed, codes, passes
@@ -224,11 +231,11 @@ class Evaluation(InVisitingOrder):
             known = self._passing_by[key] = self.changes, passes.nonzero()[0]
         return known[1]
 
-    def forget(self, of_nodes: NodeVerdicts, skip_filter: frozenset[str]) -> None:
+    def forget(self, table: NodeTable, of_nodes: NodeVerdicts, skip_filter: frozenset[str]) -> None:
         """Mark every row, for a pod of another class."""
         self.of_nodes, self.skip_filter = of_nodes, skip_filter
         self.failed.fill(STALE)
-        self.passes.fill(True)
+        self.passes = of_nodes.may_pass(table)
         self.node_unscored.fill(True)
         self.nothing = None
         self.forget_states()
@@ -343,7 +350,7 @@ class Evaluations:
         if found is None or found.order is not table.order:
             found = self._once = Evaluation(table, of_nodes, (), skipped, shared=True)
         else:
-            found.forget(of_nodes, skipped)
+            found.forget(table, of_nodes, skipped)
         return found
 
     def apart(self, state: CycleState) -> Evaluation:
@@ -384,12 +391,14 @@ class Evaluations:
         wanted = found.failed[at] == STALE_ALL
         lacking = int(count_nonzero(wanted))
         if lacking:
-            positions = _to_evaluate(found, found.failed == STALE_ALL, at, wanted, lacking)
-            self.use.misses += len(positions)
+            if lacking == len(wanted) and found.shared:
+                positions = at
+            else:
+                positions = _to_evaluate(found, found.failed == STALE_ALL, at, wanted, lacking)
             found.nothing = None
             self._judge(found, state, pod, positions)
 
-    def _judge(self, found: Evaluation, state: CycleState, pod: Pod, at: Ints) -> None:
+    def _judge(self, found: Evaluation, state: CycleState, pod: Pod, at: Positions) -> None:
         table, rows, pinned_by, of_nodes = (
             self.cluster.table,
             found.order[at],
@@ -398,25 +407,28 @@ class Evaluations:
         )
         if of_nodes.stamp != table.versions.now or of_nodes.order is not table.order:
             of_nodes.follow(table)
+        self.use.misses += len(rows)
         failed = of_nodes.failed[at]
         stale = failed == STALE_ALL
         if count_nonzero(stale):
-            fresh = at[stale]
+            fresh = stale.nonzero()[0] + at.start if isinstance(at, slice) else at[stale]
             of_nodes.failed[fresh], of_nodes.codes[fresh] = self.of_nodes.judge(
                 state, pod, table, rows[stale], pinned_by
             )
             failed = of_nodes.failed[at]
         left = (failed > self._first_of_pods).nonzero()[0]
-        if len(left) == len(at):
+        if len(left) == len(rows):
             kinds = None if found.shared else self._alike.kinds_of(table, rows)
             by_pods, codes = self._alike.judge(state, pod, table, rows, kinds, pinned_by)
             earlier = failed < by_pods
             if count_nonzero(earlier):
-                codes[earlier] = of_nodes.codes[at[earlier]]
+                codes[earlier] = of_nodes.codes[at][earlier]
                 by_pods[earlier] = failed[earlier]
             failed = by_pods
         else:
             codes = of_nodes.codes[at]
+            if isinstance(at, slice):
+                failed, codes = failed.copy(), codes.copy()
             if len(left):
                 by_pods, codes_of_pods = self.of_pods.judge(state, pod, table, rows[left], pinned_by)
                 earlier = by_pods < failed[left]

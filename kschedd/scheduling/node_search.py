@@ -115,7 +115,10 @@ class NodeSearch:
         explicit_status: dict[int, Status] = {}
         lacking, visited, size = wanted, 0, self.expected(wanted)
         while lacking > 0 and visited < total:
-            first, size = (start + visited) % total, min(size, total - visited)
+            first = (start + visited) % total
+            if among is None:  # no less than it takes if the others let every node pass
+                size = max(size, _reach(known.passing(()), first, lacking, total))
+            size = min(size, total - visited)
             at = known.window(first, size) if among is None else _among(among, first, size)
             window = yield from self._ask(known, state, pod, at, nominated, others, explicit_status)
             window = window.until(lacking)
@@ -367,6 +370,15 @@ class Nothing:
 
     start: int
     found: Found
+
+
+def _reach(passing: Ints, start: int, wanted: int, total: int) -> int:
+    """Return how many nodes there are from `start` up to the node that is number `wanted` of these; `total` if there
+    are fewer."""
+    last = int(passing.searchsorted(start)) + wanted - 1
+    if last < len(passing):
+        return passing.item(last) + 1 - start
+    return passing.item(last - len(passing)) + 1 - start + total if wanted <= len(passing) else total
 
 
 def _among(among: Ints, first: int, size: int) -> Ints:
