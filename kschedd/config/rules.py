@@ -193,6 +193,11 @@ class Rules:
         "devices may have to be made ready before the pod is bound",
         gates=("DRADeviceBindingConditions",),
     )
+    counter_slices_passed_over: bool = rule(
+        "DynamicResources",
+        "1.35",
+        "slices with shared counters are passed over while DRAPartitionableDevices is off",
+    )
     capacity_requests_ignored: bool = rule(
         "DynamicResources",
         "1.35",
