@@ -280,6 +280,9 @@ class Rules:
         "a batch whose last node still fits is scored anew on that node instead of being dropped",
         gates=("OpportunisticBatching",),
     )
+    nominated_pods_unbatched: bool = rule(
+        "scheduler", "1.37", "a nominated pod is not tried on the next best node of a batch first"
+    )
 
     # -- nominations
     nominated_before_binding: bool = rule(
