@@ -49,6 +49,9 @@ def trace_differences(
     run = Lockstep(record, version, remember=remember)
     for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
         found = list(differences(want, run.step(op, want["attempts"]), f"steps[{number}]"))
+        for name, made in (("writes", run.environment.writes), ("hints", run.hints)):
+            if name in record.want:
+                found += differences(record.want[name][number], made, f"{name}[{number}]")
         if found:
             yield from found
             return
@@ -88,13 +91,14 @@ class Lockstep:
         self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet
         self._made: list[Actual] = []
         self._failure: FailedAttempt | None = None
+        self.hints: list[list[str]] = []  # [pod, node] hinted in this step
         self.environment.load(record.objects)
         self._deliver()
 
     def step(self, op: Raw, want: Sequence[Raw]) -> Actual:
         """Apply one operation; `want` are the attempts recorded for it. Returns a step in the record's format."""
         world = self.environment
-        self._want, self._made = list(want), []
+        self._want, self._made, self.hints = list(want), [], []
         world.begin_step()
         world.now_ms += 1
         match op["op"]:
@@ -151,6 +155,8 @@ class Lockstep:
             world.apply(op)
             meanwhile.append(world.take_events())
         result = self.loop.decide(entry)
+        if hinted := self.loop.machine.batches.of(entry.pod.scheduler_name).hinted:
+            self.hints.append([entry.key, hinted])
         if during and result is not None:
             result = reconsidered(result, self.loop.driver, world)
         names = self.loop.machine.cluster.table.names
