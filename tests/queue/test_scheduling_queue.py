@@ -628,6 +628,15 @@ def test_events_and_gated_pods(make: Any, event: ClusterEvent, asked: int, place
     assert entry.place is place
 
 
+def test_a_pod_freed_in_the_first_second_of_the_clock_does_not_back_off(make: Any) -> None:
+    gate = Gate()
+    q = queue(pre_enqueue={"Gates": gate}, more={"Gates": (on(R.NODE, A.ADD),)}, pop_from_backoff=True)
+    q.add(make.pod(), 0)
+    gate.shut = False
+    (entry,) = q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
+    assert entry.place is SubQueue.ACTIVE
+
+
 def test_the_plugin_that_gated_last_is_asked_first(make: Any) -> None:
     order: list[str] = []
 
