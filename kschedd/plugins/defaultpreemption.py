@@ -71,7 +71,7 @@ class DefaultPreemption:
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
     _cancels: Callable[[str], bool]  # whether the binding of the victim with this uid is cancelled
     _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
-    _success: Callable[[str, int], Status]  # by the node and the number of victims of a preemption that begins
+    success: Callable[[str, int], Status]  # by the node and the number of victims of a preemption that begins
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -105,13 +105,14 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
-        pod = latest
+        # Of a pod that was made anew under the name, filters still see the one that the attempt is for.
+        tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
         why = ineligible(pod, cluster, view)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))
         rows = view.rows_with(Code.UNSCHEDULABLE)
         offset = crc32(f"{self._seed}/{pod.uid}".encode()) % len(rows) if len(rows) else 0
-        tried = view.dry_run(state, pod, rows, offset, self.wanted(len(rows)))
+        tried = view.dry_run(state, tried_for, rows, offset, self.wanted(len(rows)))
         best = tried.best
         if best is None:
             if tried.fault:
@@ -127,7 +128,7 @@ class DefaultPreemption:
             if victim not in rejected and victim not in cancelled:
                 writes += evict(victim, pod)
         return PostFilterResult(
-            self._success(best.node_name, len(best.victims)),
+            self.success(best.node_name, len(best.victims)),
             best.node_name,
             best.victims,
             tuple(writes),

@@ -11,11 +11,11 @@ is created in PreBind (`kschedd.devices.extended_resources`).
 Pods without claims and such resources pass without reading any device state.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
-consumable_capacity, device_taints, device_taint_rules, binding_conditions, capacity_requests_ignored,
-all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes, counters_charged_once,
-capacity_representable, capacity_formatted_by_step, fractional_capacity, claim_limit_by_request,
-selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`); extended_resources, devices_scored,
-claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
+consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,
+capacity_requests_ignored, all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes,
+counters_charged_once, capacity_representable, capacity_formatted_by_step, fractional_capacity,
+claim_limit_by_request, selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`);
+extended_resources, devices_scored, claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
@@ -100,6 +100,7 @@ def device_rules(rules: Rules, gates: Mapping[str, bool]) -> DeviceRules:
         consumable_capacity=rules.consumable_capacity,
         device_taints=rules.device_taints,
         device_taint_rules=rules.device_taint_rules,
+        counter_slices_passed_over=rules.counter_slices_passed_over,
         capacity_requests_ignored=rules.capacity_requests_ignored,
         all_needs_capacity=rules.all_needs_capacity,
         distinct_by_device=rules.distinct_by_device,
@@ -344,13 +345,13 @@ class DynamicResources:
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, verdicts: Any) -> PostFilterResult:
         if not self._enabled:
-            return self._did_nothing("plugin disabled")
+            return self.did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
             # Another plugin's PreFilter ended the cycle before this one ran: upstream reports its missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
-            return self._did_nothing("no new claims to deallocate")
+            return self.did_nothing("no new claims to deallocate")
         for place in sorted(attempt.unavailable):
             claim = attempt.claims[place]
             reserved = reserved_for(claim)
@@ -364,9 +365,10 @@ class DynamicResources:
                 unschedulable("deletion of ResourceClaim completed"),
                 writes=tuple(writes_of.deleted(attempt.extended.obj)),
             )
-        return self._did_nothing("still not schedulable")
+        return self.did_nothing("still not schedulable")
 
-    def _did_nothing(self, why: str) -> PostFilterResult:
+    def did_nothing(self, why: str) -> PostFilterResult:
+        """Return the result of PostFilter where it has nothing to do, for this reason."""
         return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))
 
     # -- scores -----------------------------------------------------------------------------------------------
@@ -417,7 +419,9 @@ class DynamicResources:
             current = self._current(claim, pod)
             if current is not None:
                 extended = attempt.is_extended(place)
-                writes += writes_of.deleted(current) if extended else writes_of.released(current, pod)
+                reserved = place in attempt.written
+                released = writes_of.released(current, pod, reserved=reserved)
+                writes += writes_of.deleted(current) if extended else released
         attempt.reserved.clear()
         return Plan(tuple(writes)) if writes else None
 
@@ -457,6 +461,7 @@ class DynamicResources:
                     return error(f"claim {claim.key} got deleted in the meantime")
                 if kept is not None and allocation(current) is not None:
                     return error(f"claim {claim.key} got allocated elsewhere in the meantime")
+                attempt.written.add(place)
                 writes += writes_of.bound(current, kept, self._manager.in_flight.reserve_for(current, pod), at)
             if self._rules.binding_conditions and has_binding_conditions(kept or allocation(claim)):
                 to_become_ready.append(f"{pod.namespace}/{writes_of.name_to_create(claim, pod)}")

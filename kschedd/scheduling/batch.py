@@ -9,13 +9,15 @@ Known are the results of one attempt, for each profile, and they are used only
 * in the scheduling cycle that follows (a pod that came to nothing, or of another profile, ends it),
 * for a pod of the same batch signature (`signing`), where it has one,
 * for half a second after the search,
-* if filters reject the pod on the node that the last cycle chose.
+* if filters reject the pod on the node that the last cycle chose; by the rule batch_rescores that node is scored anew
+  where the pod still fits there, and takes part with the others.
 
 An attempt that took the node it was hinted at keeps what is known; any other replaces it. The pods of a PodGroup are
 tried in one cycle, so that none of them gets a hint from another.
 
 Pure; time is told. What it knows is part of a fork, and of a recording that begins on a running daemon.
-Rules: opportunistic_batching. Source: Kubernetes v1.36, scheduler/framework/runtime/batch.go.
+Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched.
+Source: Kubernetes v1.36 and v1.37, scheduler/framework/runtime/batch.go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,12 +40,22 @@ class SortedNodes:
 
     names: list[str]
     totals: list[int]
+    raw: dict[str, list[int]] = attrs.field(factory=dict)  # by plugin: of each node; kept where nodes are rescored
 
     @classmethod
-    def without(cls, chosen: str, rows: Rows, totals: Ints, names: Sequence[str]) -> Self:
-        scored = [(names[row], total) for row, total in zip(rows.tolist(), totals.tolist(), strict=True)]
-        left = [one for one in scored if one[0] != chosen]
-        return cls([name for name, _ in left], [total for _, total in left])
+    def without(
+        cls, chosen: str, rows: Rows, totals: Ints, names: Sequence[str], raw: Mapping[str, Ints] | None = None
+    ) -> Self:
+        scored = [names[row] for row in rows.tolist()]
+        left = [place for place, name in enumerate(scored) if name != chosen]
+        kept = {plugin: values[left].tolist() for plugin, values in (raw or {}).items()}
+        return cls([scored[place] for place in left], totals[left].tolist(), kept)
+
+    def add(self, name: str, raw: Mapping[str, int]) -> None:
+        """Add a node with these raw scores; its total is not known yet."""
+        for plugin in {**self.raw, **raw}:
+            self.raw.setdefault(plugin, [0] * len(self.names)).append(raw.get(plugin, 0))
+        self.names.append(name)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -53,6 +65,8 @@ class SortedNodes:
         best = (totals == totals.max()).nonzero()[0]
         at = int(best[0]) if len(best) == 1 else choose(best, self.names)
         del self.totals[at]
+        for values in self.raw.values():
+            del values[at]
         return self.names.pop(at)
 
 
@@ -65,6 +79,7 @@ class BatchState:
     created_s: float = 0.0
     cycle: int = -1  # the last one that came to a node, and which
     chosen: str = ""
+    hinted: str = ""  # the node that the last cycle was to try first
 
     def follows(self, cycle: int, signature: str | None, now_s: float) -> bool:
         """Whether what is known may serve this cycle, if only the node that was chosen is full."""
@@ -102,14 +117,30 @@ class Batching:
         state = self._state
         return state.chosen if state.follows(self._cycle, self._signature, self._now_s) else ""
 
-    def take_hint(self, choose: Choose) -> None:
-        self.hint = self._state.nodes.pop(choose)
+    @property
+    def nodes(self) -> SortedNodes:
+        """The nodes that are known, of which a hint is taken."""
+        return self._state.nodes
 
-    def store(self, chosen: str, rows: Rows, totals: Ints | None, names: Sequence[str]) -> None:
-        """The attempt has come to a node, by these totals of rows; None: it was the only one."""
+    def replaces(self, chosen: str) -> bool:
+        """Return whether the scores of an attempt that came to this node replace those that are known."""
+        return self._signature is not None and self.hint != chosen
+
+    def take_hint(self, choose: Choose) -> None:
+        self.hint = self._state.hinted = self._state.nodes.pop(choose)
+
+    def store(
+        self,
+        chosen: str,
+        rows: Rows,
+        totals: Ints | None,
+        names: Sequence[str],
+        raw: Mapping[str, Ints] | None = None,
+    ) -> None:
+        """Note the node of the attempt. `totals` of its rows: None if it was the only one. `raw`: scores of plugins."""
         others = None
-        if self._signature is not None and totals is not None and self.hint != chosen:
-            others = SortedNodes.without(chosen, rows, totals, names)
+        if totals is not None and self.replaces(chosen):
+            others = SortedNodes.without(chosen, rows, totals, names, raw)
         self._state.store(self._cycle, self._signature, self.hint, chosen, others, self._now_s)
 
 
@@ -141,7 +172,10 @@ class Batches:
     def saved(self) -> Mapping[str, Any]:
         """As plain values."""
         states = {
-            profile: [one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen]
+            profile: [
+                *(one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen),
+                {plugin: [*values] for plugin, values in one.nodes.raw.items()},
+            ]
             for profile, one in self._states.items()
         }
         return {"cycle": self.cycle, "states": states}
@@ -149,6 +183,11 @@ class Batches:
     def restore(self, saved: Mapping[str, Any]) -> None:
         self.cycle = saved["cycle"]
         self._states = {
-            profile: BatchState(signature, SortedNodes([*names], [*totals]), created_s, cycle, chosen)
-            for profile, (signature, names, totals, created_s, cycle, chosen) in saved["states"].items()
+            profile: BatchState(signature, SortedNodes([*names], [*totals], _raw(more)), created_s, cycle, chosen)
+            for profile, (signature, names, totals, created_s, cycle, chosen, *more) in saved["states"].items()
         }
+
+
+def _raw(saved: Sequence[Mapping[str, Sequence[int]]]) -> dict[str, list[int]]:
+    """Return the saved raw scores; older recordings have none."""
+    return {plugin: [*values] for raw in saved for plugin, values in raw.items()}
