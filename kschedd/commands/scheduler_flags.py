@@ -2,9 +2,12 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kschedd.verbs.parsing import path_value
+
+if TYPE_CHECKING:
+    from kschedd.config.kube_versions import KubernetesVersion
 
 
 def add_scheduler_flags(parser: Any) -> None:
@@ -33,6 +36,19 @@ def add_kube_version_flag(parser: Any) -> None:
         metavar="VERSION",
         help="whose decisions to make: 1.34.1, or 1.34, 1.35, 1.36 or 1.37 (the latest patch of each) (1.34)",
     )
+    parser.add_argument(
+        "--ties",
+        choices=("release", "random"),
+        default="release",
+        help="which of equally good nodes is taken: as in the release, which draws one before 1.35 and takes the first "
+        "of a heap since then, or always one that is drawn by --seed (release)",
+    )
+
+
+def version_of(options: argparse.Namespace) -> "KubernetesVersion":
+    """Return the version that --kube-version and --ties name."""
+    version: KubernetesVersion = options.kube_version
+    return version.with_random_ties() if options.ties == "random" else version
 
 
 def add_feature_gates_flag(parser: Any) -> None:

@@ -18,7 +18,7 @@ from kschedd.api.durations import parse_duration
 from kschedd.api.manifests import ManifestReading
 from kschedd.commands.dump_flags import add_dump_flags, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
-from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, wants_gates
+from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, version_of, wants_gates
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
@@ -222,7 +222,7 @@ def _scenarios(options: argparse.Namespace) -> int:
             rewrite=options.rewrite,
             out=sys.stdout,
             on_decision=hear,
-            version=options.kube_version,
+            version=version_of(options),
         )
 
 
@@ -307,7 +307,7 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
 
 def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
     """The plugin registry, and the scheduler configuration."""
-    path, version, gates = options.config, options.kube_version, gates_of(options)
+    path, version, gates = options.config, version_of(options), gates_of(options)
     registry = Registry(run_async=_run_async)
     registry.add_entry_points()
     for plugin in options.plugin:

@@ -18,7 +18,7 @@ Pure; time is told. What it knows is part of a fork, and of a recording that beg
 Rules: opportunistic_batching. Source: Kubernetes v1.36, scheduler/framework/runtime/batch.go.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 import attrs
@@ -26,34 +26,52 @@ import numpy as np
 
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
+from kschedd.scheduling.ties import Choose, NodeTies, heapify, pop_first
 
 MAX_AGE_S: Final = 0.5
-
-Choose = Callable[[Rows, Sequence[str]], int]
 
 
 @attrs.define(eq=False)
 class SortedNodes:
-    """The nodes that were scored and not taken, the best first; among equals `choose` decides when one is taken."""
+    """The nodes that were scored, in visiting order, until the first is popped; then those that are left.
+
+    Where ties go by order the lists are then the heap that kube-scheduler has. Until then the node that the attempt
+    took is among them, because taking it moves others.
+    """
 
     names: list[str]
     totals: list[int]
 
     @classmethod
-    def without(cls, chosen: str, rows: Rows, totals: Ints, names: Sequence[str]) -> Self:
-        scored = [(names[row], total) for row, total in zip(rows.tolist(), totals.tolist(), strict=True)]
-        left = [one for one in scored if one[0] != chosen]
-        return cls([name for name, _ in left], [total for _, total in left])
+    def of(cls, rows: Rows, totals: Ints, names: Sequence[str]) -> Self:
+        return cls([names[row] for row in rows.tolist()], totals.tolist())
 
     def __len__(self) -> int:
         return len(self.names)
 
-    def pop(self, choose: Choose) -> str:
+    def pop(self, choose: Choose, taken: str) -> str:
+        """Remove and return the best node but the one that was taken; among equals `choose` decides."""
+        in_order = isinstance(choose, NodeTies) and not choose.drawn
+        if in_order:
+            heapify(self.totals, self.names)
+        if taken in self.names:
+            self._take(taken, in_order)
+        if in_order:
+            return pop_first(self.totals, self.names)
         totals = np.array(self.totals, dtype=np.int64)
         best = (totals == totals.max()).nonzero()[0]
-        at = int(best[0]) if len(best) == 1 else choose(best, self.names)
+        at = int(best[0]) if len(best) == 1 else choose(best, self.names, None)
         del self.totals[at]
         return self.names.pop(at)
+
+    def _take(self, taken: str, in_order: bool) -> None:
+        if in_order and self.names[0] == taken:
+            pop_first(self.totals, self.names)
+            return
+        at = self.names.index(taken)
+        del self.totals[at], self.names[at]
+        if in_order:  # another was chosen by hand
+            heapify(self.totals, self.names)
 
 
 @attrs.define(eq=False)
@@ -103,13 +121,13 @@ class Batching:
         return state.chosen if state.follows(self._cycle, self._signature, self._now_s) else ""
 
     def take_hint(self, choose: Choose) -> None:
-        self.hint = self._state.nodes.pop(choose)
+        self.hint = self._state.nodes.pop(choose, self._state.chosen)
 
     def store(self, chosen: str, rows: Rows, totals: Ints | None, names: Sequence[str]) -> None:
         """The attempt has come to a node, by these totals of rows; None: it was the only one."""
         others = None
         if self._signature is not None and totals is not None and self.hint != chosen:
-            others = SortedNodes.without(chosen, rows, totals, names)
+            others = SortedNodes.of(rows, totals, names)
         self._state.store(self._cycle, self._signature, self.hint, chosen, others, self._now_s)
 
 

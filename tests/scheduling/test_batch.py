@@ -136,7 +136,7 @@ def test_a_fork_goes_on_as_the_cluster_does() -> None:
     state = batches.of("p")
     state.store(7, "s", "", "n1", SortedNodes(["n2", "n3"], [5, 9]), 10.0)
     forked = batches.fork(SchedulerCache())
-    assert (forked.cycle, forked.of("p").nodes.pop(by_name)) == (7, "n3")
+    assert (forked.cycle, forked.of("p").nodes.pop(by_name, "n1")) == (7, "n3")
     assert forked.of("p").follows(8, "s", 10.5)
     assert state.nodes.names == ["n2", "n3"], "each has its own"
 
