@@ -82,7 +82,9 @@ _GATES: Final[Mapping[str, GateHistory]] = {
     "DRAExtendedResource": _gate(
         "extended resources may have a DeviceClass behind them", "1.34 ALPHA idle", "1.36 BETA on", "1.37 GA locked"
     ),
-    "DRAFractionalCapacityRange": _gate(_NOTHING, "1.37 BETA unsupported"),
+    "DRAFractionalCapacityRange": _gate(
+        "ranges of requested capacity may have thousandths", "1.37 BETA off", needs=("DRAConsumableCapacity",)
+    ),
     "DRAListTypeAttributes": _gate(_NOTHING, "1.36 ALPHA unsupported"),
     "DRANodeAllocatableResources": _gate(_NOTHING, "1.36 ALPHA unsupported"),
     "DRAOptionalNodeOperations": _gate(_NOTHING, "1.37 ALPHA unsupported"),

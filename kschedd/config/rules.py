@@ -214,6 +214,22 @@ class Rules:
         "1.37",
         "shared counters are kept by driver and pool, not by the name of the pool alone",
     )
+    counter_slices_have_nodes: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "slices with shared counters count where their node selection matches, and with the whole pool elsewhere",
+    )
+    counters_charged_once: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "a shared device in use consumes no counters again, even if its allocations record no capacity",
+    )
+    fractional_capacity: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "ranges of requested capacity may have thousandths",
+        gates=("DRAFractionalCapacityRange",),
+    )
     capacity_representable: bool = rule(
         "DynamicResources",
         "1.37",
@@ -275,7 +291,7 @@ class Rules:
         gates=("NominatedNodeNameForExpectation",),
     )
     nomination_cleared_without_post_filter: bool = rule(
-        "scheduler", "1.36", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
+        "scheduler", "1.35", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
     )
 
     # -- preemption

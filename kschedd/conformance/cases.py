@@ -76,7 +76,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     if isinstance(result, ScheduleResult):
         _describe_placed(outcome, scheduler, result, nominated)
         if record.binding is not None:
-            outcome["binding"] = _describe_binding(scheduler, result, config.rules)
+            outcome["binding"] = _describe_binding(scheduler, result, config.rules, record.binding)
     else:
         _describe_failed(outcome, scheduler, result)
     return outcome
@@ -175,7 +175,7 @@ def _describe_placed(
     assert placed.node_name == outcome["best"][0], "the first of the best is expected to be taken"
 
 
-def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules) -> Raw:
+def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules, recorded: Raw) -> Raw:
     """What becomes of the pod on its node until PreBind: where it is said to go, and what is allocated to it."""
     framework, state, node_name = scheduler.profile, placed.state, placed.node_name
     binding: dict[str, Any] = {"node": node_name, "nominated_node": None}
@@ -189,7 +189,8 @@ def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules
         if isinstance(work, Status):
             return {**binding, "error": work.message}
         binding["nominated_node"] = node_name if work else None
-    allocated = list(_allocated(state))
+    with_config = any("config" in one for one in recorded.get("allocations") or ())
+    allocated = list(_allocated(state, with_config))
     return {**binding, "allocations": allocated} if allocated else binding
 
 
@@ -201,13 +202,14 @@ _RESULT: Mapping[str, str] = {
 }
 
 
-def _allocated(state: CycleState) -> Iterator[Raw]:
-    """The allocations that DynamicResources has reserved."""
+def _allocated(state: CycleState, with_config: bool) -> Iterator[Raw]:
+    """Yield the allocations that DynamicResources has reserved, with their configuration where records have it."""
     attempt = state.data.get(DynamicResources.name)
     if isinstance(attempt, DeviceAttempt):
         for place, allocation in sorted(attempt.reserved.items()):
             results = [_result(result) for result in allocation["devices"]["results"]]
-            yield {"claim": attempt.claims[place].key, "results": results}
+            told = {"claim": attempt.claims[place].key, "results": results}
+            yield {**told, "config": allocation["devices"].get("config") or []} if with_config else told
 
 
 def _result(result: Raw) -> Raw:

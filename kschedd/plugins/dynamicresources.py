@@ -11,7 +11,10 @@ is created in PreBind (`kschedd.devices.extended_resources`).
 Pods without claims and such resources pass without reading any device state.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
-consumable_capacity, device_taints, binding_conditions (those of `DeviceRules`); extended_resources, devices_scored,
+consumable_capacity, device_taints, device_taint_rules, binding_conditions, capacity_requests_ignored,
+all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes, counters_charged_once,
+capacity_representable, capacity_formatted_by_step, fractional_capacity, claim_limit_by_request,
+selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`); extended_resources, devices_scored,
 claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
@@ -96,6 +99,19 @@ def device_rules(rules: Rules, gates: Mapping[str, bool]) -> DeviceRules:
         partitionable_devices=rules.partitionable_devices,
         consumable_capacity=rules.consumable_capacity,
         device_taints=rules.device_taints,
+        device_taint_rules=rules.device_taint_rules,
+        capacity_requests_ignored=rules.capacity_requests_ignored,
+        all_needs_capacity=rules.all_needs_capacity,
+        distinct_by_device=rules.distinct_by_device,
+        pool_counters_apart=rules.pool_counters_apart,
+        counter_slices_have_nodes=rules.counter_slices_have_nodes,
+        counters_charged_once=rules.counters_charged_once,
+        capacity_representable=rules.capacity_representable,
+        capacity_formatted_by_step=rules.capacity_formatted_by_step,
+        fractional_capacity=rules.fractional_capacity,
+        claim_limit_by_request=rules.claim_limit_by_request,
+        selector_errors_name_device=rules.selector_errors_name_device,
+        config_requests_collapsed=rules.config_requests_collapsed,
         binding_conditions=rules.binding_conditions and gates.get("DRAResourceClaimDeviceStatus", True),
     )
 
@@ -245,7 +261,7 @@ class DynamicResources:
             claims,
             self._manager.allocated(),
             lambda name: cluster.get("DeviceClass", name),
-            self._manager.inventory(),
+            self._manager.inventory(self._rules),
             self._rules,
             self._most_steps,
         )
@@ -312,7 +328,7 @@ class DynamicResources:
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
             claims = (*claims[:-1], read_claim(extended.obj))
-        known = self._manager.asked_for(claims, self._most_steps)
+        known = self._manager.asked_for(claims, self._most_steps, self._rules)
         return AskedOfNode(known.sharing(claims), known, extended)
 
     def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> tuple[str, ...] | None:
@@ -378,7 +394,9 @@ class DynamicResources:
                 return None  # device plugins provide the extended resources
             return error("claim allocation not found for node")
         try:
-            made = allocations(found.solution, found.claims, attempt.allocator.classes, node_name)
+            allocator = attempt.allocator
+            collapsed = self._rules.config_requests_collapsed
+            made = allocations(found.solution, found.claims, allocator.classes, node_name, collapsed=collapsed)
         except AllocationError as fault:
             return error(str(fault))
         for place, kept in zip(attempt.open_claims, made, strict=True):
