@@ -193,6 +193,11 @@ class Rules:
         "devices may have to be made ready before the pod is bound",
         gates=("DRADeviceBindingConditions",),
     )
+    counter_slices_passed_over: bool = rule(
+        "DynamicResources",
+        "1.35",
+        "slices with shared counters are passed over while DRAPartitionableDevices is off",
+    )
     capacity_requests_ignored: bool = rule(
         "DynamicResources",
         "1.35",
@@ -274,6 +279,9 @@ class Rules:
         "1.37",
         "a batch whose last node still fits is scored anew on that node instead of being dropped",
         gates=("OpportunisticBatching",),
+    )
+    nominated_pods_unbatched: bool = rule(
+        "scheduler", "1.37", "a nominated pod is not tried on the next best node of a batch first"
     )
 
     # -- ties

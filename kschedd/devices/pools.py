@@ -120,7 +120,9 @@ def _gathered(inventory: Inventory, slices: Sequence[Slice], rules: DeviceRules)
 
 
 def _is_read(one: Slice, rules: DeviceRules) -> bool:
-    return rules.partitionable_devices or not one.states_per_device
+    if rules.partitionable_devices:
+        return True
+    return not one.states_per_device and not (one.counter_sets and rules.counter_slices_passed_over)
 
 
 def _for_every_node(one: Slice, rules: DeviceRules) -> bool:

@@ -30,6 +30,8 @@ class DeviceRules:
     device_taint_rules: bool = False
     """Taints of DeviceTaintRules count as those of devices do."""
 
+    counter_slices_passed_over: bool = False
+    """Where devices share no counters, slices with shared counters are passed over."""
     capacity_requests_ignored: bool = False
     """Requests of capacity are ignored, and constraints of distinct attributes unsupported (1.35)."""
     all_needs_capacity: bool = False

@@ -11,11 +11,11 @@ is created in PreBind (`kschedd.devices.extended_resources`).
 Pods without claims and such resources pass without reading any device state.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
-consumable_capacity, device_taints, device_taint_rules, binding_conditions, capacity_requests_ignored,
-all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes, counters_charged_once,
-capacity_representable, capacity_formatted_by_step, fractional_capacity, claim_limit_by_request,
-selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`); extended_resources, devices_scored,
-claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
+consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,
+capacity_requests_ignored, all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes,
+counters_charged_once, capacity_representable, capacity_formatted_by_step, fractional_capacity,
+claim_limit_by_request, selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`);
+extended_resources, devices_scored, claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
@@ -100,6 +100,7 @@ def device_rules(rules: Rules, gates: Mapping[str, bool]) -> DeviceRules:
         consumable_capacity=rules.consumable_capacity,
         device_taints=rules.device_taints,
         device_taint_rules=rules.device_taint_rules,
+        counter_slices_passed_over=rules.counter_slices_passed_over,
         capacity_requests_ignored=rules.capacity_requests_ignored,
         all_needs_capacity=rules.all_needs_capacity,
         distinct_by_device=rules.distinct_by_device,

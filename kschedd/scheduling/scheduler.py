@@ -27,7 +27,7 @@ from kschedd.framework.events import EXTENDER_NAME
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import Code, Status, error, unresolvable
-from kschedd.scheduling.batch import Batches, Batching
+from kschedd.scheduling.batch import Batches, Batching, SortedNodes
 from kschedd.scheduling.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation import Evaluation, Evaluations
@@ -88,7 +88,7 @@ class Scheduler:
         if self.remember:
             self.preparations = Preparations(self.profile, self.cluster, self.filters, self.ranking)
         batched = self.batches is not None and self.profile.rules.opportunistic_batching
-        self._sign = signer_of(self.profile) if batched else None
+        self._sign = signer_of(self.profile, self.cluster) if batched else None
 
     def attempt(
         self,
@@ -187,7 +187,11 @@ class Scheduler:
         result = yield from self._select(state, pod, found, diagnosis, known, stepper, prepared)
         if isinstance(result, ScheduleResult):
             if batching is not None:
-                batching.store(result.node_name, result.feasible, result.totals, table.names)
+                raw = None
+                if self.profile.rules.batch_rescores and result.totals is not None:
+                    if batching.replaces(result.node_name):
+                        raw = yield from self.ranking.raw_scores(state, pod, result.feasible)
+                batching.store(result.node_name, result.feasible, result.totals, table.names, raw)
             if prepared is None and self.preparations is not None and not known.shared and not every_node:
                 if narrowed is not None or len(result.feasible) > 1:
                     self.preparations.learn(pod, state, pre_filtered)
@@ -354,15 +358,40 @@ class Scheduler:
         return Batching(self.batches.of(self.profile.name), cycle, self._sign(pod), now_s)
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
-        """Take the next best node of the cycle before, if the one it chose is full for this pod."""
+        """Take the next best node of the cycle before, if the one it chose is full for this pod or is rescored."""
+        rules = self.profile.rules
+        if pod.nominated_node_name and rules.nominated_pods_unbatched:
+            return
         row = self.cluster.table.row_of.get(batching.full_node)
         if row is None:
             return
         rows = np.array([row], dtype=np.int64)
         known = self.evaluations.apart(state)
         there = yield from self.search.run(known, state, pod, known.place[rows], 0, 1, NO_NOMINATED)
-        if there.error is None and not len(there.rows):
+        if there.error is not None:
+            return
+        if not len(there.rows) or (
+            rules.batch_rescores and (yield from self._rescored(batching.nodes_left(self.choose), state, pod, row))
+        ):
             batching.take_hint(self.choose)
+
+    def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[bool]:
+        """Score the row anew and add it to the nodes, which are normalized with it; False if that fails."""
+        table, state = self.cluster.table, state.clone()
+        found = [table.row_of.get(name) for name in nodes.names]
+        rows = [known for known in found if known is not None]
+        if len(rows) < len(found):
+            return False
+        together = np.array([*rows, row], dtype=np.int64)
+        try:
+            if (yield from self.ranking.pre_scoring(state, pod, together, None)) is not None:
+                return False
+            fresh = yield from self.ranking.raw_scores(state, pod, together[-1:])
+            nodes.add(table.names[row], {plugin: int(values[0]) for plugin, values in fresh.items()})
+            nodes.totals = self.ranking.totals_of(state, pod, together, nodes.raw).tolist()
+        except PluginFault:
+            return False
+        return True
 
     # -- step by step -----------------------------------------------------------------------------------------
 

@@ -63,33 +63,33 @@ def first_in_heap(places: Ints) -> int:
     return int(np.lexsort((levels, paths))[0])
 
 
-def heapify(totals: MutableSequence[int], names: MutableSequence[str]) -> None:
-    """Order both lists as a heap, the highest total first, by the moves of container/heap's Init."""
+def heapify(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
+    """Order the totals, and all columns with them, as a heap, the highest first: container/heap's Init."""
     for at in range(len(totals) // 2 - 1, -1, -1):
-        _sift_down(totals, names, at)
+        _sift_down((totals, *columns), at)
 
 
-def pop_first(totals: MutableSequence[int], names: MutableSequence[str]) -> str:
-    """Remove the first entry of the heap and return its name, by the moves of container/heap's Pop."""
-    for both in (totals, names):
-        _swap(both, 0, len(both) - 1)
-    totals.pop()
-    name = names.pop()
-    _sift_down(totals, names, 0)
-    return name
+def pop_first(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
+    """Remove the first entry of the heap from the totals and all columns: container/heap's Pop."""
+    both = totals, *columns
+    _swap(both, 0, len(totals) - 1)
+    for column in both:
+        column.pop()
+    _sift_down(both, 0)
 
 
-def _sift_down(totals: MutableSequence[int], names: MutableSequence[str], at: int) -> None:
+def _sift_down(columns: Sequence[MutableSequence[Any]], at: int) -> None:
+    totals = columns[0]
     end = len(totals)
     while (child := 2 * at + 1) < end:
         if child + 1 < end and totals[child + 1] > totals[child]:
             child += 1
         if totals[child] <= totals[at]:
             return
-        _swap(totals, at, child)
-        _swap(names, at, child)
+        _swap(columns, at, child)
         at = child
 
 
-def _swap(values: MutableSequence[Any], one: int, other: int) -> None:
-    values[one], values[other] = values[other], values[one]
+def _swap(columns: Sequence[MutableSequence[Any]], one: int, other: int) -> None:
+    for values in columns:
+        values[one], values[other] = values[other], values[one]
