@@ -779,6 +779,8 @@ class SchedulingDriver:
                 config.feature_gates.get("SchedulerPopFromBackoffQ", True),
                 config.unschedulable_flush_s * SECOND,
                 config.rules.bound_nominees_wake_none,
+                config.rules.gated_pods_flushed,
+                config.rules.gated_nominations_kept,
             ),
             machine.sort_key(),
             machine.pre_enqueue(),

@@ -193,7 +193,8 @@ class SchedulingMachine:
             rejecting = {plugin.name: plugin for point in points for plugin in profile.at(point)}
             for filter_ in profile.filters:
                 rejecting[filter_.name] = filter_.plugin
-            found[name] = hint_map(list(rejecting.values()))
+            taints_for_all = not self.handle.rules.taints_wake_their_own
+            found[name] = hint_map(list(rejecting.values()), taints_for_all=taints_for_all)
             if self.extenders:
                 found[name] = {**found[name], EXTENDER_NAME: EVERY_EVENT}
         return found
