@@ -8,8 +8,11 @@ E = TypeVar("E", bound=BaseException)
 class KscheddError(Exception):
     """An error caused by input or environment; never raised for a bug.
 
-    One that has only its reason to tell has it in `why`.
+    One that has only its reason to tell has it in `why`. `request_warnings` are those of the request that it
+    refuses.
     """
+
+    request_warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.why if hasattr(self, "why") else super().__str__()

@@ -26,6 +26,8 @@ class Bound:
 
 
 _MIB: Final = 1 << 20
+MAX_REQUEST_BYTES: Final = 3 * _MIB
+"""The default maximum size of a request body, that of kube-apiserver (MaxRequestBodyBytes)."""
 _MOST_DIGITS: Final = 18  # of a limit; `int` refuses more than 4,300 in its own words
 _DROPPED: Final = "the oldest is dropped"
 

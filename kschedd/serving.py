@@ -36,20 +36,20 @@ from kschedd.garbage_collection import FullCollections, collection_paused, tune_
 from kschedd.live.api_server import ApiServer
 from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.live.remote import RemoteCluster, scheduling
+from kschedd.methods import daemon_methods
 from kschedd.recording.wiring import RecordOptions
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.message_limits import Limits
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
-from kschedd.rpc.pushing import push_metrics
-from kschedd.rpc.reloading import Reloading
 from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.sending import Total
 from kschedd.rpc.server import Places, Server
 from kschedd.rpc.session import SessionLimits, Shared
-from kschedd.rpc.table import method_table
 from kschedd.rpc.unfinished import Unfinished
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.daemon.pushing import push_metrics
+from kschedd.service.daemon.reloading import Reloading
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.startup.clock import started_clock
 from kschedd.startup.doors import audit_log, remote_door, tell_of

@@ -17,7 +17,8 @@ import trio
 import trio.lowlevel
 
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.service.errors import RpcError
 from tests.forked_daemons import POINTS, STARTING, Daemon, Server, forked_daemons
 
 CRASHES = int(os.environ.get("KSCHEDD_CRASHES") or 8)

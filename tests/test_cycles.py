@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kschedd.actors.mailbox import OwnerQuery, Reply
-from kschedd.rpc.methods_apply import Wanted, apply_all
+from kschedd.service.objects.applying import Applier, Wanted
 from kschedd.store.cluster_api import perform_each
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
@@ -50,7 +50,7 @@ def test_the_refusal_of_one_of_several_writes_is_freed() -> None:
 
 def test_the_refusal_of_a_manifest_is_freed() -> None:
     broken = {**node("n2"), "kind": "Pod", "spec": {"nonsense": 1}}
-    outcome = apply_all([Wanted(broken, "here")], Store(now=lambda: 0.0))
+    outcome = Applier().each([Wanted(broken, "here")], Store(now=lambda: 0.0))
     refusal = weakref.ref(outcome.refused[0][1])
     del outcome
     assert refusal() is None

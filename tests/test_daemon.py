@@ -21,7 +21,8 @@ from kschedd.config.faults import ConfigErrors
 from kschedd.controllers.nodetaints import NodeTaints
 from kschedd.framework.registry import PluginLoadError
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import DaemonRunningError, RpcError
+from kschedd.rpc.errors import DaemonRunningError
+from kschedd.service.errors import RpcError
 from kschedd.serving import BUG, run_daemon
 from kschedd.startup.options import DaemonOptions, UnreadableFile, read_options
 from kschedd.store.journal_format import JournalError

@@ -8,7 +8,7 @@ import trio
 
 from kschedd.limits import BOUNDS, DaemonLimits, UnknownLimit, read_limits
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.serving import run_daemon
 from kschedd.startup.options import DaemonOptions
 from kschedd.store.store import Store

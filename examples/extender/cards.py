@@ -24,7 +24,7 @@ from threading import Lock
 from typing import Any
 
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 
 LABEL, RESOURCE = "example.com/cards", "example.com/card"
 Raw = dict[str, Any]

@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object, Raw
+from kschedd.api.weight import is_large
 from kschedd.apiserver.encoding import listed_item, row_object
 from kschedd.apiserver.encoding import partial as metadata_of
 from kschedd.apiserver.negotiation import (
@@ -34,7 +35,6 @@ from kschedd.apiserver.status import StatusError, too_large_version
 from kschedd.apiserver.tables import TableColumns, row_conditions, table_columns
 from kschedd.apiserver.versions import converted
 from kschedd.http.server import HttpResponse, Send
-from kschedd.rpc.aside import is_large
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Gone
 from kschedd.store.listing import in_order

@@ -12,7 +12,7 @@ from kschedd.http.server import HttpResponse
 from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Labels, Metric, MetricFamily
 from kschedd.printing.describe_node import limits_of, requests_of
-from kschedd.rpc.methods_metrics import scheduler_metrics, text_of
+from kschedd.service.daemon.metrics import scheduler_metrics, text_of
 
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _BYTES: Final = ("memory", "storage", "ephemeral-storage")

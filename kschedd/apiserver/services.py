@@ -1,27 +1,29 @@
 """What all requests of the face share: the cluster, its clock, fair slots and slices, and remembered encodings."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
 import attrs
 
-from kschedd.access.users import Caller
 from kschedd.api.objects import Object
 from kschedd.apiserver.encoding import Encoder
+from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.tokens import Tokens
 from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.watch_groups import WatchGroups
-from kschedd.rpc.cluster import ClusterBackend
-from kschedd.rpc.methods_events import as_object
-from kschedd.rpc.table import Call, Method
-from kschedd.rpc.turns import FairLimiter, Turns
-from kschedd.rpc.workers import WorkerPool
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.execution import Executor
+from kschedd.service.objects.events import as_object
+from kschedd.service.turns import FairLimiter, Turns
+from kschedd.service.workers import WorkerPool
 from kschedd.store.cluster_api import ClusterReader
+
+LARGE_BODY: Final = 64 << 10  # bytes: such a request is worked on beside the loop
 
 
 @attrs.define(eq=False)
 class FaceServices:
-    """See the module. As a `ClientServices` it lets requests be worked on aside, as those of the socket are."""
+    """See the module."""
 
     cluster: ClusterBackend
     served: ServedVersion = OF_DEFAULT
@@ -32,25 +34,17 @@ class FaceServices:
     encoder: Encoder = attrs.field(factory=Encoder)
     groups: WatchGroups = attrs.field(factory=WatchGroups)
     tokens: Tokens = attrs.field(init=False)
-    methods: Mapping[str, Method] = attrs.field(factory=dict)
-    identity: Mapping[str, Any] = attrs.field(factory=dict)
-    caller: Caller = attrs.field(factory=Caller)
 
     def __attrs_post_init__(self) -> None:
         self.tokens = Tokens(self.now)
 
-    def cancel_stream(self, stream_id: int) -> bool:
-        return False
-
-    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
-        raise AssertionError("a request over HTTP has no session of the socket")
-
     def now(self) -> float:
         return self.cluster.clock.now()
 
-    def call(self, what: str, client: str, size: int) -> Call:
-        """The call of a method that a request amounts to; `size` where it is large."""
-        return Call(what, {}, client, self, _no_stream, size)
+    def executor(self, asked: Asked) -> Executor:
+        """Where the requests of a client are executed."""
+        large = len(asked.http.body) > LARGE_BODY
+        return Executor(self.cluster, self.workers, asked.client, asked.target.verb, asked.user, large)
 
     async def recorded_events(self, namespace: str | None) -> list[Sequence[Object]]:
         """The scheduler's events, which are kept in memory, as objects."""
@@ -70,7 +64,3 @@ def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
     """The uid of each of these pods; "" of one that is gone."""
     found = (store.find("Pod", namespace, name) for namespace, name in pods)
     return ["" if pod is None else pod.uid for pod in found]
-
-
-def _no_stream(feed: Callable[..., Any]) -> int:
-    raise AssertionError("a request over HTTP opens no stream of the socket")

@@ -24,7 +24,7 @@ from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.limits import BOUNDS
-from kschedd.rpc.cluster import ClusterBackend
+from kschedd.service.cluster import ClusterBackend
 from kschedd.store.service_addresses import SERVICE_RANGE
 
 MOST_CONNECTIONS = BOUNDS["http-connections"].default

@@ -147,6 +147,11 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(409, "Conflict", str(error), {"causes": told})
         case store.ApplyError() | store.PatchFailed() | store.MalformedVersion() | ScaleUnreadable():
             return StatusError(500, "", str(error))
+        case store.DefinitionTerminating(group=group, resource=resource):
+            return StatusError(405, "MethodNotAllowed", str(error), {"group": group, "kind": resource})
+        case store.InvalidScale(name=name, faults=faults):
+            details = {"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes(faults)}
+            return StatusError(422, "Invalid", str(error), details)
         case store.InvalidOptions(kind=kind, faults=faults):
             return invalid_options(kind, faults)
         case store.Undecodable():
@@ -163,7 +168,7 @@ def refusal_of(error: KscheddError) -> StatusError:
             return StatusError(403, "Forbidden", str(error), _forbidden(kind, name, str(error)))
         case store.TooManyRequests():
             return _too_many(error)
-        case store.MultipleBudgets() | store.AdmissionError():
+        case store.MultipleBudgets() | store.AdmissionError() | store.Refused():
             return StatusError(500, "", str(error))
         case store.AdmissionPluginFailed():
             return StatusError(500, "InternalError", str(error))

@@ -4,35 +4,32 @@ Source: Kubernetes v1.34, pkg/registry/core/pod/storage, pkg/registry/apps/*/sto
 Raises: StatusError and the store's errors.
 """
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
-from kschedd.api.fields import FieldError, invalid
-from kschedd.api.objects import Object, Raw
+from kschedd.api.fields import invalid
 from kschedd.api.pods import Pod
 from kschedd.apiserver.bodies import read_body
 from kschedd.apiserver.negotiation import json_response, text_response
 from kschedd.apiserver.reading import find, get_object
-from kschedd.apiserver.requests import CONNECTED, Asked, RequestInfo
+from kschedd.apiserver.requests import CONNECTED, Asked
 from kschedd.apiserver.scaling import serve_scale
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.apiserver.writing import (
-    DeleteOptions,
     check_options,
-    on_behalf_of,
     options_of,
     patch,
     read_aside,
+    read_object,
     received,
+    request_of,
+    serve,
     update,
 )
 from kschedd.http.server import HttpResponse
-from kschedd.store.binding import refuse_binding
-from kschedd.store.cluster_api import ClusterWriter
-from kschedd.store.errors import Conflict
+from kschedd.service.operations.binding import named_as_path
 from kschedd.store.times import stamp
 
 SIMULATED: Final = "this pod is simulated: no container runs, so there is no log of it\n"
@@ -75,60 +72,12 @@ async def _part(face: FaceServices, asked: Asked, part: Any) -> HttpResponse:
 # Binding and eviction
 
 
-def _named_as_path(asked: Asked, raw: Raw, kind: str) -> Mapping[str, Any]:
-    """The metadata of a Binding or an Eviction, whose name and namespace must be those of the path."""
-    meta = raw.get("metadata") or {}
-    if not isinstance(meta, Mapping):
-        raise bad_request(f"metadata of the {kind} is no mapping")
-    if meta.get("namespace") and meta["namespace"] != asked.target.namespace:
-        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    named = meta.get("name")
-    if asked.target.name and named != asked.target.name:
-        raise bad_request(f"name in URL does not match name in {kind} object")
-    return meta
-
-
 async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
     """Give a pod its node; of the path of the pod, or of the collection of bindings."""
     check_options(asked)
-    raw = await received(face, asked, "v1", "Binding")
-    meta = _named_as_path(asked, raw, "Binding")
-    name, namespace = asked.target.name or str(meta.get("name") or ""), asked.target.namespace
-    target = raw.get("target") or {}
-    faults: list[FieldError] = []
-    if target.get("kind") not in (None, "", "Node"):
-        why = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
-        faults.append(FieldError("target.kind", target["kind"], why))
-    if not target.get("name"):
-        faults.append(FieldError("target.name", None, "Required value"))
-    if faults:
-        text = ", ".join(map(str, faults))
-        raise StatusError(500, "", f"[{text}]" if len(faults) > 1 else text)
-    uid, version = str(meta.get("uid") or ""), str(meta.get("resourceVersion") or "")
-
-    def bound(store: ClusterWriter) -> None:
-        pod = store.get("Pod", namespace, name)
-        if uid and uid != pod.uid:
-            raise _precondition(pod, f"UID in precondition: {uid}, UID in object meta: {pod.uid}")
-        if version and version != str(pod.resource_version):
-            there = pod.resource_version
-            raise _precondition(
-                pod, f"ResourceVersion in precondition: {version}, ResourceVersion in object meta: {there}"
-            )
-        if asked.dry_run:
-            assert isinstance(pod, Pod), "that is what was asked for"
-            refuse_binding(pod, str(target["name"]), uid)
-            return
-        store.bind(namespace, name, str(target["name"]), uid=uid)
-        if meta.get("annotations"):
-            store.merge_patch("Pod", namespace, name, {"metadata": {"annotations": dict(meta["annotations"])}})
-
-    await face.cluster.store.do(on_behalf_of(asked, bound))
+    raw, duplicates = await read_object(face, asked, "v1", "Binding")
+    await serve(face, asked, request_of(asked, "create", raw, "binding", duplicates))
     return json_response(success(201), 201)
-
-
-def _precondition(pod: Object, why: str) -> Conflict:
-    return Conflict("Pod", pod.name, f"Precondition failed: {why}")
 
 
 async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
@@ -138,31 +87,13 @@ async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
     value = body.value if isinstance(body.value, dict) else {}
     version = "policy/v1beta1" if value.get("apiVersion") == "policy/v1beta1" else "policy/v1"
     raw = await received(face, asked, version, "Eviction", "policy")
-    _named_as_path(asked, raw, "Eviction")
-    target = asked.target
     options = options_of(raw.get("deleteOptions") or {})
     if asked.dry_run:
         options = attrs.evolve(options, dry_run=True)
-
-    def evicted(store: ClusterWriter) -> None:
-        if options.dry_run:
-            trial = store.fork()
-            _evict_from(trial, target, options)
-        else:
-            _evict_from(store, target, options)
-
-    await face.cluster.store.do(on_behalf_of(asked, evicted))
+    request = request_of(asked, "create", subresource="eviction", deletion=options)
+    named_as_path(request, raw, "Eviction")
+    await serve(face, asked, request)
     return json_response(success(201), 201)
-
-
-def _evict_from(store: ClusterWriter, target: RequestInfo, options: DeleteOptions) -> None:
-    store.evict(
-        target.namespace,
-        target.name,
-        uid=options.uid,
-        resource_version=options.resource_version,
-        grace_period_s=options.grace_period_s,
-    )
 
 
 # What a kubelet would answer

@@ -12,9 +12,8 @@ import attrs
 
 from kschedd.api.decoding import duplicate_field
 from kschedd.api.fields import FieldError, invalid, unsupported
-from kschedd.api.objects import Object, Raw
+from kschedd.api.objects import Raw
 from kschedd.apiserver.bodies import (
-    Body,
     checked_kind,
     field_validation,
     field_validation_faults,
@@ -24,32 +23,25 @@ from kschedd.apiserver.bodies import (
     read_delete_options,
     read_json,
 )
-from kschedd.apiserver.negotiation import json_response, wanted_form
+from kschedd.apiserver.negotiation import Form, json_response, wanted_form
 from kschedd.apiserver.options import read_options
 from kschedd.apiserver.reading import list_response, object_response, read_page
 from kschedd.apiserver.requests import Asked
-from kschedd.apiserver.resources import Resource
-from kschedd.apiserver.services import FaceServices
+from kschedd.apiserver.services import LARGE_BODY, FaceServices
 from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN
-from kschedd.registry.warnings import creation_warnings, update_warnings
-from kschedd.rpc.aside import change
-from kschedd.store.admission_plugins.attributes import UserInfo
-from kschedd.store.cluster_api import ClusterWriter
-from kschedd.store.custom import definition_of
+from kschedd.service.operations.deletion import deletion_warnings
+from kschedd.service.request import DeleteOptions, Patch, Request, Response, Verb, WriteOptions
 from kschedd.store.deletion import Propagation
-from kschedd.store.errors import NotFound
 from kschedd.store.field_validation import submitted
 from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
 from kschedd.store.updates import Subresource
 
 T = TypeVar("T")
 
-LARGE_BODY: Final = 64 << 10  # bytes: such a request is worked on beside the loop
 _LARGE_YAML: Final = 8 << 10  # bytes: YAML takes ten times as long as JSON to read
-_IN_ONE_GO: Final = 100  # objects deleted in one request to the store
 
 _AGENT_ENDS: Final = "/"
 _LONGEST_AGENT: Final = 128
@@ -62,10 +54,6 @@ PATCHES: Final[Mapping[str, PatchType]] = {
 
 APPLY: Final = "application/apply-patch+yaml"
 
-#: Kinds of which a PUT makes one that is missing.
-_MADE_BY_UPDATE: Final = frozenset(
-    "Lease Endpoints Event LimitRange Service Role RoleBinding ClusterRole ClusterRoleBinding".split()
-)
 #: Kinds whose deletion is answered with the object.
 _ANSWERED_WITH_OBJECT: Final = frozenset(
     "Pod PersistentVolumeClaim PersistentVolume Namespace ServiceAccount ResourceQuota StorageClass CSINode"
@@ -78,39 +66,40 @@ _PROPAGATION: Final[Mapping[str, Propagation]] = {
 }
 
 
-def on_behalf_of(asked: Asked, request: Callable[[ClusterWriter], T]) -> Callable[[ClusterWriter], T]:
-    """The request to the store, made in the user's name; the answer has what the user is to be warned of.
-
-    Who is refused is warned, too.
-    """
-    user = UserInfo(asked.user.name, asked.user.groups)
-
-    def asked_for(store: ClusterWriter) -> T:
-        with store.on_behalf_of(user) as told:
-            try:
-                answer = request(store)
-            except KscheddError:
-                asked.warnings.extend(text for text in told if text not in asked.warnings)
-                raise
-        if told and isinstance(answer, dict):
-            answer["warnings"] = (*answer.get("warnings", ()), *told)
-        return answer
-
-    return asked_for
-
-
-async def write(
-    face: FaceServices,
+def request_of(
     asked: Asked,
-    request: Callable[[ClusterWriter], T],
-    given: Any,
-    about: Callable[[ClusterWriter], Object | None] | None = None,
-) -> T:
-    """Run a write on the store, or on a fork if the body, the value `given` in it, or the object is large."""
-    request = on_behalf_of(asked, request)
-    size = len(asked.http.body)
-    call = face.call(asked.target.verb, asked.client, size if size > LARGE_BODY else 0)
-    return await change(face.cluster, call, request, about, given)
+    verb: Verb,
+    body: Any = None,
+    subresource: Any = "",
+    duplicates: Sequence[str] = (),
+    deletion: DeleteOptions | None = None,
+) -> Request:
+    """The request that the client makes. Raises StatusError for options that are wrong."""
+    target, query = asked.target, asked.query
+    options = WriteOptions(asked.dry_run, manager_of(asked), field_validation(query), query.flag("force"))
+    return Request(
+        verb,
+        target.resource.stored,
+        target.namespace,
+        target.name,
+        subresource,
+        body,
+        options,
+        deletion or DeleteOptions(),
+        api_version=target.resource.api_version,
+        duplicates=duplicates,
+    )
+
+
+async def serve(face: FaceServices, asked: Asked, request: Request) -> Response:
+    """Serve a request; its warnings, also those of a refusal, go to those of `asked`."""
+    try:
+        response = await face.executor(asked).serve(request)
+    except KscheddError as refusal:
+        asked.warnings.extend(refusal.request_warnings)
+        raise
+    asked.warnings.extend(response.warnings)
+    return response
 
 
 async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at_once: int = LARGE_BODY) -> T:
@@ -120,103 +109,53 @@ async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at
     return await face.workers.run(asked.client, lambda given_up: read())
 
 
-def _about(asked: Asked) -> Callable[[ClusterWriter], Object | None]:
-    target = asked.target
-    return lambda store: store.find(target.resource.stored, target.namespace, target.name)
-
-
-async def received(
+async def read_object(
     face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
-) -> dict[str, Any]:
-    """The object in the body as it is decoded: of the kind and version of the path unless another one is named.
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The object in the body, and the paths of fields that came twice.
 
-    What is told of unknown fields goes to the request's warnings.
+    It is of the kind and version of the path unless another one is named.
     """
     resource = asked.target.resource
     if not kind:
         api_version, kind, group = resource.api_version, resource.kind, resource.group
     content_type, data = asked.headers.get("content-type", ""), asked.http.body
-    validation = field_validation(asked.query)
 
     def read() -> tuple[dict[str, Any], tuple[str, ...]]:
         body = read_body(data, content_type, kind)
-        raw = checked_kind(body, api_version, kind, group)
-        twice = tuple(map(duplicate_field, body.duplicates))
-        return submitted(raw, validation, twice, face.served.rules, resource.definition)
+        return checked_kind(body, api_version, kind, group), body.duplicates
 
-    raw, told = await read_aside(face, asked, read, 0 if is_yaml(content_type) else LARGE_BODY)
+    return await read_aside(face, asked, read, 0 if is_yaml(content_type) else LARGE_BODY)
+
+
+async def received(
+    face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
+) -> dict[str, Any]:
+    """The object in the body of a request that writes none, as it is decoded.
+
+    What is told of unknown fields goes to the request's warnings.
+    """
+    raw, duplicates = await read_object(face, asked, api_version, kind, group)
+    twice = tuple(map(duplicate_field, duplicates))
+    raw, told = submitted(raw, field_validation(asked.query), twice, face.served.rules)
     asked.warnings.extend(told)
     return raw
-
-
-def placed(asked: Asked, raw: dict[str, Any], *, named: bool) -> dict[str, Any]:
-    """The object where the path says it is; one that says otherwise is refused."""
-    target = asked.target
-    meta = dict(raw.get("metadata") or {})
-    if target.resource.namespaced and target.namespace:
-        if meta.get("namespace") and meta["namespace"] != target.namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        meta["namespace"] = target.namespace
-    if named:
-        if not meta.get("name"):
-            why = f"the name of the object ({target.name} based on URL) was undeterminable: name must be provided"
-            raise bad_request(why)
-        if meta["name"] != target.name:
-            given = str(meta["name"])[:253]
-            raise bad_request(
-                f"the name of the object ({given}) does not match the name on the URL ({target.name[:253]})"
-            )
-    if owners := meta.get("ownerReferences"):
-        _drop_repeated(asked, meta, owners)
-    return {**raw, "metadata": meta}
-
-
-def _drop_repeated(asked: Asked, meta: dict[str, Any], owners: Sequence[Raw]) -> None:
-    """Keep the first of several references to one owner."""
-    kept: dict[Any, Raw] = {}
-    repeated = []
-    for owner in owners:
-        uid = (owner or {}).get("uid")
-        if uid in kept:
-            repeated.append(str(uid))
-        kept.setdefault(uid, owner)
-    if repeated:
-        meta["ownerReferences"] = list(kept.values())
-        asked.warnings.append(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and "
-            "may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-            + ", ".join(repeated)
-        )
 
 
 async def create(face: FaceServices, asked: Asked) -> HttpResponse:
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     check_options(asked)
-    raw = placed(asked, await received(face, asked), named=False)
-    dry_run, manager = asked.dry_run, manager_of(asked)
-
-    def made(store: ClusterWriter) -> dict[str, Any]:
-        _check_creatable(store, asked.target.resource, raw)
-        if raw["metadata"].get("resourceVersion") and not dry_run:
-            store.create(raw, dry_run=True)  # whatever else is wrong with it comes first
-            raise StatusError(500, "", "resourceVersion should not be set on objects to be created")
-        obj = store.create(raw, dry_run=dry_run, manager=manager)
-        return {"object": obj.raw, "warnings": creation_warnings(obj)}
-
-    answer = await write(face, asked, made, raw)
-    asked.warnings.extend(answer["warnings"])
-    shown = without_version(answer["object"]) if dry_run else answer["object"]
-    return await object_response(face, asked, shown, 201, form)
+    raw, duplicates = await read_object(face, asked)
+    response = await serve(face, asked, request_of(asked, "create", raw, duplicates=duplicates))
+    return await _written(face, asked, response, form)
 
 
-def _check_creatable(store: ClusterWriter, resource: Resource, raw: Raw) -> None:
-    """Refuse a new custom resource whose definition waits for the last one to go."""
-    if resource.definition is None:
-        return
-    definition = definition_of(store, raw)
-    if definition is not None and definition.deleting:
-        why = "create not allowed while custom resource definition is terminating"
-        raise StatusError(405, "MethodNotAllowed", why, {"group": resource.group, "kind": resource.name})
+async def _written(face: FaceServices, asked: Asked, response: Response, form: Form) -> HttpResponse:
+    created = response.action == "created"
+    shown = response.object.raw
+    if created and asked.dry_run and asked.target.verb != "update":
+        shown = without_version(shown)
+    return await object_response(face, asked, shown, 201 if created else 200, form)
 
 
 def without_version(raw: Raw) -> Raw:
@@ -226,88 +165,27 @@ def without_version(raw: Raw) -> Raw:
 
 
 async def update(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
-    resource = asked.target.resource
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     check_options(asked)
-    raw = placed(asked, await received(face, asked), named=True)
-    manager = manager_of(asked)
-
-    def made(store: ClusterWriter) -> dict[str, Any]:
-        meta = raw["metadata"]
-        there = store.find(resource.stored, meta.get("namespace") or "", meta["name"])
-        if there is None and not subresource and resource.stored in _MADE_BY_UPDATE:
-            obj = store.create(raw, dry_run=asked.dry_run, manager=manager)
-            return {"object": obj.raw, "status": 201, "warnings": creation_warnings(obj)}
-        changed = store.update(raw, subresource=subresource, dry_run=asked.dry_run, as_client=True, manager=manager)
-        told = update_warnings(there, changed) if there is not None and not subresource else ()
-        return {"object": changed.raw, "status": 200, "warnings": told}
-
-    answer = await write(face, asked, made, raw, _about(asked))
-    asked.warnings.extend(answer["warnings"])
-    return await object_response(face, asked, answer["object"], answer["status"], form)
+    raw, duplicates = await read_object(face, asked)
+    response = await serve(face, asked, request_of(asked, "update", raw, subresource, duplicates))
+    return await _written(face, asked, response, form)
 
 
 async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
-    target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=True)
+    response = await serve(face, asked, await patch_request(face, asked, subresource))
+    return await _written(face, asked, response, form)
+
+
+async def patch_request(face: FaceServices, asked: Asked, subresource: Subresource) -> Request:
+    """The request to patch, or to apply on the server, as the media type says."""
     if media_type(asked.headers.get("content-type", "")) == APPLY:
-        return await _apply(face, asked, subresource)
-    patch_type, body = await read_patch(face, asked)
-    validation = field_validation(asked.query)
-    manager = manager_of(asked)
-
-    def made(store: ClusterWriter) -> dict[str, Any]:
-        there = store.find(target.resource.stored, target.namespace, target.name)
-        changed, warnings = store.patch(
-            target.resource.stored,
-            target.namespace,
-            target.name,
-            body.value,
-            patch_type,
-            subresource=subresource,
-            validation=validation,
-            dry_run=asked.dry_run,
-            manager=manager,
-            duplicates=body.duplicates,
-        )
-        told = update_warnings(there, changed) if there is not None and not subresource else ()
-        return {"object": changed.raw, "warnings": (*warnings, *told)}
-
-    answer = await write(face, asked, made, body.value, _about(asked))
-    asked.warnings.extend(answer["warnings"])
-    return await object_response(face, asked, answer["object"], 200, form)
-
-
-async def _apply(face: FaceServices, asked: Asked, subresource: Subresource) -> HttpResponse:
-    """Server-side apply: makes the object, too, if it is not there."""
-    target = asked.target
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    config, warnings = await read_apply(face, asked)
-
-    def made(store: ClusterWriter) -> dict[str, Any]:
-        there = store.find(target.resource.stored, target.namespace, target.name)
-        changed, what = store.server_side_apply(
-            target.resource.stored,
-            target.namespace,
-            target.name,
-            config,
-            asked.query.text("fieldManager"),
-            api_version=target.resource.api_version,
-            force=asked.query.flag("force"),
-            subresource=subresource,
-            dry_run=asked.dry_run,
-        )
-        told: Sequence[str] = ()
-        if not subresource:
-            told = creation_warnings(changed) if there is None else update_warnings(there, changed)
-        return {"object": changed.raw, "status": 201 if what == "created" else 200, "warnings": told}
-
-    answer = await write(face, asked, made, config, _about(asked))
-    asked.warnings.extend((*warnings, *answer["warnings"]))
-    shown = answer["object"]
-    if asked.dry_run and answer["status"] == 201:
-        shown = without_version(shown)
-    return await object_response(face, asked, shown, answer["status"], form)
+        config, warnings = await read_apply(face, asked)
+        asked.warnings.extend(warnings)
+        return request_of(asked, "apply", config, subresource)
+    wanted, duplicates = await read_patch(face, asked)
+    return request_of(asked, "patch", wanted, subresource, duplicates)
 
 
 async def read_apply(face: FaceServices, asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -342,14 +220,15 @@ def manager_of(asked: Asked) -> str:
     return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
 
 
-async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchType, Body]:
-    """Return a JSON patch, merge patch or strategic merge patch, as it was sent."""
+async def read_patch(face: FaceServices, asked: Asked) -> tuple[Patch, tuple[str, ...]]:
+    """Return a JSON patch, merge patch or strategic merge patch, and the paths of fields that came twice."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     check_options(asked)
     try:
-        return patch_type, await read_aside(face, asked, lambda: read_json(asked.http.body))
+        body = await read_aside(face, asked, lambda: read_json(asked.http.body))
+        return Patch(patch_type, body.value), body.duplicates
     except StatusError as refused:
         if patch_type == "strategic":
             raise
@@ -359,16 +238,6 @@ async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchType, Body]
 
 
 # Deletion
-
-
-@attrs.frozen
-class DeleteOptions:
-    grace_period_s: int | None = None
-    propagation: Propagation = ""
-    orphan: bool | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-    dry_run: bool = False
 
 
 async def delete_options(face: FaceServices, asked: Asked) -> DeleteOptions:
@@ -432,17 +301,10 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=True)
     options = await delete_options(face, asked)
-
-    def gone(store: ClusterWriter) -> dict[str, Any]:
-        last = _delete(store, target.resource, target.namespace, target.name, options)
-        is_there = store.find(target.resource.stored, target.namespace, target.name) is not None
-        return {"last": last, "still": last.deleting if options.dry_run else is_there}
-
-    _warn_of_orphans(asked, options)
-    answer = await face.cluster.store.do(on_behalf_of(asked, gone))
-    last, still = answer["last"], answer["still"]
-    stored = target.resource.stored
-    if stored in _ANSWERED_WITH_OBJECT or still:
+    response = await serve(face, asked, request_of(asked, "delete", deletion=options))
+    last = response.object
+    still = last.deleting if options.dry_run else not response.gone
+    if target.resource.stored in _ANSWERED_WITH_OBJECT or still:
         # Only who asked for the dependents to go, too, in the old way, is told that it takes a while.
         code = 202 if still and options.orphan is False else 200
         return await object_response(face, asked, last.raw, code, form)
@@ -453,48 +315,18 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     return json_response(success(details=details), form=form)
 
 
-def _warn_of_orphans(asked: Asked, options: DeleteOptions) -> None:
-    if asked.target.resource.stored == "Job" and not options.propagation:
-        asked.warnings.append(
-            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
-            "them or set propagationPolicy=Orphan to suppress this warning"
-        )
-
-
-def _delete(store: ClusterWriter, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Object:
-    return store.delete(
-        resource.stored,
-        namespace,
-        name,
-        grace_period_s=options.grace_period_s,
-        uid=options.uid,
-        resource_version=options.resource_version,
-        propagation=options.propagation,
-        dry_run=options.dry_run,
-    )
-
-
 async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
     """Delete all that is selected; answered with the objects as they were."""
     target = asked.target
     form = wanted_form(asked.headers.get("accept", ""), single=False)
-    options = await delete_options(face, asked)
+    request = request_of(asked, "delete", deletion=await delete_options(face, asked))
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
-    _warn_of_orphans(asked, options)
+    asked.warnings.extend(deletion_warnings(request))
     options_of_list = await read_options(face, asked, watch=False, api_version=target.resource.api_version)
     page = await read_page(face, asked, options_of_list)
     if target.resource.stored == "Event":  # those of the scheduler are nobody's to delete
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
-    for start in range(0, len(page.objects), _IN_ONE_GO):
-        part = page.objects[start : start + _IN_ONE_GO]
-
-        def all_of(store: ClusterWriter, part: Sequence[Object] = part) -> None:
-            for obj in part:
-                try:
-                    _delete(store, target.resource, obj.namespace, obj.name, options)
-                except NotFound:
-                    continue
-
-        await face.cluster.store.do(on_behalf_of(asked, all_of))
+    for response in await face.executor(asked).serve_each(request, page.objects):
+        asked.warnings.extend(text for text in response.warnings if text not in asked.warnings)
     return await list_response(face, asked, page, form)

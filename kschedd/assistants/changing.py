@@ -6,7 +6,7 @@ from typing import Any, Final
 from kschedd.assistants.command import WRITING, ServedCluster, checked_words, one_word, run, words_in
 from kschedd.assistants.tool import Answer, Tool
 from kschedd.assistants.trying import COMMAND, INPUT
-from kschedd.rpc.params import Param
+from kschedd.service.params import Param
 
 Raw = Mapping[str, Any]
 

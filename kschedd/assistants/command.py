@@ -12,7 +12,8 @@ from typing import Any, Final, Never
 import attrs
 
 from kschedd.assistants.tool import ToolError
-from kschedd.rpc.errors import ConnectionLostError, RpcError
+from kschedd.rpc.errors import ConnectionLostError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.grammar import UsageError, suggest
 from kschedd.verbs.session import DaemonClient, VerbSession
 from kschedd.verbs.table import FAILED, WRONG_USE, find_verb, run_words

@@ -12,7 +12,7 @@ from kschedd.printing.kind_tables import table_of
 from kschedd.printing.scheduling import PLACES, decisions_table, events_table, queue_table
 from kschedd.printing.tables import Table, render
 from kschedd.printing.terminal_style import TerminalStyle
-from kschedd.rpc.params import Param
+from kschedd.service.params import Param
 from kschedd.verbs.targets import get_object, kind_of_word, pod_key, where
 
 Raw = Mapping[str, Any]

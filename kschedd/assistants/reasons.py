@@ -7,7 +7,7 @@ from kschedd.assistants.command import CommandFailed, ServedCluster, checked_wor
 from kschedd.assistants.tool import Answer, Tool, ToolError
 from kschedd.printing.explaining import explanation
 from kschedd.printing.terminal_style import TerminalStyle
-from kschedd.rpc.params import Param
+from kschedd.service.params import Param
 from kschedd.verbs.explain import call_about_pod
 from kschedd.verbs.grammar import suggest
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.params import Param, bind
+from kschedd.service.params import Param, bind
 
 MAX_CHARS: Final = 8_000  # of a page: about 2,000 tokens
 _LONGEST_LINE: Final = 2_000

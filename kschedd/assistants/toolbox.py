@@ -9,7 +9,7 @@ from kschedd.assistants import changing, reading, reasons, trying
 from kschedd.assistants.command import ServedCluster
 from kschedd.assistants.tool import Tool, ToolError
 from kschedd.errors import KscheddError
-from kschedd.rpc.params import similar_names
+from kschedd.service.params import similar_names
 
 INSTRUCTIONS = """\
 A Kubernetes cluster under kschedd, which schedules as kube-scheduler 1.34 does and can be asked why. Begin with \

@@ -17,7 +17,7 @@ from kschedd.printing.forks import diff_text, without_place
 from kschedd.printing.tables import render
 from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.checking import check
-from kschedd.rpc.params import Param
+from kschedd.service.params import Param
 from kschedd.verbs.capacity import fits_table
 
 Raw = Mapping[str, Any]

@@ -16,12 +16,12 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.bench.own_time import Clock
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
+from kschedd.service.daemon.process import DaemonState
 
 _EVERY_S: Final = 0.01
 ASKED: Final[tuple[tuple[str, dict[str, Any]], ...]] = (

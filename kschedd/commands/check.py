@@ -42,17 +42,18 @@ def add_parser(subparsers: Any) -> None:
 
 def main(options: argparse.Namespace) -> int:
     from kschedd.api.manifests import read_bytes, read_paths
+    from kschedd.clusters.observed_fork import ObservedFork
+    from kschedd.clusters.virtual import VirtualCluster
     from kschedd.commands.simulate import read_config
     from kschedd.config.flags import with_schedulers
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
     from kschedd.garbage_collection import collection_paused
+    from kschedd.methods import cluster_methods, daemon_methods
     from kschedd.printing import checking
     from kschedd.printing.safe import exact, safe
     from kschedd.rpc.checking import check
-    from kschedd.rpc.observed_fork import ObservedFork
-    from kschedd.rpc.virtual import VirtualCluster
     from kschedd.values import run_steps
 
     if wants_gates(options):
@@ -96,7 +97,7 @@ def main(options: argparse.Namespace) -> int:
     for reading in readings[1:]:
         manifests += reading
     cluster.engine.run_to_rest(options.within)
-    client = ObservedFork(cluster, observed.begin)
+    client = ObservedFork(cluster, observed.begin, daemon_methods, cluster_methods)
     report = check(client.call, manifests, options.within)
     # Of a dump what can be read is enough; what is to fit must be whole.
     for text in taken.errors:

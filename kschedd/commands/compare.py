@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import attrs
 
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
@@ -14,9 +15,8 @@ from kschedd.config.load import default_config, load_config
 from kschedd.dumps.loading import LoadOptions, read_dump, take_dump
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
+from kschedd.methods import daemon_methods
 from kschedd.printing.safe import safe
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 from kschedd.scenarios.file import Scenario, ScenarioError, read, run
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions

@@ -78,13 +78,13 @@ def target_of_daemon(socket: str | None) -> Any:
 def target_of_dump(options: argparse.Namespace) -> Any:
     """A cluster of its own that begins as the dump. Raises KscheddError."""
     from kschedd.assistants.command import ServedCluster
+    from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
     from kschedd.commands.simulate import read_config
     from kschedd.config.flags import with_schedulers
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.garbage_collection import collection_paused
+    from kschedd.methods import daemon_methods
     from kschedd.printing.safe import safe
-    from kschedd.rpc.methods import daemon_methods
-    from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
     from kschedd.values import run_steps
 
     registry, config = read_config(options)

@@ -15,15 +15,15 @@ import attrs
 import structlog
 import trio
 
+from kschedd.clusters.replayed import ReplayCluster, readable
 from kschedd.errors import KscheddError
+from kschedd.methods import daemon_methods
 from kschedd.recording.reading import RecordingFile
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.paths import default_socket_path
-from kschedd.rpc.replayed import ReplayCluster, readable
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
+from kschedd.service.daemon.process import DaemonState
 from kschedd.simulate.replay.run import Replay, StopAt
 
 

@@ -23,6 +23,7 @@ from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import MILLISECOND, TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
 from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.queue.operations import FlushBackoff, FlushLeftover
 from kschedd.queue.scheduling_queue import Recorder, SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
@@ -112,14 +113,14 @@ class Lockstep:
     # -- time -------------------------------------------------------------------------------------------------
 
     def _advance(self, span: int) -> None:
-        world, queue = self.environment, self.loop.queue
+        world, queue = self.environment, self.loop.operations
         target = world.now_ms + span
         while (second := (world.now_ms // _TICK_MS + 1) * _TICK_MS) <= target:
             world.now_ms = second
-            queue.flush_backoff(world.now_ns)
+            queue.step(FlushBackoff(), world.now_ns)
             self._run_if_auto()
             if second % _LEFTOVER_MS == 0:
-                queue.flush_unschedulable_leftover(world.now_ns)
+                queue.step(FlushLeftover(), world.now_ns)
                 self._run_if_auto()
         world.now_ms = max(world.now_ms, target)
 

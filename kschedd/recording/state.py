@@ -1,5 +1,6 @@
 """What a recording that begins on a running daemon starts from: driver and queue as they were, as its first notes.
 
+    MADE          every out-of-tree plugin
     LAYOUT        which rows of the table nodes have
     OBSERVE       every object, in the order in which the caches have them
     STARTED
@@ -32,6 +33,7 @@ from kschedd.queue.snapshot import (
     UnschedulableSnapshot,
 )
 from kschedd.recording.notes import Note, NoteKind
+from kschedd.recording.plugins import made, out_of_tree
 from kschedd.recording.values import pack, unpack
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.pending import PendingPods
@@ -54,6 +56,7 @@ class DriverPart:
     version: int  # of the store: every write up to it has been observed
     config: Config
     batches: Mapping[str, Any]
+    plugins: Sequence[Note]  # those that are out of tree
 
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverPart | None":
@@ -72,10 +75,12 @@ class DriverPart:
             driver.observed,
             machine.config,
             machine.batches.saved(),
+            [made(plugin) for plugin in out_of_tree(machine)],
         )
 
     def notes(self, objects: Sequence[Object], now_s: float) -> Iterator[Note]:
         """`objects`: all that there were at that version."""
+        yield from self.plugins
         names, free = self.cluster.table.layout
         yield NoteKind.LAYOUT, names, free
         events = [WatchEvent(ADDED, None, obj, _version(obj)) for obj in self._ordered(objects)]

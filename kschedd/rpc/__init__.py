@@ -1,1 +1,1 @@
-"""MessagePack-RPC: sans-I/O protocol, server, clients, methods."""
+"""MessagePack-RPC: sans-I/O protocol, server, sessions and their limits, clients."""

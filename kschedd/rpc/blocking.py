@@ -24,7 +24,7 @@ from typing import Any, NoReturn, Self
 from kschedd.rpc.client_common import ended_by, no_stream, request_bytes, stream_id, wire_params
 from kschedd.rpc.encoding import encode_notification
 from kschedd.rpc.endpoints import TcpEndpoint, connect, endpoint_of, lost_before_admission
-from kschedd.rpc.errors import ConnectionLostError, RpcError, read_wire_error
+from kschedd.rpc.errors import ConnectionLostError, read_wire_error
 from kschedd.rpc.message_limits import FROM_DAEMON
 from kschedd.rpc.protocol import (
     AUTHENTICATE,
@@ -36,6 +36,7 @@ from kschedd.rpc.protocol import (
     Response,
     msgids,
 )
+from kschedd.service.errors import RpcError
 
 _CHUNK = 256 * 1024
 
@@ -156,7 +157,7 @@ class BlockingClient:
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Calls a method with its parameters by position or by name, and returns its result.
 
-        A single map as the only parameter is best given by name: see `rpc.params`. Raises RpcError with
+        A single map as the only parameter is best given by name: see `service.params`. Raises RpcError with
         the daemon's error (`timeout` if there was no response in time: the daemon may still complete the
         call), ConnectionLostError if the connection ends first.
         """

@@ -36,7 +36,7 @@ from kschedd.rpc.endpoints import (
     lost_before_admission,
     tls_context,
 )
-from kschedd.rpc.errors import ConnectionLostError, RpcError, SocketPathError, read_wire_error
+from kschedd.rpc.errors import ConnectionLostError, SocketPathError, read_wire_error
 from kschedd.rpc.message_limits import FROM_DAEMON
 from kschedd.rpc.outbox import pump
 from kschedd.rpc.paths import default_socket_path
@@ -50,6 +50,7 @@ from kschedd.rpc.protocol import (
     Response,
     msgids,
 )
+from kschedd.service.errors import RpcError
 
 __all__ = ["BlockingClient", "Client", "Subscription", "default_socket_path"]
 
@@ -170,7 +171,7 @@ class Client:
     async def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Calls a method with its parameters by position or by name, and returns its result.
 
-        A single map as the only parameter is best given by name: see `rpc.params`. Raises RpcError with
+        A single map as the only parameter is best given by name: see `service.params`. Raises RpcError with
         the daemon's error, ConnectionLostError if the connection ends first. Cancelling discards the
         response; the daemon still completes the call.
         """

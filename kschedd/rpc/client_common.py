@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kschedd.rpc.encoding import encode_request
-from kschedd.rpc.errors import RpcError, read_wire_error
+from kschedd.rpc.errors import read_wire_error
+from kschedd.service.errors import RpcError
 
 _DEEPEST: Final = 64  # the daemon takes nothing that nests deeper
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
+from kschedd.limits import MAX_REQUEST_BYTES
+
 _MIB = 1 << 20
-#: The default maximum size of a request body, that of kube-apiserver (MaxRequestBodyBytes).
-MAX_REQUEST_BYTES = 3 * _MIB
 _ENVELOPE = 4096  # bytes of a message in addition to what the API server calls the body
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from kschedd.rpc.errors import CODES
-from kschedd.rpc.params import Param
-from kschedd.rpc.table import Method
+from kschedd.service.errors import CODES
+from kschedd.service.params import Param
+from kschedd.service.table import Method
 
 _INTRODUCTION = """\
 # The socket, method by method

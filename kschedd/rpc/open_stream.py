@@ -11,8 +11,8 @@ import trio
 
 from kschedd.rpc.encoding import encode_notification
 from kschedd.rpc.sending import Outbox
-from kschedd.rpc.table import StreamProducer
-from kschedd.rpc.turns import Turns
+from kschedd.service.table import StreamProducer
+from kschedd.service.turns import Turns
 
 #: Bytes of items that are encoded between two yields to other tasks.
 _STREAMED: Final = 64 * 1024

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 import attrs
 import trio
 
-from kschedd.rpc.turns import Turns
+from kschedd.service.turns import Turns
 
 #: Bytes joined into one send, which must complete within one stall limit.
 GATHER = 256 * 1024

@@ -25,7 +25,7 @@ from kschedd.rpc.encoding import encode_error
 from kschedd.rpc.protocol import NO_MSGID
 from kschedd.rpc.remote import RemoteDoor
 from kschedd.rpc.session import ClientSession, SessionLimits, Shared
-from kschedd.rpc.table import Method
+from kschedd.service.table import Method
 
 Listener = trio.abc.Listener[Any]
 

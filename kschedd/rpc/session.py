@@ -30,10 +30,10 @@ from kschedd.access.users import Caller
 from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
 from kschedd.rpc.encoding import encode_error, encode_response
-from kschedd.rpc.errors import RpcError, wire_error
+from kschedd.rpc.errors import wire_error
+from kschedd.rpc.large_results import encode_large_at_once
 from kschedd.rpc.message_limits import FROM_CLIENTS, Limits
 from kschedd.rpc.open_stream import STOPPING, OpenStream
-from kschedd.rpc.params import bind
 from kschedd.rpc.protocol import (
     NO_MSGID,
     Connection,
@@ -45,10 +45,12 @@ from kschedd.rpc.protocol import (
     unpack_in_slices,
 )
 from kschedd.rpc.sending import Outbox, Pieces, Total, writer_to
-from kschedd.rpc.table import Call, Large, Method, StreamProducer, check_may_call, find_method
-from kschedd.rpc.turns import FairLimiter, Turns
 from kschedd.rpc.unfinished import Unfinished
-from kschedd.rpc.workers import WorkerPool
+from kschedd.service.errors import RpcError
+from kschedd.service.params import bind
+from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
+from kschedd.service.turns import FairLimiter, Turns
+from kschedd.service.workers import WorkerPool
 
 #: Bytes read at once: so many small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024
@@ -387,7 +389,7 @@ class ClientSession:
             if msgid is None:
                 return None
             if isinstance(result, Large):
-                encoded = result.encoded_at_once(msgid)
+                encoded = encode_large_at_once(msgid, result)
                 return encoded if isinstance(encoded, bytes) else Pieces(encoded, result.held)
             await self._outbox.room()
             if opened:

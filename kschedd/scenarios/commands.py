@@ -25,6 +25,7 @@ import attrs
 from kschedd.actors.plugin_calls import run_async
 from kschedd.api.numbers import whole_number
 from kschedd.api.times import LAST_S
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.feature_gates import parse_flag
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
@@ -33,8 +34,7 @@ from kschedd.config.model import Config
 from kschedd.controllers.options import OPTIONS, controller_options, read_option
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+from kschedd.methods import daemon_methods
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
 from kschedd.store.times import stamp

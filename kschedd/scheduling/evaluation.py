@@ -143,7 +143,7 @@ class Evaluation(InVisitingOrder):
         self,
         table: NodeTable,
         of_nodes: NodeVerdicts,
-        cache_keys: tuple[Hashable, ...],
+        keys: tuple[Hashable, ...],
         skip_filter: frozenset[str],
         already_filtered_by: str = "",
         *,
@@ -151,10 +151,9 @@ class Evaluation(InVisitingOrder):
     ) -> None:
         super().__init__(table)
         self.of_nodes = of_nodes
-        self.cache_keys = cache_keys
+        self.keys = keys
         self.skip_filter = skip_filter
         self.skip_score: frozenset[str] = frozenset()
-        self.score_keys: tuple[Hashable, ...] = ()
         self.already_filtered_by = already_filtered_by
         self.shared = shared
         size = self.size
@@ -240,9 +239,8 @@ class Evaluation(InVisitingOrder):
         self.by_state.clear()
         self._passing_by.clear()
 
-    def forget_scores(self, skip_score: frozenset[str], score_keys: tuple[Hashable, ...]) -> None:
+    def forget_scores(self) -> None:
         """Drop every score: other plugins score from now on, or by other keys."""
-        self.skip_score, self.score_keys = skip_score, score_keys
         self.node_unscored.fill(True)
         np.equal(self.failed, PASSED_ALL, out=self.unscored)
 
@@ -269,9 +267,9 @@ class Evaluations:
     _filters: frozenset[str] = attrs.field(init=False)  # names of the cached filters
     _scores: frozenset[str] = attrs.field(init=False)
     _all_keyed: bool = attrs.field(init=False)  # whether each filter that reads the Node object only has a key
-    _keyed_filters: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key
+    _keyed: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key, those that filter first
+    _keyed_filters: int = attrs.field(init=False)  # how many of them filter
     _keyed_nodes: tuple[CacheKey, ...] = attrs.field(init=False)  # those of them that read the Node object only
-    _keyed_scores: tuple[CacheKey, ...] = attrs.field(init=False)  # those that do not filter
     _ignoring_node: bool = attrs.field(init=False)  # whether pods pinned to different nodes may share an evaluation
     _entries: RecentlyUsed[int, Evaluation] = attrs.field(factory=RecentlyUsed, init=False)
     _seen: RecentlyUsed[int, None] = attrs.field(factory=RecentlyUsed, init=False)
@@ -295,10 +293,11 @@ class Evaluations:
         only_score = {id(one.plugin): one.plugin for one in scores if id(one.plugin) not in by_id}
         of_nodes = [one.plugin for one in self.of_nodes.filters if hasattr(one.plugin, "cache_key")]
         self._keyed_nodes = tuple([cast(CacheKey, plugin) for plugin in of_nodes])
-        self._keyed_filters, self._keyed_scores = (
-            tuple([cast(CacheKey, plugin) for plugin in plugins.values() if hasattr(plugin, "cache_key")])
+        keyed_filters, keyed_scores = (
+            [cast(CacheKey, plugin) for plugin in plugins.values() if hasattr(plugin, "cache_key")]
             for plugins in (by_id, only_score)
         )
+        self._keyed, self._keyed_filters = (*keyed_filters, *keyed_scores), len(keyed_filters)
 
     @property
     def _bytes_an_entry(self) -> int:
@@ -309,16 +308,6 @@ class Evaluations:
         """About what all evaluations take."""
         return len(self._entries) * self._bytes_an_entry
 
-    def cache_keys(self) -> tuple[Hashable, ...]:
-        """Return the cache key of each plugin that filters, as it is now."""
-        cluster = self.cluster
-        return tuple([plugin.cache_key(cluster) for plugin in self._keyed_filters])
-
-    def score_keys(self) -> tuple[Hashable, ...]:
-        """Return the cache key of each plugin that only scores, as it is now."""
-        cluster = self.cluster
-        return tuple([plugin.cache_key(cluster) for plugin in self._keyed_scores])
-
     def of(self, pod: Pod, state: CycleState) -> Evaluation:
         """Return the evaluation of the pod's class, brought up to date. Call it once an attempt, after PreFilter."""
         signature, table = pod.signature, self.cluster.table
@@ -327,9 +316,17 @@ class Evaluations:
         found = self._entries.get(number)
         if found is None and (not self.remember or self._seen.keep_new(number, None, _MOST_SEEN)):
             return self.once(pod, state)
-        keys = self.cache_keys()
+        cluster = self.cluster
+        keys = tuple([plugin.cache_key(cluster) for plugin in self._keyed])
         skipped = self._filters.intersection(state.skip_filter)
-        if found is None or found.cache_keys != keys or found.skip_filter != skipped:
+        if (
+            found is not None
+            and found.keys != keys
+            and found.keys[: self._keyed_filters] == keys[: self._keyed_filters]
+        ):
+            found.keys = keys
+            found.forget_scores()
+        if found is None or found.keys != keys or found.skip_filter != skipped:
             made = Evaluation(table, self._nodes_of(pod, skipped, pinned_by), keys, skipped, pinned_by)
             most = max(_FEWEST, min(_MOST, table.most_evaluation_bytes // self._bytes_an_entry))
             return self._entries.keep(number, made, most)
@@ -454,9 +451,9 @@ class Evaluations:
         """Return the weighted sum of the scores that need no normalizing; the raw scores of the others are in
         `found.raw` then. The verdicts at these positions must be up to date. Raises PluginFault."""
         skipped = self._scores.intersection(state.skip_score)
-        keys = () if found.shared else self.score_keys()
-        if found.skip_score != skipped or found.score_keys != keys:
-            found.forget_scores(skipped, keys)
+        if found.skip_score != skipped:
+            found.skip_score = skipped
+            found.forget_scores()
         wanted = found.unscored[at]
         if lacking := int(count_nonzero(wanted)):
             self._score(found, state, pod, _to_evaluate(found, found.unscored, at, wanted, lacking))

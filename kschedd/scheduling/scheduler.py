@@ -41,7 +41,7 @@ from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.post_filtering import FailedAttemptView, PostFiltering
 from kschedd.scheduling.pre_filtering import PreFiltered, PreFiltering
 from kschedd.scheduling.prepared import Preparations, PreparedAttempt
-from kschedd.scheduling.profile import Framework
+from kschedd.scheduling.profile import EnabledFilter, Framework
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.signing import signer_of
 from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
@@ -478,10 +478,10 @@ class Scheduler:
         known: Evaluation,
         stepper: Stepper | None,
         wished: str,
-        others: bool | None,
+        others: Sequence[EnabledFilter] | None,
     ) -> Work[Found]:
         """`wished`: the node that is tried first, by a nomination or a hint; "" for none. `others`: see
-        `NodeSearch.read`."""
+        `NodeSearch.run`."""
         table = self.cluster.table
         nominee: Found | None = None
         if wished and wished in table.row_of:
@@ -504,12 +504,7 @@ class Scheduler:
             among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
         wanted = nodes if every_node else self._wanted(nodes)
         start = self.start.index % nodes if nodes else 0
-        nominated = counting.if_any
-        found = None
-        if stepper is None and not nominated:
-            found = self.search.read(known, state, pod, among, start, wanted, others)
-        if found is None:
-            found = yield from self.search.run(known, state, pod, among, start, wanted, nominated, stepper)
+        found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))

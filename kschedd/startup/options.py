@@ -27,9 +27,8 @@ from kschedd.errors import KscheddError
 from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S
 from kschedd.framework.registry import Registry
 from kschedd.input_files import open_input
-from kschedd.limits import DaemonLimits
+from kschedd.limits import MAX_REQUEST_BYTES, DaemonLimits
 from kschedd.object_faults import ObjectRef
-from kschedd.rpc.message_limits import MAX_REQUEST_BYTES
 from kschedd.store.admission import Admission, configured_plugins
 from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES

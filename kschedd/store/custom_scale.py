@@ -1,11 +1,11 @@
 """The scale of custom resources: a definition says at which paths the replicas and the selector of its objects are.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/registry/customresource (validator.go, etcd.go).
-Raises: ScaleUnreadable.
+Raises: ScaleUnreadable, NoScale.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import attrs
 
@@ -16,6 +16,7 @@ from kschedd.store.strategic_merge import go_text, go_type
 Raw = Mapping[str, Any]
 
 MOST_REPLICAS: Final = 2**31 - 1
+SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 @attrs.define(eq=False)
@@ -26,6 +27,19 @@ class ScaleUnreadable(KscheddError):
 
     def __str__(self) -> str:
         return self.why
+
+
+@attrs.define(eq=False)
+class NoScale(KscheddError):
+    """An object of a kind that cannot be scaled."""
+
+    kind: str
+
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        allowed = f"{', '.join(SCALABLE)}, custom resources whose definition has the subresource scale"
+        return f"cannot scale a {self.kind}; allowed: {allowed}"
 
 
 @attrs.frozen

@@ -177,6 +177,42 @@ class BadRequest(ApiError):
 
 
 @attrs.define(eq=False)
+class Refused(ApiError):
+    """A body that upstream refuses with code 500, without a reason."""
+
+    why: str
+
+    rpc_code: ClassVar[str] = "invalid"
+
+
+@attrs.define(eq=False)
+class InvalidScale(Invalid):
+    """A Scale that fails validation."""
+
+    kind: str = attrs.field(default="Scale", init=False)
+    name: str
+    faults: tuple[FieldError, ...] = attrs.field(converter=_listed)
+
+    def __str__(self) -> str:
+        return f'Scale.autoscaling "{self.name}" is invalid: {self.faults[0]}'
+
+
+@attrs.define(eq=False)
+class DefinitionTerminating(ApiError):
+    """A new custom resource whose definition is being deleted. `resource` is its plural."""
+
+    group: str
+    resource: str
+
+    rpc_code: ClassVar[str] = "conflict"
+    code: ClassVar[int] = 405
+    reason: ClassVar[str] = "MethodNotAllowed"
+
+    def __str__(self) -> str:
+        return "create not allowed while custom resource definition is terminating"
+
+
+@attrs.define(eq=False)
 class NoMatch(ApiError):
     """A kind that is not served, or not in this version."""
 

@@ -42,15 +42,18 @@ class RequestAdmission:
         if self.user is not None and text not in self._warnings:
             self._warnings.append(text)
 
+    def asks_who(self, kind: str) -> bool:
+        """Return whether it depends on the request's user what may be done to objects of this kind."""
+        return self.user is not None and self.chain.asks_who(kind)
+
     def authorize(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
         """Have the chain refuse what the user may not do."""
-        if self.user is not None and self.chain.asks_who(asked.kind):
+        if self.asks_who(asked.kind):
             self.chain.authorize(attrs.evolve(asked, user=self.user), new, old, self._cluster)
 
     def looks_at_each(self, kind: str, namespace: str) -> bool:
         """Whether anybody looks at each object of a kind in a namespace by itself, however alike they are."""
-        asked_who = self.user is not None and self.chain.asks_who(kind)
-        return bool(asked_who or self.chain.others or self._cluster.present_in(QUOTA, namespace))
+        return bool(self.asks_who(kind) or self.chain.others or self._cluster.present_in(QUOTA, namespace))
 
     def check_namespace(self, kind: str, namespace: str, name: str) -> None:
         """NamespaceLifecycle: refuse a new object in a namespace that is not there, or is about to go."""

@@ -284,7 +284,7 @@ class Store(StoreReader):
         name, namespace = meta["name"], meta.get("namespace") or ""
         asked = Attributes("CREATE", kind, namespace, name)
         self._admission.check_namespace(kind, namespace, name)
-        if self._admission.user is not None and not (kind in BY_NAME and check_schema(dict(raw))):
+        if self._admission.asks_who(kind) and not (kind in BY_NAME and check_schema(dict(raw))):
             self._admission.authorize(asked, raw, None)
         created = self._creation.new(kind, raw, meta, managing, restore=restore, dry_run=dry_run)
         if (there := self._objects.find(kind, namespace, name)) is not None:
@@ -299,7 +299,7 @@ class Store(StoreReader):
                 self._charge(charges)
                 created = created.at_version(self.log.version + 1)
         if not dry_run:
-            self._objects.commit(ADDED, None, created)
+            self._objects.commit(ADDED, None, created, loaded=restore)
         return created
 
     def update(
@@ -616,7 +616,8 @@ class Store(StoreReader):
             if old is not None and old.uid != obj.uid and not is_built_in(old):
                 in_the_way.append(old)
                 continue
-            self._objects.commit(ADDED if old is None else MODIFIED, old, obj.at_version(self.log.version + 1))
+            event: EventType = ADDED if old is None else MODIFIED
+            self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
             yield
         self._objects.forget_uids()
         return in_the_way
@@ -641,7 +642,7 @@ class Store(StoreReader):
                     old = None
                 if old is None or old.raw != obj.at_version(old.resource_version).raw:
                     event: EventType = ADDED if old is None else MODIFIED
-                    self._objects.commit(event, old, obj.at_version(self.log.version + 1))
+                    self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
                 yield
         finally:
             self._objects.refusal = refusal
@@ -709,7 +710,7 @@ class Store(StoreReader):
                 else:
                     raw["metadata"]["uid"] = uid
                     here = attrs.evolve(new, resource_version=version, uid=uid, raw=raw)
-                self._objects.commit(ADDED if old is None else MODIFIED, old, here)
+                self._objects.commit(ADDED if old is None else MODIFIED, old, here, loaded=key in changes.loaded)
                 adopted[key] = here
             yield
         return adopted

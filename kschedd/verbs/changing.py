@@ -7,7 +7,7 @@ from typing import Any
 
 from kschedd.api.kinds import Kind, kind_of, lookup
 from kschedd.printing import documents
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.generating import assignments
 from kschedd.verbs.grammar import (
     UsageError,

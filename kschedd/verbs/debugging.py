@@ -7,7 +7,7 @@ from typing import Any, Final
 from kschedd.api import numbers
 from kschedd.errors import KscheddError
 from kschedd.printing.debugging import breakpoint_text, breakpoints_table, brief_text, stop_text, where_text
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.answers import FORMS, write_answer, write_listing
 from kschedd.verbs.grammar import (
     UsageError,

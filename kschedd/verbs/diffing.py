@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from kschedd.api.kinds import kind_of
 from kschedd.api.portions import portions
+from kschedd.limits import MAX_REQUEST_BYTES
 from kschedd.printing import documents
 from kschedd.printing.forks import diff_text, is_different
-from kschedd.rpc.message_limits import MAX_REQUEST_BYTES
 from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
 from kschedd.verbs.manifests import fault_text, file_flag, sources_of

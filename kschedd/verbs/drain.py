@@ -19,7 +19,7 @@ from kschedd.api.durations import DurationError, parse_duration, show_duration
 from kschedd.api.kinds import lookup
 from kschedd.api.selector_text import parse_selector_text
 from kschedd.errors import KscheddError
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.drain_blockers import blockers
 from kschedd.verbs.drain_filters import DrainFlags, PodDeleteStatus, delete_status, errors, is_long_deleted, warnings
 from kschedd.verbs.grammar import (

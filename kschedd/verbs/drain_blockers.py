@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.selectors import SelectorError, parse_label_selector
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.session import DaemonClient
 
 _NAMED: Final = 3

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.changing import dry_run_text, write_change
 from kschedd.verbs.grammar import namespace_of
 from kschedd.verbs.manifests import no_mapping, read_objects

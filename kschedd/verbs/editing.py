@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.kinds import Kind, kind_of
 from kschedd.printing import documents
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.changing import FORMS, write_change
 from kschedd.verbs.grammar import (
     UsageError,

@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.kinds import lookup
 from kschedd.printing import documents
 from kschedd.printing.jsonpath import JsonPathError, compile_path, values_at
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.expectations import Finding, expectation
 from kschedd.verbs.grammar import (
     UsageError,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kschedd.api.kinds import kind_of, lookup
 from kschedd.printing import documents
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs import fields
 from kschedd.verbs.grammar import (
     LiveState,

@@ -10,7 +10,8 @@ from typing import Any, Final
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.session import VerbSession
 
 _RETRY_S: Final = 0.3

@@ -14,7 +14,7 @@ import attrs
 from kschedd.api.durations import DurationError, parse_duration
 from kschedd.printing.ages import span
 from kschedd.printing.tables import Table
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.answers import FORMS, write_listing
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag
 from kschedd.verbs.session import DaemonClient, ItemStream, VerbSession

@@ -14,7 +14,7 @@ import attrs
 from kschedd.api.kinds import lookup
 from kschedd.api.portions import portions
 from kschedd.api.text_files import NotText, text_of
-from kschedd.rpc.message_limits import MAX_REQUEST_BYTES
+from kschedd.limits import MAX_REQUEST_BYTES
 from kschedd.verbs.grammar import (
     Output,
     UsageError,

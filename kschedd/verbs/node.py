@@ -8,7 +8,7 @@ from kschedd.api.simulation_annotations import PRESSURES
 from kschedd.printing import documents
 from kschedd.printing.ages import seconds_of, span
 from kschedd.printing.tables import Table, render
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag, output_of, suggest, whole_number
 from kschedd.verbs.nodes import NODE, each_node, node_names
 from kschedd.verbs.session import VerbSession

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kschedd.api.kinds import lookup
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.grammar import LiveState, UsageError, Verb, VerbParser, dry_run_flag
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import with_near_name

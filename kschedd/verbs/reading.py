@@ -12,7 +12,7 @@ from kschedd.printing import documents
 from kschedd.printing.columns import RowContext, event_moment
 from kschedd.printing.kind_tables import table_of
 from kschedd.printing.tables import Table, render, widths_of
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.following import Place, follow
 from kschedd.verbs.grammar import (
     Output,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kschedd.api.kinds import kind_of
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.changing import FORMS
 from kschedd.verbs.each_manifest import each_manifest
 from kschedd.verbs.grammar import (

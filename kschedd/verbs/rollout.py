@@ -17,7 +17,7 @@ from kschedd.api.times import stamp
 from kschedd.printing import documents
 from kschedd.printing.rollouts import CHANGE_CAUSE, REVISION, RolloutError, revisions_table, rollout_progress
 from kschedd.printing.rollouts import template_text as described
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.grammar import (
     UsageError,
     Verb,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kschedd.api.quantity import QuantityError, milli_value
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs import config
 from kschedd.verbs.changing import FORMS, dry_run_text, write_change
 from kschedd.verbs.explain import POD_TEMPLATES

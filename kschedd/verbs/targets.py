@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.kinds import KINDS, Kind, group_of, lookup
 from kschedd.errors import KscheddError
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.grammar import UsageError, namespace_of, suggest
 from kschedd.verbs.session import VerbSession
 

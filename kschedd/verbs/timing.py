@@ -8,7 +8,7 @@ from typing import Any
 from kschedd.api.durations import DurationError, parse_duration
 from kschedd.api.times import seconds
 from kschedd.printing.debugging import stop_text, time_text
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.answers import FORMS, write_answer
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, output_flag
 from kschedd.verbs.session import VerbSession

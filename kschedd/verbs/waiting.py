@@ -13,7 +13,7 @@ import attrs
 
 from kschedd.api.durations import DurationError, parse_duration
 from kschedd.api.kinds import Kind
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.grammar import UsageError, Verb, VerbParser, namespace_flags, namespace_of
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import Target, targets_of, where, with_near_name

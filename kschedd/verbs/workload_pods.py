@@ -6,7 +6,7 @@ from typing import Any, Final
 from kschedd.api.kinds import Kind, lookup
 from kschedd.api.selectors import from_map, parse_label_selector
 from kschedd.errors import KscheddError
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.targets import get_object
 

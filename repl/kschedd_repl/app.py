@@ -25,7 +25,7 @@ from kschedd.printing.pipes import pipe_of, wait_until_unread
 from kschedd.printing.safe import brief, safe
 from kschedd.printing.terminal_style import style_of
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.editor import open_editor
 from kschedd.verbs.session import VerbSession
 from kschedd_repl.dashboard import Dashboard

@@ -21,7 +21,8 @@ from prompt_toolkit.styles import Style
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal_style import TerminalStyle
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
 from kschedd_repl.dashboard_data import DashboardData, DashboardPane, DashboardView, NodeColumns

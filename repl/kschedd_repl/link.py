@@ -19,7 +19,8 @@ import trio
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import Client, Subscription
 from kschedd.rpc.endpoints import endpoint_of
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.service.errors import RpcError
 
 _RETRY_S = 0.3
 

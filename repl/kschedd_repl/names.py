@@ -16,7 +16,7 @@ import trio
 
 from kschedd.api.kinds import KINDS, kind_of
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.values import fast_frozen
 from kschedd.verbs.grammar import LiveState
 from kschedd_repl.link import together

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 import trio.testing
 
-from kschedd.rpc.workers import AtOnce
+from kschedd.service.workers import AtOnce
 from tests.apiserver.asking import JSON, MERGE, STRATEGIC, Asker, asking
 from tests.cost import GROWTH
 from tests.store.manifests import workload

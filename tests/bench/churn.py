@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 
 Raw = dict[str, Any]
 NODES = 40

@@ -34,7 +34,8 @@ import trio
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.client import Client
 from kschedd.rpc.encoding import encode_request
-from kschedd.rpc.errors import ConnectionLostError, RpcError
+from kschedd.rpc.errors import ConnectionLostError
+from kschedd.service.errors import RpcError
 
 NODES = 1_000
 REQUESTS = 64

@@ -30,16 +30,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgpack
 import yaml
 
 from kschedd.errors import KscheddError
+from kschedd.methods import daemon_methods
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_apply import ApplyOptions, apply_all, parse
+from kschedd.rpc.built_in import describe, method_table
 from kschedd.rpc.protocol import Connection, ProtocolFault
-from kschedd.rpc.table import describe, method_table
+from kschedd.service.errors import RpcError
+from kschedd.service.objects.applying import FROM_FILES, Applier, parse
+from kschedd.service.request import Request
 from kschedd.store.store import Store
 from tests.bench import odd
 from tests.bench.churn import node
@@ -101,9 +103,8 @@ def manifests(count: int, seed: int, flags: Sequence[str]) -> None:
         try:
             parsed = parse(made, "fuzz")
             validation = chance.choice(("Strict", "Warn", "Ignore"))
-            outcome = apply_all(
-                parsed.wanted, store, ApplyOptions(validation, manager=chance.choice(("", "fuzz")))
-            ).tell()
+            options = attrs.evolve(FROM_FILES, validation=validation, manager=chance.choice(("", "fuzz")))
+            outcome = Applier(Request("apply", options=options)).each(parsed.wanted, store).tell()
         except KscheddError as refusal:
             counts[type(refusal).__name__] += 1
         except Exception:

@@ -15,13 +15,13 @@ from kschedd.cli import main
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
 from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.service.daemon.process import DaemonState
 from kschedd.store.cluster_api import ClusterReader
 from tests.actors.clusters import deployment, node, pod, until
 

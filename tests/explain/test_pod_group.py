@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.config.load import load_config
+from kschedd.methods import daemon_methods
 from kschedd.printing.explaining_group import group_explanation
 from kschedd.printing.terminal_style import TerminalStyle
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+from kschedd.service.errors import RpcError
 
 Raw = dict[str, Any]
 

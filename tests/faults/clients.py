@@ -13,7 +13,8 @@ import attrs
 import trio
 
 from kschedd.rpc.client import Client, Subscription
-from kschedd.rpc.errors import ConnectionLostError, RpcError
+from kschedd.rpc.errors import ConnectionLostError
+from kschedd.service.errors import RpcError
 from tests.faults.fake_network import Network
 from tests.faults.history import Change, History, Key, Operation, Seen, Stream
 from tests.faults.http_client import HttpClient, HttpSubscription

@@ -14,7 +14,8 @@ import attrs
 import trio
 
 from kschedd.http.protocol import BodyPart, ResponseEnd, ResponseEvent, ResponseHead, ResponseReader, encode_request
-from kschedd.rpc.errors import ConnectionLostError, RpcError
+from kschedd.rpc.errors import ConnectionLostError
+from kschedd.service.errors import RpcError
 
 _HEADERS: Final = (("host", "localhost"), ("accept", "application/json"))
 _FIELD_MANAGER: Final = "fieldManager=simulation"

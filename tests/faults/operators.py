@@ -9,7 +9,7 @@ from typing import Any
 
 import trio
 
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from tests.faults.clients import KINDS, AnyClient, World, again_and_again, seen_in
 
 SCHEDULER = "default-scheduler"

@@ -30,12 +30,13 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
 from kschedd.http.server import HttpServer
-from kschedd.rpc.errors import ConnectionLostError, RpcError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
+from kschedd.rpc.errors import ConnectionLostError
 from kschedd.rpc.server import Server
 from kschedd.rpc.session import SessionLimits
-from kschedd.rpc.table import method_table
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.errors import RpcError
 from kschedd.startup.state import StateOptions
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.journal import Journal

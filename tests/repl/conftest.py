@@ -11,9 +11,9 @@ import pytest
 import structlog
 import trio
 
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
 from tests.verbs.fake_daemon import FakeDaemon, methods_of, node, pod
 
 

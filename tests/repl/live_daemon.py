@@ -15,11 +15,11 @@ from kschedd.actors.clock import REAL, Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
+from kschedd.service.daemon.process import DaemonState
 
 
 @attrs.frozen

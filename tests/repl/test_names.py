@@ -9,12 +9,12 @@ import pytest
 import trio
 
 from kschedd.daemon import cluster_actors
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import method_table
+from kschedd.service.daemon.process import DaemonState
 from kschedd.verbs.grammar import LiveState
 from kschedd_repl.names import MOST_NAMES, NameBook, NameKeeper
 from tests.actors.clusters import node, pod

@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.methods import cluster_methods
 from kschedd.queue.entry import Move
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector
 from kschedd.report.kept import KeptHistory, of_kept
-from kschedd.rpc.methods import cluster_methods
-from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import Engine

@@ -12,10 +12,11 @@ import structlog
 import trio
 from structlog.typing import FilteringBoundLogger
 
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.server import Server
 from kschedd.rpc.session import SessionLimits
-from kschedd.rpc.table import Method, method_table
+from kschedd.service.table import Method
 
 
 @attrs.define(eq=False)

@@ -11,10 +11,10 @@ import trio
 from kschedd.access.audit_log import AuditFile, AuditLog
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.params import Param
 from kschedd.rpc.session import Shared
-from kschedd.rpc.table import Call, Method
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
 
 
 class Gone(KscheddError):

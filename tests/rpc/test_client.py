@@ -11,10 +11,11 @@ import trio
 
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import BlockingClient, Client, Subscription
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError, SocketPathError
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, SocketPathError
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.params import Param
-from kschedd.rpc.table import Call, Method, Stream
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method, Stream
 
 
 async def _echo(call: Call) -> Any:

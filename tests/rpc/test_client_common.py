@@ -3,7 +3,7 @@
 import pytest
 
 from kschedd.rpc.client_common import request_bytes
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,8 @@ import attrs
 import pytest
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.errors import (
-    CODES,
-    BadParamsError,
-    ParamFault,
-    RpcError,
-    UnknownMethodError,
-    read_wire_error,
-    wire_error,
-)
+from kschedd.rpc.errors import read_wire_error, wire_error
+from kschedd.service.errors import CODES, BadParamsError, ParamFault, RpcError, UnknownMethodError
 
 
 class Mode(enum.Enum):

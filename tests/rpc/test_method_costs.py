@@ -13,12 +13,13 @@ from kschedd.access.users import Caller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
-from kschedd.rpc.params import Param, bind
-from kschedd.rpc.table import Call, ClientServices, Method, method_table
-from kschedd.rpc.turns import Turns
-from kschedd.rpc.workers import AtOnce
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.params import Param, bind
+from kschedd.service.table import Call, ClientServices, Method
+from kschedd.service.turns import Turns
+from kschedd.service.workers import AtOnce
 from tests.actors.clusters import deployment, node, pod
 from tests.cost import GROWTH
 

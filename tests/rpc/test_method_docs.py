@@ -3,10 +3,11 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedd.rpc.errors import CODES
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.method_docs import methods_page
-from kschedd.rpc.params import Param
-from kschedd.rpc.table import Call, Method, method_table
+from kschedd.service.errors import CODES
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
 
 
 async def _get(call: Call) -> Any:

@@ -13,15 +13,16 @@ from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
-from kschedd.rpc.methods_objects import ObjectMethods
-from kschedd.rpc.params import bind
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import Call, method_table
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.errors import RpcError
+from kschedd.service.objects.methods import ObjectMethods
+from kschedd.service.params import bind
+from kschedd.service.table import Call
 from tests.actors.clusters import comes_to, deployment, node, placed, pod, rejected, with_plugins
 
 

@@ -5,11 +5,12 @@ from typing import cast
 import pytest
 
 from kschedd.access.users import READ_ONLY, Caller, User
-from kschedd.rpc.cluster import ClusterBackend
-from kschedd.rpc.errors import ReadOnlyError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
-from kschedd.rpc.table import check_may_call, method_table
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.errors import ReadOnlyError
+from kschedd.service.table import check_may_call
 
 WRITING = """
 cluster.load config.change config.undo daemon.profile daemon.stop debug.attach debug.break_add debug.break_delete

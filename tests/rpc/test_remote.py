@@ -17,13 +17,15 @@ from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
 from kschedd.access.listening import open_listeners
 from kschedd.access.users import READ_ONLY
 from kschedd.rpc.blocking import BlockingClient
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
 from kschedd.rpc.encoding import encode_request
-from kschedd.rpc.errors import RpcError, SocketPathError
+from kschedd.rpc.errors import SocketPathError
 from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.remote import AdmissionLimits, RemoteDoor
 from kschedd.rpc.server import Places, Server
-from kschedd.rpc.table import Call, Method, method_table
+from kschedd.service.errors import RpcError
+from kschedd.service.table import Call, Method
 from tests.rpc.conftest import Raw
 
 

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from kschedd.rpc.sending import Outbox, Pieces, Total
-from kschedd.rpc.turns import Turns
+from kschedd.service.turns import Turns
 
 
 def outbox(total: Total, dropped: list[str], name: str = "a", most: int = 100) -> Outbox:

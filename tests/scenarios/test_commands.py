@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.errors import RpcError
 from kschedd.scenarios.commands import CommandError, ScenarioCluster, duration
+from kschedd.service.errors import RpcError
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.verbs.table import VERBS
 from tests.extenders.servers import serving

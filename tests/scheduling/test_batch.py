@@ -6,11 +6,11 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.framework.registry import Registry
-from kschedd.rpc.virtual import VirtualCluster
 from kschedd.scheduling.batch import MAX_AGE_S, Batches, BatchState, SortedNodes
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.signing import signer_of

@@ -14,10 +14,10 @@ import pytest
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.cache.table import NodeTable
+from kschedd.clusters import virtual
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.load import default_config
-from kschedd.rpc import virtual
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.virtual import VirtualCluster, VirtualDaemon
+from kschedd.methods import daemon_methods
 
 ROUNDS, NODES, PODS = 6, 3, 5
 #: modules whose caches and histories are bounded by a constant of one of these names

@@ -17,11 +17,12 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.api.kinds import KINDS, kind_of, lookup
 from kschedd.api.manifests import read_text
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
-from kschedd.rpc.params import bind
-from kschedd.rpc.table import Call, Method, Stream, find_method, method_table
+from kschedd.methods import daemon_methods
+from kschedd.rpc.built_in import method_table
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.errors import RpcError
+from kschedd.service.params import bind
+from kschedd.service.table import Call, Method, Stream, find_method
 from kschedd.store.times import stamp
 from tests.rpc.documented import faults, shape_of
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.rpc.errors import RpcError
 from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.service.errors import RpcError
 
 GOOD = "apiVersion: v1\nkind: Pod\nmetadata: {name: new}\nspec: {containers: [{name: a, image: b}]}\n"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.rpc.errors import RpcError
 from kschedd.scenarios.commands import ScenarioCluster
+from kschedd.service.errors import RpcError
 from kschedd.verbs.drain_blockers import blockers
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words

@@ -5,7 +5,7 @@ import tempfile
 import pytest
 import yaml
 
-from kschedd.rpc.errors import RpcError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.editing import merge_patch
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, RpcError
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.service.errors import RpcError
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import run_words
 from tests.verbs.fake_daemon import NOW, FakeDaemon, Raw, pod

@@ -21,12 +21,13 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
+from kschedd.methods import daemon_methods
 from kschedd.rpc.blocking import BlockingClient
+from kschedd.rpc.built_in import method_table
 from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.methods import daemon_methods
-from kschedd.rpc.methods_daemon import DaemonState
 from kschedd.rpc.server import Server
-from kschedd.rpc.table import Method, method_table
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.table import Method
 from kschedd.verbs.session import VerbSession
 from kschedd.verbs.table import VERBS, run_words
 from tests.actors.clusters import comes_to, placed, rejected, with_plugins

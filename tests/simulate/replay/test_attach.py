@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import trio
 
+from kschedd.clusters.replayed import ReplayCluster
 from kschedd.commands.replay_attach import serve_replay
 from kschedd.recording.reading import RecordingFile
 from kschedd.rpc.client import Client
-from kschedd.rpc.errors import RpcError
-from kschedd.rpc.replayed import ReplayCluster
+from kschedd.service.errors import RpcError
 from kschedd.simulate.replay.run import Replay, StopAt
 
 

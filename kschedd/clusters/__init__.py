@@ -1,0 +1,1 @@
+"""Clusters that are not the daemon's own: virtual ones, forks and replays, and the methods over them."""

@@ -1,0 +1,337 @@
+"""Methods that answer how much fits, or what another configuration does. Each works on forks of its own."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.config.kube_versions import KubernetesVersion, kube_version
+from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.inputs import Reconfigure
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.ties import by_name
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.objects.applying import parse
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
+from kschedd.service.workers import GivenUp
+from kschedd.simulate.capacity import MOST_NODES, FitCount, NodeShape, as_map, fit_count, nodes_needed, pod_of, uids_of
+from kschedd.simulate.comparison import OnResult, Side, SideOutcome, compare
+from kschedd.simulate.engine import Engine
+from kschedd.simulate.standing_pods import judge_standing, standing_pods
+from kschedd.simulate.upgrade import Judge, PodOutcomes, compare_versions
+from kschedd.simulate.versions import config_by
+
+_MOST_PODS: Final = 100_000
+_REST_S: Final = 3_600.0
+_MANIFESTS: Final = "YAML or JSON text, an object, or an array of objects"
+
+
+@attrs.frozen(eq=False)
+class CapacityMethods:
+    """`methods`: those that a fork answers."""
+
+    _cluster: ClusterBackend
+    _methods: MethodsOf
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "capacity.pods",
+                self.pods,
+                (
+                    Param("manifests", "string|map|map[]", doc=f"pods, or what makes pods: {_MANIFESTS}"),
+                    Param("limit", "integer", False, 10_000, "count no further", (), 1, _MOST_PODS),
+                    Param("together", "boolean", False, False, "count sets, with one of each spec in each"),
+                    Param("shapes", "map[]", False, [], "kinds of nodes to try one of: `{manifest, name?, price?}`"),
+                ),
+                reads=True,
+                doc="How many more pods of each spec the cluster takes as it is now, each spec by itself or all "
+                "together: found by scheduling one after the other on a copy, without preemption. Nothing is changed.",
+                returns="An array of `{specs: [{kind, namespace, name}], fits, nodes, limited, why, lacking, shapes: "
+                "[{name, price, more}]}`, one for each spec, or a single one for all together: nodes is how many nodes "
+                "got some; limited is true if the limit was reached; why says why not one more, and lacking of which "
+                "spec (an index); more is how many more fit with one more node of that shape, null at the limit.",
+            ),
+            Method(
+                "capacity.nodes",
+                self.nodes,
+                (
+                    Param("manifests", "string|map|map[]", doc="what is to fit; empty: the pending pods"),
+                    Param("shapes", "map[]", doc="kinds of nodes: `{manifest, name?, price?}`"),
+                    Param("limit", "integer", False, 512, "nodes of each shape at most", (), 1, MOST_NODES),
+                ),
+                reads=True,
+                doc="How many more nodes of these shapes it takes until all in the manifests has a place: found "
+                "on forks with all controllers. Of one shape it is the smallest number; of several, "
+                "a cheap set of which no node can be left out. Nothing is changed.",
+                returns="`{nodes: [{name, count, price}], price, trials, exact, unplaced: [{pod, why}]}`: exact is "
+                "false where another mixture may be cheaper; unplaced are pods that have no place with the most nodes.",
+            ),
+            Method(
+                "capacity.compare",
+                self.compare,
+                (
+                    Param("configs", "string[]", False, [], "two configurations, the text of each"),
+                    Param("manifests", "string|map|map[]", False, "", "the workload; empty: the pending pods"),
+                    Param("versions", "string[]", False, [], "instead: two versions of Kubernetes, such as 1.36"),
+                ),
+                reads=True,
+                doc="Runs one workload under two configurations, or by the decisions of two versions of Kubernetes, "
+                "each on a fork of the cluster with the same random numbers. Nothing is changed. For versions without "
+                "a workload, each pod of the cluster is decided about by itself, as if it were to be scheduled now.",
+                returns="`{pods, different: [{pod, a, b, plugin, on_a, on_b, why}], pending}`: how many were tried; "
+                "those that went to different nodes, in the order of their attempts: a and b are the nodes, empty for "
+                "none; plugin is the one whose scores changed most for b against a (empty: not told by scores), on_a "
+                "and on_b by how much it puts b ahead under each; pending is how many have no node, of each. "
+                "For versions: `{versions, pods, different: [{pod, a, b, why, why_a, why_b, change, rules, together}], "
+                "pending, rules: [{rule, where, what, since, pods}]}`: change is moved, placed, pending or told (other "
+                "words); rules are what kube-scheduler does otherwise in one of the versions, by name: of a pod those "
+                "that are responsible, found by turning them on one at a time, or, if `together`, some that do it only "
+                "all at once (none: not found), and all of them with how many pods.",
+            ),
+        ]
+
+    async def compare(self, call: Call) -> Any:
+        if call["versions"]:
+            return await self._compare_versions(call)
+        if len(call["configs"]) != 2:
+            raise RpcError("invalid", "configs: two are expected")
+        snapshot = await self._cluster.snapshot()
+        return await call.services.workers.run(
+            call.client, lambda given_up: self._compared(snapshot, call["configs"], call["manifests"], given_up)
+        )
+
+    def _compared(
+        self, snapshot: ClusterSnapshot, configs: list[str], manifests: Any, given_up: GivenUp
+    ) -> dict[str, Any]:
+        base = VirtualCluster(resumed=snapshot)
+
+        def side(config: str) -> Side:
+            def run(on_result: OnResult) -> None:
+                def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+                    given_up.check()
+                    on_result(cluster.engine, entry, result)
+
+                cluster = VirtualCluster(resumed=base.engine.snapshot(), on_result=note)
+                try:
+                    VirtualDaemon(cluster, self._methods).call("config.change", what="all", text=config)
+                    if manifests:
+                        self._apply(cluster, manifests)
+                    else:
+                        cluster.engine.run_to_rest(_REST_S)
+                finally:
+                    cluster.engine.close()
+
+            return run
+
+        try:
+            return compare(side(configs[0]), side(configs[1]))
+        finally:
+            base.engine.close()
+
+    async def _compare_versions(self, call: Call) -> Any:
+        if call["configs"] or len(call["versions"]) != 2:
+            raise RpcError("invalid", "versions: two are expected, and no configs beside them")
+        a, b = map(kube_version, call["versions"])
+        snapshot = await self._cluster.snapshot()
+
+        def work(given_up: GivenUp) -> dict[str, Any]:
+            base = VirtualCluster(resumed=snapshot)
+            try:
+                judge = (
+                    self._workload_judge(base.engine, call["manifests"], given_up)
+                    if call["manifests"]
+                    else _standing_judge(base.engine, given_up)
+                )
+                return compare_versions(judge, a, b)
+            finally:
+                base.engine.close()
+
+        return await call.services.workers.run(call.client, work)
+
+    def _workload_judge(self, base: Engine, manifests: Any, given_up: GivenUp) -> Judge:
+        def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
+            outcome = SideOutcome()
+
+            def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
+                given_up.check()
+                outcome.note(cluster.engine, entry, result)
+
+            cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
+            try:
+                config = config_by(base, base.machine.config, version)
+                cluster.engine.driver.step(Reconfigure(config))
+                cluster.engine.store.stand_for(config.rules)  # its API server keeps the fields of that version
+                self._apply(cluster, manifests)
+            except RpcError as refusal:
+                raise RpcError(refusal.code, f"by {version.name}: {refusal.message}", refusal.data) from refusal
+            finally:
+                cluster.engine.close()
+            return outcome.outcomes
+
+        return judge
+
+    def _apply(self, cluster: VirtualCluster, manifests: Any) -> None:
+        """Apply the workload, and let the cluster run until nothing is left to do."""
+        call = VirtualDaemon(cluster, self._methods).call
+        applied = call("objects.apply", manifests=manifests, source="-f")
+        for fault in applied["errors"]:
+            raise RpcError(str(fault["code"]), str(fault["message"]), fault)
+        cluster.engine.run_to_rest(_REST_S)
+
+    async def pods(self, call: Call) -> Any:
+        snapshot = await self._cluster.snapshot()
+
+        shapes = _shapes(call["shapes"])
+
+        def count(given_up: GivenUp) -> list[dict[str, Any]]:
+            wanted = _wanted(call["manifests"])
+            sets = [wanted] if call["together"] else [[raw] for raw in wanted]
+            cluster = VirtualCluster(resumed=snapshot)
+            try:
+                engine = cluster.engine
+                found = [_fits(engine, raws, call["limit"], given_up) for raws in sets]
+                told = [_told(raws, fits) for raws, fits in zip(sets, found, strict=True)]
+                for shape in shapes:
+                    larger = _with_one(engine, shape)
+                    try:
+                        for raws, before, answer in zip(sets, found, told, strict=True):
+                            after = _fits(larger, raws, call["limit"], given_up)
+                            more = after.count - before.count if after.why and before.why else None
+                            answer["shapes"].append({"name": shape.name, "price": shape.price, "more": more})
+                    finally:
+                        larger.close()
+                return told
+            finally:
+                cluster.engine.close()
+
+        return await call.services.workers.run(call.client, count)
+
+    async def nodes(self, call: Call) -> Any:
+        if not call["shapes"]:
+            raise RpcError("invalid", "shapes: at least one is needed")
+        shapes = _shapes(call["shapes"])
+        snapshot = await self._cluster.snapshot()
+        return await call.services.workers.run(
+            call.client, lambda given_up: self._needed(snapshot, call["manifests"], shapes, call["limit"], given_up)
+        )
+
+    def _needed(
+        self, snapshot: ClusterSnapshot, manifests: Any, shapes: list[NodeShape], limit: int, given_up: GivenUp
+    ) -> dict[str, Any]:
+        cluster = VirtualCluster(resumed=snapshot)
+        try:
+            daemon, wanted = VirtualDaemon(cluster, self._methods), set[str]()
+            if manifests:
+                applied = daemon.call("objects.apply", manifests=manifests)
+                for fault in applied["errors"]:
+                    raise RpcError(str(fault["code"]), str(fault["message"]), fault)
+                cluster.engine.run_to_rest(_REST_S)
+                wanted = uids_of(cluster.engine, applied["results"])
+            else:
+                cluster.engine.run_to_rest(_REST_S)
+            found = nodes_needed(cluster.engine, wanted, shapes, limit, given_up.check)
+        finally:
+            cluster.engine.close()
+        prices = {shape.name: shape.price for shape in shapes}
+        return {
+            "nodes": [{"name": name, "count": count, "price": prices[name]} for name, count in found.counts.items()],
+            "price": found.price,
+            "trials": found.trials,
+            "exact": found.exact,
+            "unplaced": [{"pod": pod, "why": why} for pod, why in found.unplaced],
+        }
+
+
+def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
+    """Decides about each pod of the cluster by itself."""
+    config, machine = engine.machine.config, engine.machine
+    machine.choose = by_name
+    listed = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
+    standing = standing_pods(listed)
+
+    def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
+        engine.driver.step(Reconfigure(config_by(engine, config, version)))
+        if keys is not None:
+            some = frozenset(keys)
+            return judge_standing(machine, [each for each in standing if each.pod.key in some], given_up.check)
+        outcomes = judge_standing(machine, standing, given_up.check)
+        return {pod.key: outcomes[pod.key] for pod in listed if pod.key in outcomes}
+
+    return judge
+
+
+def _wanted(manifests: Any) -> list[dict[str, Any]]:
+    parsed = parse(manifests, "-")
+    for fault in parsed.errors:
+        raise RpcError("invalid", str(fault["message"]), fault)
+    if not parsed.wanted:
+        raise RpcError("invalid", "manifests: there is none")
+    return [wanted.raw for wanted in parsed.wanted]
+
+
+def _fits(engine: Engine, raws: Sequence[dict[str, Any]], limit: int, given_up: GivenUp) -> FitCount:
+    """How many more sets of these fit."""
+    return fit_count(engine.machine, [_pod(engine, raw) for raw in raws], limit, engine.now, given_up.check)
+
+
+def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
+    """The pod that a manifest is, or makes, as it would be created."""
+    template = dict(pod_of(raw))
+    own = dict(as_map(template.get("metadata")))
+    own["generateName"] = own.pop("generateName", "") or f"{own.pop('name', 'pod')}-"
+    own.pop("name", None)
+    pod = engine.store.create({**template, "metadata": own}, dry_run=True)
+    assert isinstance(pod, Pod), "a pod is expected"
+    if not engine.machine.responsible(pod.scheduler_name):
+        raise RpcError("invalid", f'no profile here is called "{pod.scheduler_name}"')
+    return pod
+
+
+def _told(raws: Sequence[dict[str, Any]], found: FitCount) -> dict[str, Any]:
+    specs = []
+    for raw in raws:
+        meta = as_map(raw.get("metadata"))
+        name = str(meta.get("name") or meta.get("generateName") or "")
+        specs.append({"kind": str(raw.get("kind")), "namespace": str(meta.get("namespace") or "default"), "name": name})
+    return {
+        "specs": specs,
+        "fits": found.count,
+        "nodes": found.nodes,
+        "limited": not found.why,
+        "why": found.why,
+        "lacking": found.lacking if found.why else None,
+        "shapes": [],
+    }
+
+
+def _with_one(engine: Engine, shape: NodeShape) -> Engine:
+    """A fork with one more node of that shape, at rest: DaemonSets and pending pods have got their part of it."""
+    larger = Engine(resumed=engine.snapshot())
+    for raw in shape.nodes(1):
+        larger.store.create(raw)
+    larger.run_to_rest(_REST_S)
+    return larger
+
+
+def _shapes(given: Sequence[Any]) -> list[NodeShape]:
+    shapes = [_shape(number, each) for number, each in enumerate(given, 1)]
+    if len({shape.name for shape in shapes}) < len(shapes):
+        raise RpcError("invalid", "shapes: two of them have one name")
+    return shapes
+
+
+def _shape(number: int, given: Any) -> NodeShape:
+    raw = given.get("manifest")
+    if not isinstance(raw, dict) or raw.get("kind") != "Node":
+        raise RpcError("invalid", f"shapes[{number - 1}].manifest: a Node is expected")
+    price = given.get("price", 1.0)
+    if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < float("inf"):
+        raise RpcError("invalid", f"shapes[{number - 1}].price: a number from 0 up is expected")
+    name = str(given.get("name") or (raw.get("metadata") or {}).get("name") or f"shape-{number}")
+    return NodeShape(name, raw, float(price))

@@ -1,0 +1,243 @@
+"""Methods over forks of the cluster: what-if. A fork answers every method of the daemon, through `fork.call`.
+
+The loop makes a fork's snapshot, a few milliseconds at a time; everything else about forks runs in worker threads.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from kschedd.api.times import LAST_S
+from kschedd.clusters.forks import Forks, NamedFork, NotOwnForkError, fork_of
+from kschedd.clusters.virtual import MethodsOf
+from kschedd.config.kube_versions import kube_version
+from kschedd.printing import documents
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.errors import ReadOnlyError, RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
+from kschedd.service.workers import GivenUp
+from kschedd.simulate.changes import changes
+from kschedd.simulate.export import exported
+from kschedd.store.times import stamp
+
+T = TypeVar("T")
+
+_INFO: Final = (
+    "`{name, of, age_s, idle_s, elapsed_s, nodes, pods, pending, writes, begins_again}`: of is the fork that it was "
+    "made of, empty for the cluster itself; age_s and idle_s, for how long nobody has used it, are of the machine's "
+    "time; elapsed_s the virtual time that has passed in it; pods those that have a node; writes how many there were "
+    "in it; begins_again the pod whose "
+    "attempt the debugger had stopped (empty: none), which in the fork begins again, as if nothing of it had been "
+    "changed by hand, while nothing is stopped there"
+)
+_POD: Final = (
+    "`{sign, change, namespace, name, node, to, successor, why, cause, placement, margin}`: change is moved (its "
+    "workload has another pod in its place, on the node `to`, with the name `successor` if that is another), placed, "
+    "pending, gone, ended or orphaned (its node was deleted, and it not yet); placement says how the node was chosen, "
+    "margin by how much it was ahead (null: no other)"
+)
+_FORK: Final = Param("fork", "string", doc="its name")
+_LONGEST_S: Final = 10 * 365 * 86_400
+_REST_S: Final = 3_600
+
+
+@attrs.frozen(eq=False)
+class ForkMethods:
+    """`methods`: those that a fork answers."""
+
+    _cluster: ClusterBackend
+    _daemon: DaemonState
+    _methods: MethodsOf
+    _forks: Forks
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "fork.create",
+                self.create,
+                (
+                    Param("name", "string|null", False, doc="null: fork-1, fork-2, ..."),
+                    Param("of", "string|null", False, doc="a fork to make it of; null: the cluster as it is now"),
+                    Param("version", "string|null", False, doc="whose decisions it makes; null: the same"),
+                    Param("feature_gates", "string[]", False, [], "of that version, such as `GangScheduling=true`"),
+                ),
+                doc="Makes a fork: a copy of the whole cluster (objects, queue, nominations, what is assumed, timers, "
+                "random numbers), which goes on in virtual time and serves the daemon's methods. It lives until it is "
+                "discarded or the daemon ends. At most 8 at a time, of which users who may only read have 4 at most, "
+                "and each 2.",
+                returns=f"{_INFO}.",
+                own_forks=True,
+            ),
+            Method(
+                "fork.list",
+                self.list,
+                reads=True,
+                doc="The forks there are, the oldest first.",
+                returns=f"An array of {_INFO}.",
+            ),
+            Method(
+                "fork.discard",
+                self.discard,
+                (_FORK,),
+                doc="Forgets a fork.",
+                returns=f"What it was: {_INFO}.",
+                own_forks=True,
+            ),
+            Method(
+                "fork.call",
+                self.call,
+                (
+                    _FORK,
+                    Param("method", "string", doc="any method but those over forks and those that open streams"),
+                    Param("params", "map", False, {}, "its parameters, by name"),
+                ),
+                doc="Calls a method in a fork. What it causes at the fork's present time is done when it returns: "
+                "pods are scheduled, controllers have acted.",
+                returns="What the method returns.",
+                large=True,
+                own_forks=True,
+            ),
+            Method(
+                "fork.advance",
+                self.advance,
+                (
+                    _FORK,
+                    Param(
+                        "seconds",
+                        "number|null",
+                        False,
+                        doc="of virtual time; null: until nothing is left to do but the times of CronJobs",
+                        minimum=0,
+                        maximum=_LONGEST_S,
+                    ),
+                    Param("limit_s", "number", False, _REST_S, "for null: at most so long", (), 0, _LONGEST_S),
+                ),
+                doc="Lets time pass in a fork, with all that is due in it: back-offs, deletions, evictions, jobs.",
+                returns="`{elapsed_s, now_s, at_rest}`: at_rest is false if something was left to do at the limit.",
+                own_forks=True,
+            ),
+            Method(
+                "fork.diff",
+                self.diff,
+                (_FORK,),
+                reads=True,
+                doc="What is different in a fork from when it was made.",
+                returns=f"`{{pods, nodes, objects, config, usage, budgets, elapsed_s}}`: pods are {_POD}; nodes are "
+                "`{sign, name, what}`; objects `{sign, kind, namespace, name, what}`, without those that controllers "
+                "own; config the changes of the configuration in words; usage is `{resource, before, after}`, the "
+                "share of the nodes' resources that is requested; budgets are `{namespace, name, pods}`: those that "
+                "keep these pods on nodes which were cordoned in the fork.",
+            ),
+            Method(
+                "fork.export",
+                self.export,
+                (_FORK,),
+                reads=True,
+                doc="What calls changed in a fork, as manifests to be applied.",
+                returns="`{manifests, deleted, config}`: manifests is YAML, empty if nothing was written; deleted are "
+                "the objects that were deleted or evicted, `{kind, namespace, name}`; config the changes of the "
+                "configuration in words.",
+            ),
+        ]
+
+    @property
+    def _now(self) -> float:
+        return self._daemon.machine_s()
+
+    async def create(self, call: Call) -> Any:
+        now, of = self._now, call["of"]
+        version = None if call["version"] is None else kube_version(call["version"])
+        gates = call["feature_gates"]
+        above = None if of is None else self._forks.find(of, now)
+        owner = _reader(call)
+        name = self._forks.reserve(call["name"], now, owner)
+        try:
+            if above is None:
+                snapshot = await self._cluster.snapshot()
+            else:
+                snapshot = await self._run(call, above, lambda fork: fork.cluster.engine.snapshot())
+            fork = await call.services.workers.run(
+                call.client,
+                lambda given_up: fork_of(name, of or "", snapshot, self._methods, now, version, gates, owner),
+            )
+            self._forks.add(fork)
+        finally:
+            self._forks.release(name)
+        return fork.told(self._now)
+
+    async def list(self, call: Call) -> Any:
+        return [fork.told(self._now) for fork in self._forks]
+
+    async def discard(self, call: Call) -> Any:
+        self._own(call)
+        gone = self._forks.discard(call["fork"])
+        told = gone.told(self._now)
+        await call.services.workers.run(call.client, lambda given_up: gone.close())
+        return told
+
+    async def call(self, call: Call) -> Any:
+        method, params = call["method"], call["params"]
+        fork = self._own(call)
+        found = fork.daemon.methods.get(method)
+        if _reader(call) and found is not None and found.outside:
+            raise ReadOnlyError(method, call.services.caller.user.name)
+        return await self._use(call, lambda fork: fork.daemon.perform(method, **params))
+
+    async def advance(self, call: Call) -> Any:
+        seconds, limit_s = call["seconds"], call["limit_s"]
+
+        def advance(fork: NamedFork, given_up: GivenUp) -> Any:
+            check = partial(fork.check, given_up)
+            engine = fork.cluster.engine
+            engine.loop.apply_effects()
+            at_rest = True
+            if seconds is None:
+                at_rest = engine.run_to_rest(limit_s, check)
+            else:
+                if engine.now + seconds > LAST_S:
+                    raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(engine.now)}")
+                engine.advance(engine.now + seconds, check)
+            return {"elapsed_s": engine.elapsed, "now_s": engine.now, "at_rest": at_rest}
+
+        fork = self._own(call)
+        return await call.services.workers.run(
+            call.client, lambda given_up: fork.use(partial(advance, given_up=given_up), given_up)
+        )
+
+    def _own(self, call: Call) -> NamedFork:
+        """The fork that a call changes. Raises NotOwnForkError where a user who may only read has not made it."""
+        fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
+        if reader and fork.owner != reader:
+            raise NotOwnForkError(call.method, fork.name, reader)
+        return fork
+
+    async def diff(self, call: Call) -> Any:
+        return await self._use(call, lambda fork: changes(fork.cluster.engine, fork.log))
+
+    async def export(self, call: Call) -> Any:
+        def export(fork: NamedFork) -> Any:
+            engine = fork.cluster.engine
+            found = exported(engine.store, fork.log.version, fork.daemon.written)
+            return {
+                "manifests": "---\n".join(documents.as_yaml(manifest) for manifest in found.manifests),
+                "deleted": list(found.deleted),
+                "config": [change.what for change in engine.driver.config_changes.made],
+            }
+
+        return await self._use(call, export)
+
+    async def _use(self, call: Call, work: Callable[[NamedFork], T]) -> T:
+        return await self._run(call, self._forks.find(call["fork"], self._now), work)
+
+    async def _run(self, call: Call, fork: NamedFork, work: Callable[[NamedFork], T]) -> T:
+        return await call.services.workers.run(call.client, lambda given_up: fork.use(work, given_up))
+
+
+def _reader(call: Call) -> str:
+    """The name of the user if that is one who may only read, else ""."""
+    user = call.services.caller.user
+    return user.name if user.read_only else ""

@@ -1,0 +1,268 @@
+"""The forks of a cluster, by name: each a cluster in virtual time that serves the same methods.
+
+A fork lives until it is discarded, or the daemon ends. Their number is limited; when all places are taken no more are
+made until one is discarded, and the refusal names the one that has not been used for the longest time.
+
+What runs in a fork runs in a thread of the worker pool, one call at a time: the fork's owner is whoever holds `busy`.
+What may take long (time that passes) ends when the fork is discarded, or when nobody waits for it any more.
+"""
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Final, TypeVar
+
+import attrs
+
+from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.config.feature_gates import parse_flag
+from kschedd.config.kube_versions import KubernetesVersion
+from kschedd.errors import KscheddError
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.inputs import ChangeConfig
+from kschedd.service.params import similar_names
+from kschedd.service.workers import GivenUp
+from kschedd.simulate.changes import ForkLog
+from kschedd.simulate.versions import config_by
+
+T = TypeVar("T")
+
+MOST_FORKS: Final = 8
+_LOOK_S: Final = 0.1  # between two looks at whether what waits for a fork is still wanted
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+
+
+@attrs.define(eq=False)
+class ForkNotFoundError(KscheddError):
+    """There is no fork of that name."""
+
+    name: str
+    similar: Sequence[str]
+    rpc_code: ClassVar[str] = "not_found"
+
+    def __str__(self) -> str:
+        hint = f'; did you mean "{self.similar[0]}"?' if self.similar else "; `forks` lists those there are"
+        return f'there is no fork "{self.name}"{hint}'
+
+
+@attrs.define(eq=False)
+class ForkExistsError(KscheddError):
+    name: str
+    rpc_code: ClassVar[str] = "already_exists"
+
+    def __str__(self) -> str:
+        return f'there is a fork "{self.name}" already: discard it, or take another name'
+
+
+@attrs.define(eq=False)
+class ForkNameError(KscheddError):
+    name: str
+    rpc_code: ClassVar[str] = "invalid"
+
+    def __str__(self) -> str:
+        return f'"{self.name}" is no name of a fork: small letters, digits, "-" and ".", 63 at most'
+
+
+@attrs.define(eq=False)
+class TooManyReadersForksError(KscheddError):
+    """Users who may only read have as many as they may."""
+
+    most: int
+    whose: str  # "" for all such users together
+    rpc_code: ClassVar[str] = "too_many"
+
+    def __str__(self) -> str:
+        has = f"{self.whose} has" if self.whose else "users who may only read have"
+        return f"{has} {self.most} forks, which is the limit: discard one, or wait until somebody does"
+
+
+@attrs.define(eq=False)
+class NotOwnForkError(KscheddError):
+    """A user who may only read would change a fork of somebody else."""
+
+    method: str
+    name: str
+    user: str
+    rpc_code: ClassVar[str] = "forbidden"
+
+    def __str__(self) -> str:
+        return f'{self.method}: {self.user} may only read here, and did not make the fork "{self.name}": make one'
+
+
+@attrs.define(eq=False)
+class TooManyForksError(KscheddError):
+    """All places are taken. `oldest`: the one not used for the longest time."""
+
+    most: int
+    oldest: str
+    idle_s: float
+    rpc_code: ClassVar[str] = "too_many"
+
+    def __str__(self) -> str:
+        return (
+            f'there are {self.most} forks, which is the limit: discard one (`forks` lists them; "{self.oldest}" '
+            f"has not been used for {self.idle_s:.0f} s)"
+        )
+
+
+@attrs.define(eq=False)
+class NamedFork:
+    """A fork and what it is known by. `of`: the fork that it was made of, "" for the cluster itself."""
+
+    name: str
+    of: str
+    made_s: float
+    used_s: float
+    cluster: VirtualCluster
+    daemon: VirtualDaemon
+    log: ForkLog
+    owner: str  # the user who made it, if that is one who may only read; else ""
+    begins_again: str  # the pod whose attempt was stopped where the fork was made of; "" if none was
+    busy: threading.Lock = attrs.field(factory=threading.Lock)
+    discarded: bool = False
+
+    def use(self, work: Callable[["NamedFork"], T], given_up: GivenUp) -> T:
+        """Run this as the fork's owner, in a thread that may block. Raises ForkNotFoundError if it was discarded."""
+        while not self.busy.acquire(timeout=_LOOK_S):
+            self.check(given_up)
+        try:
+            self.check(given_up)
+            return work(self)
+        finally:
+            self.busy.release()
+
+    def check(self, given_up: GivenUp) -> None:
+        """Raises ForkNotFoundError once it is discarded, GivenUpError once nobody waits for what is done in it."""
+        given_up.check()
+        if self.discarded:
+            raise ForkNotFoundError(self.name, ())
+
+    def close(self) -> None:
+        """Forget the cluster, once what runs in it has ended. Takes long for a large one."""
+        self.discarded = True
+        with self.busy:
+            self.cluster.engine.close()
+
+    def told(self, now: float) -> dict[str, Any]:
+        cluster = self.cluster.engine.machine.cluster
+        return {
+            "name": self.name,
+            "of": self.of,
+            "age_s": now - self.made_s,
+            "idle_s": now - self.used_s,
+            "elapsed_s": self.cluster.engine.elapsed,
+            "nodes": cluster.table.node_count,
+            "pods": cluster.pod_count,
+            "pending": len(self.cluster.engine.driver.pending.pods),
+            "writes": self.cluster.engine.store.version - self.log.version,
+            "begins_again": self.begins_again,
+        }
+
+
+def fork_of(
+    name: str,
+    of: str,
+    snapshot: ClusterSnapshot,
+    methods: MethodsOf,
+    now: float,
+    version: KubernetesVersion | None = None,
+    feature_gates: Sequence[str] = (),
+    owner: str = "",
+) -> NamedFork:
+    """A new fork, with the decisions of `version` if one is given; to be called in a thread.
+
+    `feature_gates`: as the flag has them, for that version. Raises PluginLoadError, ConfigErrors.
+    """
+    log = ForkLog()
+    cluster = VirtualCluster(resumed=snapshot, on_result=log.note)
+    log.begin(cluster.engine)
+    if version is not None or feature_gates:
+        engine = cluster.engine
+        before = engine.machine.config
+        version = version or before.version
+        gates = parse_flag(feature_gates, version.gates)
+        what = " ".join([f"kube-version {version.name}", *(f"{gate}={str(gates[gate]).lower()}" for gate in gates)])
+        config = config_by(engine, before, version, gates)
+        engine.driver.step(ChangeConfig(config, what), engine.now)
+        engine.store.stand_for(config.rules)
+    begins_again = snapshot.driver.begins_again
+    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, owner, begins_again)
+
+
+class Forks:
+    """All forks there are, and the names of those that are being made."""
+
+    def __init__(self, most: int = MOST_FORKS, most_of_readers: int = 4, most_of_one_reader: int = 2) -> None:
+        self._most = most
+        self._most_of_readers, self._most_of_one_reader = most_of_readers, most_of_one_reader
+        self._most_made = self._most_made_by_readers = self._most_made_by_one_reader = 0  # at once
+        self._forks: dict[str, NamedFork] = {}
+        self._making: dict[str, str] = {}  # whose is what is being made
+        self._count = 0
+
+    def __iter__(self) -> Iterator[NamedFork]:
+        return iter(self._forks.values())
+
+    def find(self, name: str, now: float) -> NamedFork:
+        """The fork of that name, which is used now. Raises ForkNotFoundError."""
+        fork = self._forks.get(name)
+        if fork is None:
+            raise ForkNotFoundError(name, similar_names(name, self._forks))
+        fork.used_s = now
+        return fork
+
+    def _by_readers(self) -> Counter[str]:
+        """How many forks there are of each user who may only read."""
+        return Counter(fork.owner for fork in self._forks.values() if fork.owner)
+
+    def reserve(self, name: str | None, now: float, owner: str = "") -> str:
+        """The name of a fork that is about to be made; None finds one. `owner`: a user who may only read."""
+        if name is None:
+            while not name or name in self._forks or name in self._making:
+                self._count += 1
+                name = f"fork-{self._count}"
+        if not _NAME.fullmatch(name):
+            raise ForkNameError(name[:100])
+        if name in self._forks or name in self._making:
+            raise ForkExistsError(name)
+        if len(self._forks) + len(self._making) >= self._most:
+            idle = min(self._forks.values(), key=lambda fork: fork.used_s, default=None)
+            raise TooManyForksError(self._most, *("", 0.0) if idle is None else (idle.name, now - idle.used_s))
+        if owner:
+            counts = self._by_readers() + Counter(filter(None, self._making.values()))
+            if counts[owner] >= self._most_of_one_reader:
+                raise TooManyReadersForksError(self._most_of_one_reader, owner)
+            if counts.total() >= self._most_of_readers:
+                raise TooManyReadersForksError(self._most_of_readers, "")
+        self._making[name] = owner
+        return name
+
+    def add(self, fork: NamedFork) -> None:
+        self._forks[fork.name] = fork
+        self._most_made = max(self._most_made, len(self._forks))
+        counts = self._by_readers()
+        self._most_made_by_readers = max(self._most_made_by_readers, counts.total())
+        self._most_made_by_one_reader = max(self._most_made_by_one_reader, *counts.values(), 0)
+
+    def used(self) -> tuple[int, int]:
+        """How many there are, and how many there were at most."""
+        return len(self._forks), self._most_made
+
+    def used_by_readers(self) -> tuple[int, int]:
+        return self._by_readers().total(), self._most_made_by_readers
+
+    def used_by_one_reader(self) -> tuple[int, int]:
+        """The same of the one who has, and had, most."""
+        return max(self._by_readers().values(), default=0), self._most_made_by_one_reader
+
+    def release(self, name: str) -> None:
+        """The fork was made, or could not be."""
+        self._making.pop(name, None)
+
+    def discard(self, name: str) -> NamedFork:
+        """Raises ForkNotFoundError."""
+        fork = self._forks.pop(name, None)
+        if fork is None:
+            raise ForkNotFoundError(name, similar_names(name, self._forks))
+        return fork

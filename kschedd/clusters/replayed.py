@@ -1,0 +1,187 @@
+"""A replay as a cluster that answers the daemon's methods: it can be read, stopped, stepped and forked, not changed.
+
+`ReplayCluster` is the cluster that the methods work on. The recording goes on only when somebody moves it: `advance`,
+`until`, `step`, `next` and `wait` play it up to where the time, or the debugger, says. All else is read between two
+notes. What would change the past is refused: a fork goes on from a moment of it.
+
+Owns: the player, and the records of what it came to.
+"""
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final, Never, TypeVar
+
+import attrs
+import trio
+
+from kschedd.actors.bulletin import Bulletin
+from kschedd.actors.decisions import DecisionRecord
+from kschedd.actors.events import EventRecord
+from kschedd.actors.queue import MOVES_KEPT
+from kschedd.actors.time_control import Moved
+from kschedd.api.objects import Object
+from kschedd.clusters.virtual import AtHand, ClockAtHand, OwnersAtHand, QueueAtHand
+from kschedd.controllers.controller import Controller
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.errors import KscheddError
+from kschedd.metrics.instruments import MetricFamily
+from kschedd.object_faults import ObjectFault
+from kschedd.queue.move_record import MoveRecord
+from kschedd.recording.reading import RecordingFile
+from kschedd.recording.recorder import RecordingState
+from kschedd.recording.wiring import controllers_of
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.effects import Effects
+from kschedd.service.errors import RpcError
+from kschedd.service.table import Call, Method
+from kschedd.simulate.replay.objects import ReplayedObjects
+from kschedd.simulate.replay.player import Player
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.values import run_steps
+
+T = TypeVar("T")
+
+_SLICE_S: Final = 0.005  # played between two looks at others
+_MOVING: Final = ("debug.", "time.", "fork.", "daemon.", "rpc.")  # methods that are no changes of the past
+_CHANGING: Final = frozenset(("debug.force", "debug.veto", "debug.score", "debug.drop", "time.set_speed"))
+
+
+@attrs.define(eq=False)
+class PastError(KscheddError):
+    """Somebody wants to change what has happened."""
+
+    what: str
+    rpc_code = "conflict"
+
+    def __str__(self) -> str:
+        return f"{self.what}: this is a replay, and the past cannot be changed; `fork NAME` goes on from here"
+
+
+def readable(methods: Iterable[Method]) -> list[Method]:
+    """The methods as a replay has them."""
+    return [
+        method
+        if method.name not in _CHANGING and (method.reads or method.name.startswith(_MOVING))
+        else attrs.evolve(method, handler=_refuse)
+        for method in methods
+    ]
+
+
+async def _refuse(call: Call) -> Never:
+    raise PastError(call.method)
+
+
+@attrs.frozen(eq=False)
+class _ReplayStore:
+    _objects: ReplayedObjects
+
+    async def do(self, request: Callable[[ClusterWriter], T]) -> T:
+        store = self._objects.store()
+        before = store.version
+        try:
+            return request(store)
+        finally:
+            if store.version != before:
+                store.roll_back(before)
+
+    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
+        return await self.do(lambda store: run_steps(work(store)))
+
+    async def create(self, raw: Mapping[str, Any]) -> Object:
+        raise PastError("create")
+
+    async def condition(self) -> KscheddError | None:
+        return PastError("write")
+
+    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Never:
+        raise RpcError("invalid", "a replay has no watches: look again after `advance`, `until` or `step`")
+
+
+@attrs.frozen(eq=False)
+class _ReplayTime:
+    """Plays the recording. One at a time."""
+
+    _player: Player
+    _stops: Bulletin
+    _turn: trio.Lock = attrs.field(factory=trio.Lock)
+
+    async def set_speed(self, speed: float) -> None:
+        if speed:
+            raise PastError("speed")
+
+    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Moved:
+        moved = await self._play(until_s)
+        await told()
+        return moved
+
+    async def until_idle(self) -> None:
+        await self._play(None)
+
+    async def _play(self, until_s: float | None) -> Moved:
+        player, debugger = self._player, self._player.driver.debugger
+        async with self._turn:
+            while True:
+                pause = perf_counter() + _SLICE_S
+                while perf_counter() < pause:
+                    at = player.next_s()
+                    if until_s is not None and at is not None and at > until_s:
+                        player.now_s = max(player.now_s, until_s)
+                        return Moved.REACHED
+                    if not player.step():
+                        self._stops.publish(debugger.changes, debugger.stop is not None)
+                        return Moved.STOPPED if debugger.stop is not None else Moved.NOTHING_DUE
+                self._stops.publish(debugger.changes, debugger.stop is not None)
+                await trio.lowlevel.checkpoint()
+
+
+class ReplayCluster(OwnersAtHand):
+    """See the module. It is stopped before the first attempt."""
+
+    def __init__(self, recording: RecordingFile) -> None:
+        moves = MoveRecord(MOVES_KEPT)
+        self.player = player = Player(recording, move_recorder=moves)
+        header = recording.header
+        self._objects = ReplayedObjects(player)
+        self._events, self._decisions = EventRecord(), DecisionRecord()
+        self._options = controllers_of(header, recording.path)
+        player.on_effects(self._take)
+        player.on_records(lambda record: self._decisions.extend((record,)))
+        self.store = _ReplayStore(self._objects)
+        self.scheduler = AtHand(player.driver)
+        self.queue = AtHand(QueueAtHand(player.operations, moves))
+        self.events = AtHand(self._events)
+        self.decisions = AtHand(self._decisions)
+        self.clock = ClockAtHand(lambda: player.now_s, player.next_s)
+        self.stops = Bulletin()
+        self.time = _ReplayTime(player, self.stops)
+        self.seed = header.seed
+        self.journal: Path | None = None
+        self.epoch = "replay"
+
+    def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
+        return []  # there is no actor that writes
+
+    def recording(self) -> RecordingState | None:
+        return None
+
+    async def start_recording(self, file: Path, wait_s: float) -> Never:
+        raise PastError("record start")
+
+    async def end_recording(self) -> Never:
+        raise PastError("record stop")
+
+    async def snapshot(self) -> ClusterSnapshot:
+        return self._objects.snapshot(embedded_controllers(options=self._options))
+
+    async def faults(self) -> list[ObjectFault]:
+        return list(self.player.driver.machine.faults.faults())
+
+    async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
+        return question((), self._objects.store())
+
+    async def run_controllers(self) -> None:
+        """There are none: what they wrote is in the recording."""
+
+    def _take(self, effects: Effects) -> None:
+        self._events.extend(effects.events)

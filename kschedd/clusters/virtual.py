@@ -1,0 +1,310 @@
+"""A cluster in virtual time that answers the daemon's methods.
+
+`VirtualCluster` is the cluster that the methods work on: the store, driver, queue and records of a simulation, called
+directly instead of through actors. `VirtualDaemon` is the client that verbs call: it looks up the method in the table
+that the socket serves, checks the parameters as the socket does, and processes all pending work before it returns.
+
+Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Never, TypeVar
+
+import attrs
+import trio
+
+from kschedd.access.users import Caller
+from kschedd.actors.bulletin import Bulletin
+from kschedd.actors.decisions import DecisionRecord
+from kschedd.actors.events import EventRecord
+from kschedd.actors.queue import MOVES_KEPT
+from kschedd.api.objects import Object
+from kschedd.config.model import Config
+from kschedd.controllers.controller import Controller
+from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.options import ControllerOptions
+from kschedd.errors import KscheddError
+from kschedd.framework.registry import Registry
+from kschedd.metrics.instruments import MetricFamily
+from kschedd.object_faults import ObjectFault
+from kschedd.queue.entry import SECOND, Move, QueuedPod
+from kschedd.queue.move_record import MoveRecord
+from kschedd.queue.operations import QueueOperations
+from kschedd.queue.scheduling_queue import SchedulingQueue
+from kschedd.recording.recorder import RecordingState
+from kschedd.rpc.built_in import method_table
+from kschedd.rpc.client_common import request_bytes, wire_params
+from kschedd.rpc.encoding import encode_response
+from kschedd.rpc.errors import wire_error
+from kschedd.rpc.large_results import encode_large
+from kschedd.rpc.message_limits import FROM_DAEMON
+from kschedd.rpc.protocol import Connection, Response
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.service.cluster import ClusterBackend, Queue
+from kschedd.service.daemon.process import DaemonState
+from kschedd.service.errors import RpcError
+from kschedd.service.params import bind
+from kschedd.service.table import Call, Large, Method, StreamProducer, find_method
+from kschedd.service.turns import Turns
+from kschedd.service.workers import AtOnce
+from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.values import run_steps
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+MethodsOf = Callable[[ClusterBackend, DaemonState], Iterable[Method]]
+"""The methods of a cluster: `kschedd.methods.daemon_methods`."""
+
+
+@attrs.frozen(eq=False)
+class AtHand(Generic[S]):
+    """State that is queried by a direct call, in place of an actor's."""
+
+    _owned: S
+
+    async def query(self, question: Callable[[S], T], *, long: bool = False) -> T:
+        return question(self._owned)
+
+
+@attrs.frozen(eq=False)
+class QueueAtHand:
+    operations: QueueOperations
+    _record: MoveRecord
+
+    @property
+    def queue(self) -> SchedulingQueue:
+        return self.operations.queue
+
+    @property
+    def moves(self) -> Collection[Move]:
+        return self._record.latest
+
+    def metrics(self) -> list[MetricFamily]:
+        return self._record.families(self.queue)
+
+
+@attrs.frozen(eq=False)
+class StoreAtHand:
+    _store: ClusterWriter
+
+    async def do(self, request: Callable[[ClusterWriter], T]) -> T:
+        return request(self._store)
+
+    async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
+        return run_steps(work(self._store))
+
+    async def create(self, raw: Mapping[str, Any]) -> Object:
+        return self._store.create(raw)
+
+    async def condition(self) -> KscheddError | None:
+        return None
+
+    async def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Never:
+        raise _no_streams()
+
+
+@attrs.frozen(eq=False)
+class ClockAtHand:
+    """Virtual time, which its owner tells: in seconds, and when something is due next."""
+
+    now: Callable[[], float]
+    next_deadline: Callable[[], float | None]
+    speed: float = 0.0
+    is_virtual: bool = True
+
+    def now_ns(self) -> int:
+        return round(self.now() * SECOND)
+
+
+@attrs.frozen(eq=False)
+class TimeAtHand:
+    async def set_speed(self, speed: float) -> None:
+        if speed:
+            raise RpcError("invalid", "time is virtual here, and nothing happens by itself")
+
+    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Never:
+        raise _no_streams()
+
+    async def until_idle(self) -> None:
+        """It is always, when a call has returned."""
+
+
+class OwnersAtHand:
+    """What a cluster without actors answers of owners that can be asked at any moment."""
+
+    queue: AtHand[QueueAtHand]
+    scheduler: AtHand[SchedulingDriver]
+    _decisions: DecisionRecord
+
+    async def ask_in_turn(
+        self,
+        of_queue: Callable[[Queue], Any],
+        of_scheduler: Callable[[SchedulingDriver], Any],
+        of_decisions: Callable[[DecisionRecord], Any],
+    ) -> tuple[Any, Any, Any]:
+        return await self.queue.query(of_queue), await self.scheduler.query(of_scheduler), of_decisions(self._decisions)
+
+
+class VirtualCluster(OwnersAtHand):
+    """See the module. `on_decision` is called with every attempt, `on_result` with its result before it is acted on.
+
+    It begins at `start_s` (seconds since the epoch).
+    Without `controlled` it has no controllers. With `resumed` it goes on from there, and the
+    other parameters are not given.
+    """
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        *,
+        seed: int = 0,
+        registry: Registry | None = None,
+        options: ControllerOptions | None = None,
+        on_decision: Callable[[LoggedAttempt], None] | None = None,
+        on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
+        resumed: ClusterSnapshot | None = None,
+        start_s: float | None = None,
+        controlled: bool = True,
+    ) -> None:
+        moves = MoveRecord(MOVES_KEPT)
+        self._events, self._decisions = EventRecord(), DecisionRecord()
+        self._controllers: Sequence[Controller]
+        if resumed is None:
+            self._controllers = embedded_controllers(options=options) if controlled else ()
+            self.seed = seed
+        else:
+            self._controllers = [state.controller for state in resumed.controllers]
+            self.seed = resumed.driver.seed
+        self.engine = Engine(
+            config,
+            seed=seed,
+            registry=registry,
+            controllers=self._controllers,
+            on_decision=on_decision,
+            on_effects=partial(_keep, self._events, self._decisions),
+            on_result=on_result,
+            recorder=moves,
+            resumed=resumed,
+            start_s=EPOCH if start_s is None else start_s,
+        )
+        self.store = StoreAtHand(self.engine.store)
+        self.scheduler = AtHand(self.engine.driver)
+        self.queue = AtHand(QueueAtHand(self.engine.loop.operations, moves))
+        self.events = AtHand(self._events)
+        self.decisions = AtHand(self._decisions)
+        engine = self.engine  # and not the cluster, which has the clock
+        self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
+        self.time, self.stops = TimeAtHand(), Bulletin()
+        self.journal: Path | None = None
+        self.epoch = "virtual"
+        if resumed is None:
+            self.engine.run_until_idle()
+
+    async def snapshot(self) -> ClusterSnapshot:
+        return self.engine.snapshot()
+
+    def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
+        return []  # there is no actor that writes
+
+    def recording(self) -> RecordingState | None:
+        return None
+
+    async def start_recording(self, file: Path, wait_s: float) -> Never:
+        raise RpcError(
+            "invalid", "what is recorded is the run of a daemon; a cluster in virtual time comes out the same anyway"
+        )
+
+    async def end_recording(self) -> Never:
+        raise RpcError("invalid", "nothing is being recorded here")
+
+    async def faults(self) -> list[ObjectFault]:
+        return list(self.engine.machine.faults.faults())
+
+    async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
+        return question(self._controllers, self.engine.store)
+
+    async def run_controllers(self) -> None:
+        self.engine.run_controllers()
+
+
+def _keep(events: EventRecord, decisions: DecisionRecord, effects: Effects) -> None:
+    decisions.extend(effects.records)
+    events.extend(effects.events)
+
+
+class VirtualDaemon:
+    """See the module. It serves one client and implements `ClientServices` for it."""
+
+    def __init__(self, cluster: VirtualCluster, methods: MethodsOf) -> None:
+        self._cluster = cluster
+        own = DaemonState("in virtual time", "(none)", cluster.engine.start_s, pid=0, machine_s=cluster.clock.now)
+        self.methods: Mapping[str, Method] = method_table(methods(cluster, own))
+        self.identity: Mapping[str, Any] = {"server": "kschedd"}
+        self.caller = Caller()
+        self.turns, self.workers = Turns(), AtOnce()
+        self.written: list[tuple[int, int]] = []  # after which version, up to which: what calls themselves wrote
+
+    def call(self, method: str, /, *args: Any, **named: Any) -> Any:
+        """The method's result, after all work that the call causes at this virtual time is done. Raises RpcError."""
+        request_bytes(1, method, wire_params(args, named))  # refused here, too, is what a socket could not carry
+        return _as_sent(self.perform(method, *args, **named))
+
+    def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
+        """The same, as the method gives it."""
+        declared = find_method(self.methods, method)
+        given = bind(method, declared.params, [named] if named else list(args))
+        call = Call(method, given, "scenario", self, _refuse_stream)
+        engine = self._cluster.engine
+        before = engine.store.version
+        try:
+            answer = _run(partial(declared.handler, call))
+        except KscheddError as failure:
+            raise RpcError(*wire_error(failure)) from failure
+        finally:
+            if engine.store.version > before:
+                self.written.append((before, engine.store.version))
+        engine.loop.apply_effects()
+        engine.run_until_idle()
+        return answer
+
+    def subscribe(self, method: str, /, **named: Any) -> Never:
+        raise _no_streams()
+
+    def cancel_stream(self, stream_id: int) -> bool:
+        return False
+
+    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        """The one client is there as long as the cluster."""
+
+
+def _run(handler: Callable[[], Awaitable[Any]]) -> Any:
+    """Run a handler to its end; in a thread of its own where this is called within a handler, as for a fork's."""
+    if not trio.lowlevel.in_trio_run():
+        return trio.run(handler)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(trio.run, handler).result()
+
+
+def _as_sent(answer: Any) -> Any:
+    """The result after encoding and decoding, as a socket client gets it: a copy of plain values only."""
+    encoded = b"".join(encode_large(1, answer)) if isinstance(answer, Large) else encode_response(1, answer)
+    (response,) = Connection(FROM_DAEMON).receive(encoded)
+    assert isinstance(response, Response)
+    return response.result
+
+
+def _no_streams() -> RpcError:
+    return RpcError("invalid", "nothing changes here while a command runs: look again after `advance` or `rest`")
+
+
+def _refuse_stream(feed: StreamProducer) -> int:
+    raise _no_streams()

@@ -1,0 +1,94 @@
+"""The table of the daemon's methods, assembled from the rooms that serve them.
+
+    service/objects     reading, writing and watching objects, events, bindings, evictions
+    service/nodes       adding, cordoning and tainting nodes, their kubelets, what is requested of them
+    service/scheduling  the queue, decisions, explanations, the debugger, the cluster's time
+    service/daemon      status, configuration, plugins, metrics, recordings, reports, dumps
+    clusters            forks (what-if, with all of the above), and how many more pods fit
+
+Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
+results are a public interface. METHODS.md is generated from this table:
+`python -m kschedd.methods > METHODS.md`.
+"""
+
+from typing import cast
+
+from kschedd.clusters.capacity_methods import CapacityMethods
+from kschedd.clusters.fork_methods import ForkMethods
+from kschedd.clusters.forks import Forks
+from kschedd.rpc.built_in import method_table
+from kschedd.rpc.method_docs import methods_page
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.config import ConfigMethods
+from kschedd.service.daemon.load import LoadMethods
+from kschedd.service.daemon.metrics import MetricsMethods
+from kschedd.service.daemon.plugins import PluginMethods
+from kschedd.service.daemon.process import DaemonMethods, DaemonState
+from kschedd.service.daemon.profile import ProfileMethods
+from kschedd.service.daemon.recording import RecordingMethods
+from kschedd.service.daemon.report import ReportMethods
+from kschedd.service.daemon.snapshot import SnapshotMethods
+from kschedd.service.nodes.changes import NodeMethods
+from kschedd.service.nodes.lifecycle import LifecycleMethods
+from kschedd.service.nodes.pressure import PressureMethods
+from kschedd.service.nodes.usage import UsageMethods
+from kschedd.service.objects.events import EventMethods
+from kschedd.service.objects.methods import ObjectMethods
+from kschedd.service.objects.pods import PodMethods
+from kschedd.service.scheduling.debug import DebugMethods
+from kschedd.service.scheduling.queue import QueueMethods
+from kschedd.service.scheduling.scheduler import SchedulerMethods
+from kschedd.service.scheduling.time import TimeMethods
+from kschedd.service.table import Method
+
+
+def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
+    """The methods, in the order of METHODS.md."""
+    forks = Forks()
+    if daemon is not None:  # as where the methods are only described
+        limits = daemon.limits
+        forks = Forks(limits["forks"], limits["forks-of-readers"], limits["forks-of-one-reader"])
+        daemon.usage["forks"] = forks.used
+        daemon.usage["forks-of-readers"] = forks.used_by_readers
+        daemon.usage["forks-of-one-reader"] = forks.used_by_one_reader
+    return [
+        *cluster_methods(cluster, daemon),
+        *RecordingMethods(cluster).table(),
+        *ProfileMethods().table(),
+        *ForkMethods(cluster, daemon, cluster_methods, forks).table(),
+    ]
+
+
+def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
+    """Those that forks have as well."""
+    return [
+        *DaemonMethods(cluster, daemon).table(),
+        *ObjectMethods(cluster).table(),
+        *NodeMethods(cluster).table(),
+        *UsageMethods(cluster).table(),
+        *PodMethods(cluster).table(),
+        *LifecycleMethods(cluster).table(),
+        *PressureMethods(cluster).table(),
+        *EventMethods(cluster).table(),
+        *QueueMethods(cluster).table(),
+        *SchedulerMethods(cluster).table(),
+        *MetricsMethods(cluster).table(),
+        *DebugMethods(cluster).table(),
+        *TimeMethods(cluster).table(),
+        *ConfigMethods(cluster).table(),
+        *PluginMethods(cluster).table(),
+        *LoadMethods(cluster).table(),
+        *SnapshotMethods(cluster).table(),
+        *ReportMethods(cluster).table(),
+        *CapacityMethods(cluster, cluster_methods).table(),
+    ]
+
+
+def page() -> str:
+    """The generated text of METHODS.md; the methods are described, never called."""
+    nobody = cast(ClusterBackend, None)
+    return methods_page(method_table(daemon_methods(nobody, cast(DaemonState, None))))
+
+
+if __name__ == "__main__":
+    print(page(), end="")

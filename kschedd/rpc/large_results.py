@@ -1,0 +1,26 @@
+"""Results that grow with the cluster (`Large`) as messages: encoded in pieces while they are sent."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
+
+from kschedd.rpc.encoding import encode_pieces
+from kschedd.service.table import Large
+
+_FEW: Final = 256  # values that are encoded at once, up to a piece of them
+
+
+def encode_large(msgid: int, large: Large) -> Iterator[bytes]:
+    """The response with this result, in pieces."""
+    values = large.values if large.shown is None else map(large.shown, large.values)
+    return encode_pieces(msgid, large.head, large.name, values, len(large.values))
+
+
+def encode_large_at_once(msgid: int, large: Large) -> bytes | Iterator[bytes]:
+    """The response as bytes if it is small; else in pieces."""
+    pieces = encode_large(msgid, large)
+    if len(large.values) > _FEW:
+        return pieces
+    first = next(pieces)
+    second = next(pieces, None)
+    return first if second is None else chain((first, second), pieces)

@@ -1,0 +1,1 @@
+"""Operations on the daemon itself: status, configuration, plugins, metrics, recordings, reports, dumps."""

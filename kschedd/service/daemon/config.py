@@ -1,0 +1,286 @@
+"""Methods over the configuration: where its values come from, files of it, changes while it runs, and undoing them."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+import attrs
+
+from kschedd.config import files
+from kschedd.config.changes import (
+    with_backoff,
+    with_parallelism,
+    with_percentage,
+    with_plugin_args,
+    with_plugin_disabled,
+    with_plugin_enabled,
+    with_profile_added,
+    with_profile_removed,
+    with_unschedulable_flush,
+    with_weight,
+)
+from kschedd.config.in_tree import IN_TREE, Catalogue
+from kschedd.config.load import load_config
+from kschedd.config.loading import ReadFile
+from kschedd.config.model import Config
+from kschedd.config.plugin_sets import FIELD_OF_POINT
+from kschedd.scheduling.config_changes import ConfigChange
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import ChangeConfig, UndoConfigChange
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
+from kschedd.store.times import stamp
+
+T = TypeVar("T")
+
+_POINTS = {**{point: point for point in FIELD_OF_POINT}, **{field: point for point, field in FIELD_OF_POINT.items()}}
+_CHANGE = "`{number, time, what, values: [{path, before, after}]}`; before and after are null where there is no value"
+_TEXT = Param("text", "string", doc="the file's text: KubeSchedulerConfiguration of any release, or a Policy")
+_SOURCE = Param("source", "string", False, "configuration", "the file's name in messages")
+_FAULT = "`{file, line, path, why, allowed, text}`"
+CHANGES = (
+    *("weight", "plugin-on", "plugin-off", "args", "percentage", "backoff", "parallelism", "flush"),
+    *("profile-on", "profile-off", "all"),
+)
+
+
+@attrs.frozen(eq=False)
+class ConfigMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "config.values",
+                self.values,
+                reads=True,
+                doc="Every value in force, and where it was said: file and line, a flag, a change while the daemon "
+                "runs, or the release whose default it is.",
+                returns="An array of `{path, value, origin}`; profiles and plugins stand in a path by name.",
+            ),
+            Method(
+                "config.check",
+                self.check,
+                (_TEXT, _SOURCE),
+                reads=True,
+                doc="What is wrong with a configuration file, all of it. Files that it names are not read.",
+                returns=f"`{{release, errors: [], warnings: []}}`, each {_FAULT}; release is that whose defaults hold, "
+                "null where there are errors.",
+            ),
+            Method(
+                "config.show",
+                self.show,
+                (_TEXT, _SOURCE),
+                reads=True,
+                doc="As `config.values`, of a file.",
+                returns="An array of `{path, value, origin}`.",
+            ),
+            Method(
+                "config.convert",
+                self.convert,
+                (
+                    Param(
+                        "text",
+                        "string",
+                        False,
+                        doc="the file's text; the configuration in force if there is none",
+                    ),
+                    _SOURCE,
+                    Param("upstream", "boolean", False, False, "leave out what kube-scheduler does not have"),
+                ),
+                reads=True,
+                doc="A configuration as KubeSchedulerConfiguration v1, with a comment for what has no counterpart.",
+                returns="`{text}`.",
+            ),
+            Method(
+                "config.change",
+                self.change,
+                (
+                    Param("what", "string", doc="what to change; it needs the parameters named below", choices=CHANGES),
+                    Param(
+                        "profile", "string", False, doc="its schedulerName; all but backoff, parallelism, flush, all"
+                    ),
+                    Param("plugin", "string", False, doc="weight, plugin-on, plugin-off, args"),
+                    Param("points", "string[]", False, doc="plugin-on, plugin-off: only at these extension points"),
+                    Param("weight", "integer", False, doc="weight; plugin-on: of its score"),
+                    Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): as in a file"),
+                    Param("percentage", "integer", False, doc="percentage: none is the top-level one's for a profile"),
+                    Param("seconds", "integer", False, doc="backoff: the initial one; flush", minimum=0),
+                    Param("max_seconds", "integer", False, doc="backoff: the longest one", minimum=0),
+                    Param("parallelism", "integer", False, doc="parallelism"),
+                    Param("text", "string", False, doc="all: a whole configuration file"),
+                ),
+                doc="Changes the configuration from the next attempt on. Pods that wait at Permit or are being bound "
+                "end with the plugins that they began with.",
+                returns=f"{_CHANGE}.",
+            ),
+            Method(
+                "config.undo",
+                self.undo,
+                doc="Takes the latest change back; again, the one before it.",
+                returns=f"{_CHANGE}: of the change that was undone.",
+            ),
+            Method(
+                "config.changes",
+                self.changes,
+                reads=True,
+                doc="The changes that can be undone, the newest last.",
+                returns=f"An array of {_CHANGE}.",
+            ),
+        ]
+
+    async def values(self, call: Call) -> Any:
+        return files.listed(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
+
+    async def check(self, call: Call) -> Any:
+        return await self._read(call, files.check)
+
+    async def show(self, call: Call) -> Any:
+        return await self._read(call, files.show)
+
+    async def convert(self, call: Call) -> Any:
+        if call["text"] is not None:
+            return {"text": await self._read(call, partial(files.convert, upstream=call["upstream"]))}
+        config, catalogue = await self._cluster.scheduler.query(
+            lambda owner: (owner.machine.config, _catalogue_of(owner))
+        )
+        return {"text": files.written_as_v1(config, catalogue, upstream=call["upstream"])}
+
+    async def _read(self, call: Call, answer: Callable[[str, str, Catalogue, ReadFile], T]) -> T:
+        """What is answered of the call's file; beside the loop, since the file may be large."""
+        catalogue = await self._cluster.scheduler.query(_catalogue_of)
+        text, source = call["text"], call["source"]
+        return await call.services.workers.run(call.client, lambda _: answer(text, source, catalogue, _unread))
+
+    async def change(self, call: Call) -> Any:
+        now = self._cluster.clock.now()
+        given = _Given(call)
+        make = await self._whole(call, given) if call["what"] == "all" else _CHANGES[call["what"]]
+
+        def change(owner: SchedulingDriver) -> ConfigChange:
+            config = make(owner.machine.config, given, _catalogue_of(owner))
+            made: ConfigChange = owner.step(ChangeConfig(config, given.described()), now)
+            return made
+
+        return await self._said(call, await self._cluster.scheduler.query(change, long=True))
+
+    async def _whole(self, call: Call, given: "_Given") -> "_Make":
+        """Takes in a whole file, which is read here."""
+        text = given.needed("text")
+        config, catalogue = await self._cluster.scheduler.query(
+            lambda owner: (owner.machine.config, _catalogue_of(owner))
+        )
+        new = await call.services.workers.run(
+            call.client,
+            lambda _: load_config(
+                text,
+                "change",
+                catalogue=catalogue,
+                version=config.version,
+                feature_gates=config.feature_gates,
+                read_file=_unread,
+            ),
+        )
+        # What a flag says is no part of the file.
+        return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
+
+    async def undo(self, call: Call) -> Any:
+        change = await self._cluster.scheduler.query(lambda owner: owner.step(UndoConfigChange()), long=True)
+        return await self._said(call, change)
+
+    async def _said(self, call: Call, change: ConfigChange) -> Any:
+        """Beside the loop: with thousands of profiles there are many values to compare."""
+        return await call.services.workers.run(call.client, lambda _: _plain(change))
+
+    async def changes(self, call: Call) -> Any:
+        made = await self._cluster.scheduler.query(lambda owner: tuple(owner.config_changes.made))
+        return [_plain(change) for change in made]
+
+
+def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
+    return IN_TREE | owner.machine.registry.catalogue()
+
+
+def _unread(path: str) -> NoReturn:
+    why = "the daemon reads no files for its clients; give it what `kschedd config convert -f FILE` prints"
+    raise OSError(0, why)
+
+
+def _plain(change: ConfigChange) -> dict[str, Any]:
+    return {
+        "number": change.number,
+        "time": stamp(change.at_s),
+        "what": change.what,
+        "values": [{"path": one.path, "before": one.before, "after": one.after} for one in change.values],
+    }
+
+
+@attrs.frozen(eq=False)
+class _Given:
+    """The parameters of a change."""
+
+    _call: Call
+
+    def __getitem__(self, name: str) -> Any:
+        return self._call[name]
+
+    def needed(self, name: str) -> Any:
+        value = self._call[name]
+        if value is None:
+            raise RpcError("invalid", f"{name}: needed for a change of {self._call['what']}")
+        return value
+
+    @property
+    def points(self) -> list[str] | None:
+        """Extension points as the configuration's code names them, from either spelling."""
+        points = self._call["points"]
+        return None if points is None else [_POINTS.get(point, point) for point in points]
+
+    def described(self) -> str:
+        names = ("plugin", "weight", "points", "args", "percentage", "seconds", "max_seconds", "parallelism")
+        said = [_shown(self._call[name]) for name in names if self._call[name] is not None]
+        if self._call["profile"] is not None:
+            said.append(f"in {self._call['profile']}" if said else self._call["profile"])
+        return " ".join([self._call["what"], *said])
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+_Make = Callable[[Config, _Given, Catalogue], Config]
+
+
+_CHANGES: Mapping[str, _Make] = {
+    "weight": lambda config, given, catalogue: with_weight(
+        config, given.needed("profile"), given.needed("plugin"), given.needed("weight")
+    ),
+    "plugin-on": lambda config, given, catalogue: with_plugin_enabled(
+        config,
+        given.needed("profile"),
+        given.needed("plugin"),
+        given.points,
+        weight=given["weight"],
+        args=given["args"],
+        catalogue=catalogue,
+    ),
+    "plugin-off": lambda config, given, catalogue: with_plugin_disabled(
+        config, given.needed("profile"), given.needed("plugin"), given.points
+    ),
+    "args": lambda config, given, catalogue: with_plugin_args(
+        config, given.needed("profile"), given.needed("plugin"), given.needed("args"), catalogue=catalogue
+    ),
+    "percentage": lambda config, given, catalogue: with_percentage(config, given["percentage"], given["profile"]),
+    "backoff": lambda config, given, catalogue: with_backoff(
+        config, given.needed("seconds"), given.needed("max_seconds")
+    ),
+    "parallelism": lambda config, given, catalogue: with_parallelism(config, given.needed("parallelism")),
+    "flush": lambda config, given, catalogue: with_unschedulable_flush(config, given.needed("seconds")),
+    "profile-on": lambda config, given, catalogue: with_profile_added(
+        config, given.needed("profile"), given["args"], catalogue=catalogue
+    ),
+    "profile-off": lambda config, given, catalogue: with_profile_removed(config, given.needed("profile")),
+}

@@ -1,0 +1,130 @@
+"""cluster.load: a dump of a cluster, taken into this one as it stands."""
+
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from kschedd.api.weight import is_large
+from kschedd.config.flags import with_schedulers
+from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
+from kschedd.scheduling.inputs import ChangeConfig
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.execution import Executor
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
+from kschedd.service.workers import GivenUp
+from kschedd.values import in_parts, run_steps
+
+_COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
+_AT_ONCE = 32  # manifests that are applied in one request to the store: of pods that are there 3 ms each
+_FREED = 64  # objects that are freed at once
+_OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
+
+
+@attrs.frozen(eq=False)
+class LoadMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "cluster.load",
+                self.load,
+                (
+                    Param("paths", "string[]", doc="files and folders on the daemon's machine, absolute"),
+                    Param("keep_secrets", "boolean", False, False, doc="with the data of Secrets and ConfigMaps"),
+                    Param("complete", "boolean", False, True, doc="make up what objects refer to and is not there"),
+                    Param(
+                        "schedulers",
+                        "map",
+                        False,
+                        doc="schedulerName of pods: the profile that is to schedule as",
+                    ),
+                ),
+                outside=True,
+                doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
+                "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
+                "as manifests, afterwards.",
+                returns="`{loaded, applied, in_the_way, errors, assumptions}`: what was taken; how many manifests "
+                "were applied; objects here that have the name of one in the dump, and stayed; faults "
+                "(a hundred, and how many more there are); what was assumed, dropped and made up.",
+            )
+        ]
+
+    async def load(self, call: Call) -> Any:
+        for path in call["paths"]:
+            if not Path(path).is_absolute():
+                raise RpcError("invalid", f"{path}: an absolute path is expected: the daemon has a folder of its own")
+        schedulers = _schedulers(call["schedulers"])
+        config = await self._cluster.scheduler.query(lambda owner: with_schedulers(owner.machine.config, schedulers))
+        options = LoadOptions(call["keep_secrets"], call["complete"], config.scheduler_names)
+        there, now = await self._cluster.store.do(lambda store: (_present(store), store.now))
+
+        def read(given_up: GivenUp) -> Prepared:
+            return read_dump(call["paths"], options, is_there=there.__contains__, now=now, check=given_up.check)
+
+        prepared = await call.services.workers.run(call.client, read)
+        if schedulers:
+            what = ", ".join(f"scheduler {name} as {profile}" for name, profile in schedulers.items())
+            await self._cluster.scheduler.query(
+                lambda owner: owner.step(ChangeConfig(with_schedulers(owner.machine.config, schedulers), what), now)
+            )
+        in_the_way = await self._cluster.store.do_in_steps(lambda store: store.take_in(prepared.objects))
+        refused = await self._apply(call, prepared)
+        outcome = taken(prepared, in_the_way, refused)
+        result = {
+            "loaded": told(prepared.objects),
+            "applied": outcome.applied,
+            "in_the_way": [f"{obj.kind} {obj.key}" for obj in in_the_way],
+            "errors": outcome.errors,
+            "assumptions": prepared.assumptions.texts(),
+        }
+        await call.services.workers.run(call.client, partial(_free, prepared))
+        return result
+
+    async def _apply(self, call: Call, prepared: Prepared) -> list[str]:
+        """Apply the manifests, a few in one request, so that others come in between; what was refused."""
+        executor = Executor.of(self._cluster, call)
+        refused: list[str] = []
+        for some in in_parts(in_order(prepared), _AT_ONCE):
+            for large, part in groupby(some, lambda found: is_large(found.raw)):
+                if large:
+                    for found in part:
+                        refused += await executor.aside(
+                            lambda fork, _, found=found: run_steps(  # type: ignore[misc]
+                                apply_manifests(fork, (found,), prepared.assumptions)
+                            ),
+                        )
+                else:
+                    applying = partial(apply_manifests, manifests=list(part), assumptions=prepared.assumptions)
+                    refused += await self._cluster.store.do_in_steps(applying)
+        return refused
+
+
+def _free(prepared: Prepared, given_up: GivenUp) -> None:
+    """Part by part: whoever frees tens of thousands of objects at once holds all threads up meanwhile."""
+    for values in (prepared.manifests, prepared.objects):
+        while values:
+            del values[-_FREED:]
+
+
+def _schedulers(given: Any) -> dict[str, str]:
+    if given is None:
+        return {}
+    if not all(isinstance(key, str) and isinstance(value, str) for key, value in given.items()):
+        raise RpcError("invalid", "schedulers: a map of names to names is expected")
+    return dict(given)
+
+
+def _present(store: Any) -> frozenset[tuple[str, str, str]]:
+    """The objects that a dump may refer to."""
+    return frozenset(
+        (obj.kind, obj.namespace, obj.name)
+        for kind in (*_COMPLETED, *_OWNERS)
+        for space in store.present(kind)
+        for obj in space
+    )

@@ -1,0 +1,82 @@
+"""Method over metrics, gathered from the actors that count."""
+
+from functools import cache, partial
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+
+from kschedd.config.model import Config
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import Labels, MetricFamily
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.service.cluster import ClusterBackend, Queue
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
+from kschedd.threads import in_thread
+
+
+@attrs.frozen(eq=False)
+class MetricsMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "metrics.get",
+                self.get,
+                (Param("prefix", "string", False, "", "those whose names begin so"),),
+                reads=True,
+                doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
+                returns="`{text}`, in Prometheus' text format.",
+            ),
+        ]
+
+    async def get(self, call: Call) -> Any:
+        families = await scheduler_metrics(self._cluster)
+        return {"text": await text_of([each for each in families if each.metric.name.startswith(call["prefix"])])}
+
+
+async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
+    """What the scheduler, its queue and those who write for it have counted."""
+    of_driver, config = await cluster.scheduler.query(_of_driver)
+    return [
+        *of_driver,
+        *await cluster.queue.query(_of_queue),
+        *cluster.api_call_metrics(config.feature_gates),
+        *_of_config(config),
+    ]
+
+
+async def text_of(families: list[MetricFamily], process: bool = False) -> str:
+    """The families in Prometheus' text format, written in a thread: with a series for each pod they are many lines."""
+    return await in_thread(partial(_text_of, families, process))
+
+
+def _text_of(families: list[MetricFamily], process: bool) -> str:
+    from kschedd.metrics import exposition  # not before somebody asks
+
+    return exposition.text_of(families, process)
+
+
+def _of_driver(driver: SchedulingDriver) -> tuple[list[MetricFamily], Config]:
+    return driver.metrics(), driver.machine.config
+
+
+@cache
+def _installed() -> str:
+    return version("kschedd")  # which reads it from disk
+
+
+def _of_config(config: Config) -> list[MetricFamily]:
+    gates = config.version.gates
+    enabled: dict[Labels, float] = {
+        (name, "" if gates[name].stage == "GA" else gates[name].stage): float(on)
+        for name, on in config.feature_gates.items()
+    }
+    build: dict[Labels, float] = {(_installed(), config.version.name): 1.0}
+    return [MetricFamily(catalogue.FEATURE_ENABLED, enabled), MetricFamily(catalogue.BUILD_INFO, build)]
+
+
+def _of_queue(owner: Queue) -> list[MetricFamily]:
+    return owner.metrics()

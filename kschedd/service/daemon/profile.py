@@ -1,0 +1,59 @@
+"""Where the daemon's own time goes: `daemon.profile`."""
+
+from typing import Any, Final
+
+import attrs
+import trio
+
+from kschedd.service.daemon.profiling import Sampled, sample
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
+from kschedd.threads import in_thread
+
+_LONGEST_S: Final = 600
+_MOST_HERTZ: Final = 1000
+
+
+@attrs.frozen(eq=False)
+class ProfileMethods:
+    _at_once: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(1))
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "daemon.profile",
+                self.profile,
+                (
+                    Param("seconds", "number", False, 5.0, "for how long", (), 0.01, _LONGEST_S),
+                    Param("hertz", "number", False, 100.0, "how often a second to look", (), 1, _MOST_HERTZ),
+                ),
+                doc="Looks for so long at where the daemon's threads are, and answers then; nothing waits meanwhile. "
+                "One at a time.",
+                returns="`{seconds, looks, stacks: [{thread, frames, count}]}`: how often each stack was seen, the "
+                "most frequent first; frames are `module:function` from the outside in, those of the event loop from "
+                "the task's own function on, which names the actor; a thread that waits is `(idle)`.",
+            )
+        ]
+
+    async def profile(self, call: Call) -> Any:
+        if self._at_once.available_tokens < 1:
+            raise RpcError("conflict", f"{call.method}: somebody profiles already; try again when that is over")
+        gone = False
+
+        async def sampled() -> Sampled:
+            return await in_thread(
+                lambda: sample(float(call["seconds"]), float(call["hertz"]), lambda: gone),
+                abandon_on_cancel=True,
+                limiter=self._at_once,
+            )
+
+        try:
+            found = await sampled()
+        finally:
+            gone = True  # the client went: the thread ends at its next look
+        stacks = [
+            {"thread": stack.thread, "frames": list(stack.frames), "count": count}
+            for stack, count in sorted(found.stacks.items(), key=lambda each: (-each[1], each[0].frames))
+        ]
+        return {"seconds": round(found.seconds, 3), "looks": found.looks, "stacks": stacks}

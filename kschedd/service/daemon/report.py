@@ -1,0 +1,84 @@
+"""report.page: a page about what the cluster did lately, to be passed on."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.report.aggregate import report_of
+from kschedd.report.kept import NOTES, KeptHistory, of_kept
+from kschedd.report.page import page
+from kschedd.report.redaction import redacted
+from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method
+from kschedd.service.workers import GivenUp
+from kschedd.simulate.engine import Engine
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import Gone
+from kschedd.store.log import WatchEvent
+
+
+@attrs.frozen(eq=False)
+class ReportMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "report.page",
+                self.page,
+                (
+                    Param(
+                        "redact",
+                        "boolean",
+                        False,
+                        False,
+                        doc="made-up names in place of those of the cluster",
+                    ),
+                ),
+                reads=True,
+                doc="A report of what is kept: utilisation and pending pods over time, how nodes were filtered, zones, "
+                "the slowest attempts. Made in a thread, on a fork.",
+                returns="`{page}`: HTML that loads nothing.",
+                large=True,
+            )
+        ]
+
+    async def page(self, call: Call) -> Any:
+        records = await self._cluster.decisions.query(lambda record: list(record.latest))
+        moves = await self._cluster.queue.query(lambda queue: list(queue.moves))
+        since = next((record.version for record in records if record.version), None)
+        written = [] if since is None else await self._cluster.store.do(lambda store: _written(store, since))
+        kept = KeptHistory(records, moves, written)
+        snapshot = await self._cluster.snapshot()
+        redact = call["redact"]
+        text = await call.services.workers.run(call.client, lambda given_up: _page(snapshot, kept, redact, given_up))
+        return {"page": text}
+
+
+def _written(store: ClusterWriter, since: int) -> list[WatchEvent]:
+    try:
+        return list(store.shown_after(since))
+    except Gone:
+        return []
+
+
+def _page(snapshot: ClusterSnapshot, kept: KeptHistory, redact: bool, given_up: GivenUp) -> str:
+    engine = Engine(resumed=snapshot)
+    try:
+        collected = of_kept(engine, kept)
+        given_up.check()
+        facts = [
+            ("nodes", f"{engine.store.count('Node'):,}"),
+            ("pods", f"{engine.store.count('Pod'):,}"),
+            ("pending", f"{len(engine.driver.pending.pods):,}"),
+            ("attempts", f"{len(kept.records):,}"),
+        ]
+        report = report_of(collected, "Cluster", facts, virtual=False, notes=NOTES)
+        given_up.check()
+        if redact:
+            report = redacted(report, [obj.raw for kind in engine.store.kinds() for obj in engine.store.list(kind)])
+        return page(report)
+    finally:
+        engine.close()

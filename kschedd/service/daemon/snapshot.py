@@ -1,0 +1,39 @@
+"""snapshot.get: the whole state of the cluster at one version, to be kept in a file."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.table import Call, Large, Method
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.listing import raw_in_order
+
+
+@attrs.frozen(eq=False)
+class SnapshotMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "snapshot.get",
+                self.get,
+                (),
+                reads=True,
+                doc="Every object as it is kept, at one version: with uid, resourceVersion and managedFields, and the "
+                "data of Secrets. `kschedd snapshot save` writes it into a file.",
+                returns="`{resource_version, epoch, objects}`.",
+                large=True,
+            )
+        ]
+
+    async def get(self, call: Call) -> Any:
+        def read(store: ClusterReader) -> tuple[int, list[Sequence[Object]]]:
+            return store.version, [space for kind in store.kinds() for space in store.present(kind)]
+
+        version, present = await self._cluster.store.do(read)
+        objects = await call.services.turns.drive(call.client, raw_in_order(present))
+        return Large({"resource_version": version, "epoch": self._cluster.epoch}, "objects", objects)

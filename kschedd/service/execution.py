@@ -1,0 +1,173 @@
+"""Where a client's requests are executed: on the store, or off the event loop on a fork of it if they are large.
+
+A write is large if its message or the object it changes is large. It then runs on a fork, in a thread of the worker
+pool; the store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may have
+changed its outcome. An exception on the fork is raised to the caller: it is correct for the store's state at the time
+of the fork.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+
+import attrs
+
+from kschedd.access.users import User
+from kschedd.api.objects import Object
+from kschedd.api.weight import is_large
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.operations.serving import serve
+from kschedd.service.request import Patch, Request, Response
+from kschedd.service.table import Call
+from kschedd.service.workers import GivenUp, Workers
+from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.errors import NotFound
+from kschedd.store.json_patch import copies
+from kschedd.store.trial import Changes, Key, key_of
+from kschedd.values import in_parts
+
+T = TypeVar("T")
+
+_COPIES: Final = 1  # of a JSON patch that is applied at once; each may double the object
+_TRIES: Final = 8
+_AT_ONCE: Final = 100  # objects of a collection that are written in one request to the store
+
+
+@runtime_checkable
+class ShowsObjects(Protocol):
+    """A result that shows objects."""
+
+    def adopted(self, here: Callable[[Object], Object]) -> Any:
+        """Return the same result with each object as `here` has it."""
+
+
+@attrs.frozen(eq=False)
+class Executor:
+    """Executes the requests of one client. `what` names the request in messages; `large`: its message is large."""
+
+    cluster: ClusterBackend
+    workers: Workers
+    client: str
+    what: str
+    user: User
+    large: bool = False
+
+    @classmethod
+    def of(cls, cluster: ClusterBackend, call: Call) -> "Executor":
+        services = call.services
+        return cls(cluster, services.workers, call.client, call.method, services.caller.user, bool(call.size))
+
+    @property
+    def user_info(self) -> UserInfo:
+        return UserInfo(self.user.name, self.user.groups)
+
+    def requested(self, store: ClusterWriter, request: Request) -> Response:
+        """Serve a request in the client's name, within a function that is executed on the store."""
+        return serve(store, attrs.evolve(request, user=self.user_info))
+
+    async def serve(self, request: Request) -> Response:
+        """Serve a request in the client's name."""
+        if request.body is None or request.subresource == "binding":  # which cost little, however large the object is
+            return await self.cluster.store.do(lambda store: self.requested(store, request))
+        given = request.body.value if isinstance(request.body, Patch) else request.body
+        return await self.change(
+            lambda store: self.requested(store, request), lambda store: _object_of(store, request), given
+        )
+
+    async def edit(
+        self,
+        find: Callable[[ClusterReader], Object],
+        make: Callable[[ClusterReader, Object], Request],
+        given: Any = None,
+    ) -> Response:
+        """Serve the request that `make` makes of the object that `find` finds; `given`: the value in the message."""
+        return await self.change(lambda store: self.requested(store, make(store, find(store))), find, given)
+
+    async def serve_each(self, request: Request, objects: Sequence[Object]) -> list[Response]:
+        """Serve a request for each of these objects, part by part; other requests are served in between.
+
+        Objects that have gone since are left out, unless the request names one.
+        """
+        served: list[Response] = []
+        for some in in_parts(objects, _AT_ONCE):
+            served += await self.cluster.store.do(partial(self._each, request=request, some=some))
+        return served
+
+    def _each(self, store: ClusterWriter, request: Request, some: Sequence[Object]) -> list[Response]:
+        served = []
+        for obj in some:
+            one = attrs.evolve(request, kind=obj.kind, namespace=obj.namespace, name=obj.name)
+            try:
+                served.append(self.requested(store, one))
+            except NotFound:
+                if request.name:
+                    raise
+        return served
+
+    async def change(
+        self,
+        request: Callable[[ClusterWriter], T],
+        about: Callable[[ClusterWriter], Object | None] | None = None,
+        given: Any = None,
+    ) -> T:
+        """Run `request` on the store, or on a fork if it may take long.
+
+        It may if the message, the value `given` in it, or the object it is `about`, is large. The value is looked at as
+        well as the message: aliases of YAML and copies of a JSON patch make many values of few bytes.
+        """
+        if not (self.large or is_large(given) or copies(given) > _COPIES):
+
+            def at_once(store: ClusterWriter) -> tuple[T] | None:
+                if about is not None and (found := about(store)) is not None and is_large(found.raw):
+                    return None
+                return (request(store),)
+
+            done = await self.cluster.store.do(at_once)
+            if done is not None:
+                return done[0]
+        return await self.aside(lambda store, _: request(store))
+
+    async def aside(self, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
+        """Run the request on a fork and adopt its changes; the result shows the adopted objects."""
+        store = self.cluster.store
+        for _ in range(_TRIES):
+            fork = await store.do_in_steps(lambda store: store.forking())
+            since = fork.version
+
+            def try_it(given_up: GivenUp, fork: ClusterWriter = fork, since: int = since) -> tuple[T, Changes]:
+                result = request(fork, given_up)
+                return result, fork.changes_since(since)
+
+            result, changes = await self.workers.run(self.client, try_it)
+            if not changes.objects:
+                return result
+
+            def adopt(
+                store: ClusterWriter, changes: Changes = changes
+            ) -> Generator[None, None, Mapping[Key, Object] | None]:
+                return store.adopt(changes)
+
+            adopted = await store.do_in_steps(adopt)
+            if adopted is not None:
+                return _shown(result, adopted)
+        raise RpcError("conflict", f"{self.what}: what it depends on was changed {_TRIES} times meanwhile; try again")
+
+    async def beside(self, request: Callable[[ClusterWriter, GivenUp], T]) -> T:
+        """Run the request on a fork and discard the fork's changes."""
+        fork = await self.cluster.store.do_in_steps(lambda store: store.forking())
+        return await self.workers.run(self.client, lambda given_up: request(fork, given_up))
+
+
+def _shown(result: T, adopted: Mapping[Key, Object]) -> T:
+    """The result of a request on a fork, with the objects that the store has adopted."""
+    if isinstance(result, ShowsObjects):
+        shown: T = result.adopted(lambda obj: adopted.get(key_of(obj), obj))
+        return shown
+    return result
+
+
+def _object_of(store: ClusterWriter, request: Request) -> Object | None:
+    """The object that a request changes, if it is there."""
+    return store.find(request.kind, request.namespace, request.name) if request.name else None

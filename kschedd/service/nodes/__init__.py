@@ -1,0 +1,1 @@
+"""Operations on nodes: adding, cordoning, tainting, their kubelets and their usage."""

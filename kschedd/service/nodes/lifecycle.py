@@ -1,0 +1,156 @@
+"""Methods over what happens to nodes: kubelets that stop and start, zones, and pods that leave."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.cloud_nodes import initialization
+from kschedd.controllers.controller import Controller
+from kschedd.controllers.kubelets.state import KUBELET, STOPPED
+from kschedd.controllers.nodelifecycle import NodeLifecycle
+from kschedd.controllers.tainteviction import TaintEviction
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.objects.editing import merging
+from kschedd.service.objects.methods import CHANGED
+from kschedd.service.params import Param
+from kschedd.service.request import Request
+from kschedd.service.table import Call, Method
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.times import stamp
+
+_NODE = Param("name", "string", doc="the node's name")
+C = TypeVar("C", bound=Controller)
+
+
+@attrs.frozen(eq=False)
+class LifecycleMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "nodes.stop",
+                self.stop,
+                (_NODE,),
+                doc="Stops the simulated kubelet of a node: no more heartbeats, and its pods stay as they are.",
+                returns=CHANGED,
+            ),
+            Method("nodes.start", self.start, (_NODE,), doc="Starts it again.", returns=CHANGED),
+            Method(
+                "nodes.initialize",
+                self.initialize,
+                (_NODE,),
+                doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. "
+                "Sets the labels of zone, region and instance type that the node's annotations "
+                "`kschedd.io/cloud-zone`, `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
+                returns=CHANGED,
+            ),
+            Method(
+                "nodes.zones",
+                self.zones,
+                reads=True,
+                doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast "
+                "their nodes get NoExecute taints; and which nodes something is about to happen to.",
+                returns="`{zones, nodes}`: zones as `{zone, region, state, ready, not_ready, rate, waiting}`, rate in "
+                "nodes per second, waiting the nodes that wait for a taint; nodes as `{node, zone, next, at}`, next "
+                "`Unknown` or `NoExecute`, at in RFC 3339, null for a rate of 0.",
+            ),
+            Method(
+                "nodes.leaving",
+                self.leaving,
+                reads=True,
+                doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
+                returns="`{pods: [...]}`, each `{namespace, name, node, taints, since, at}`, times in RFC 3339, the "
+                "next first.",
+            ),
+        ]
+
+    async def stop(self, call: Call) -> Any:
+        return await self._set(call, STOPPED)
+
+    async def start(self, call: Call) -> Any:
+        return await self._set(call, None)
+
+    async def _set(self, call: Call, state: str | None) -> Any:
+        def wanted(node: Object) -> Request:
+            check_simulated(node)
+            return merging("Node", node, {"metadata": {"annotations": {KUBELET: state}}}, "")
+
+        return await edit_node(self._cluster, call, wanted)
+
+    async def initialize(self, call: Call) -> Any:
+        return await edit_node(self._cluster, call, lambda node: merging("Node", node, initialization(node) or {}, ""))
+
+    async def zones(self, call: Call) -> Any:
+        return await self._cluster.ask_controllers(
+            lambda controllers, store: _zones(_only(controllers, NodeLifecycle), store)
+        )
+
+    async def leaving(self, call: Call) -> Any:
+        return await self._cluster.ask_controllers(
+            lambda controllers, store: _leaving(_only(controllers, TaintEviction), store)
+        )
+
+
+def _only(controllers: Sequence[Controller], kind: type[C]) -> C:
+    for controller in controllers:
+        if isinstance(controller, kind):
+            return controller
+    raise RpcError("conflict", "no controllers run here", {})
+
+
+def _zones(lifecycle: NodeLifecycle, store: ClusterReader) -> dict[str, Any]:
+    zones = []
+    for key, zone in sorted(lifecycle.zones.items()):
+        region, _, name = key.partition(":\x00:")
+        zones.append(
+            {
+                "zone": name,
+                "region": region,
+                "state": zone.state,
+                "ready": zone.ready,
+                "not_ready": zone.not_ready,
+                "rate": zone.rate.per_s,
+                "waiting": list(zone.waiting),
+            }
+        )
+    nodes = [
+        {"node": each.node, "zone": _zone_of(store, each.node), "next": each.what, "at": _time(each.at_s)}
+        for each in lifecycle.upcoming()
+    ]
+    return {"zones": zones, "nodes": nodes}
+
+
+def _zone_of(store: ClusterReader, name: str) -> str:
+    node = store.find("Node", "", name)
+    labels = {} if node is None else node.labels
+    zone = labels.get(BETA_ZONE_LABEL, labels.get(ZONE_LABEL, ""))
+    return zone or labels.get(BETA_REGION_LABEL, labels.get(REGION_LABEL, ""))
+
+
+def _time(at_s: float | None) -> str | None:
+    return None if at_s is None else stamp(at_s)
+
+
+def _leaving(eviction: TaintEviction, store: ClusterReader) -> dict[str, Any]:
+    pods = []
+    for (namespace, name), timer in eviction.timers().items():
+        pod = store.find("Pod", namespace, name)
+        if isinstance(pod, Pod):
+            pods.append(
+                {
+                    "namespace": namespace,
+                    "name": name,
+                    "node": pod.node_name,
+                    "taints": [str(each.taint.key) for each in eviction.taints_of(pod.node_name)],
+                    "since": stamp(timer.since_s),
+                    "at": stamp(timer.at_s),
+                }
+            )
+    return {"pods": pods}

@@ -1,0 +1,56 @@
+"""The method that has a node be short of something: its kubelet states the pressure and evicts pods."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.api.annotation_values import AnnotationError
+from kschedd.api.objects import Object
+from kschedd.api.simulation_annotations import PRESSURE, PRESSURES, pressures_of
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.objects.editing import merging
+from kschedd.service.objects.methods import CHANGED
+from kschedd.service.params import Param
+from kschedd.service.request import Request
+from kschedd.service.table import Call, Method
+
+
+@attrs.frozen(eq=False)
+class PressureMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "nodes.pressure",
+                self.pressure,
+                (
+                    Param("name", "string", doc="the node's name"),
+                    Param("pressure", "string", doc=f"what the node is short of: one of {', '.join(PRESSURES)}"),
+                    Param("on", "boolean", False, True, "false: it is short of that no longer"),
+                ),
+                doc="Has a node be short of memory, disk or process ids, whatever its pods are said to use: its "
+                "simulated kubelet states the condition, keeps pods away and evicts one pod after the other, until it "
+                f"is told that this is over. Kept in the node's annotation `{PRESSURE}`.",
+                returns=CHANGED,
+            ),
+        ]
+
+    async def pressure(self, call: Call) -> Any:
+        pressure, on = call["pressure"], call["on"]
+        if pressure not in PRESSURES:
+            raise RpcError("invalid", f'no pressure "{pressure}": allowed are {", ".join(PRESSURES)}', {})
+
+        def wanted(node: Object) -> Request:
+            check_simulated(node)
+            try:
+                now = set(pressures_of(node.annotations.get(PRESSURE, "")))
+            except AnnotationError:  # it counts as absent
+                now = set()
+            then = now | {pressure} if on else now - {pressure}
+            text = ",".join(each for each in PRESSURES if each in then) or None
+            return merging("Node", node, {"metadata": {"annotations": {PRESSURE: text}}}, "")
+
+        return await edit_node(self._cluster, call, wanted)

@@ -1,0 +1,1 @@
+"""Operations on objects: reading, writing, watching, events."""

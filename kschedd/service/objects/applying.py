@@ -1,0 +1,261 @@
+"""What `objects.apply` does: manifests as text or maps go in, objects are created or changed, every fault is told.
+
+One bad document never spoils the others, unless `atomic`. A fault has the line it is on where the manifest came as
+text. Atomic and dry runs are tried on a fork of the store, so that objects in them may depend on each other.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.documents import MOST_FAULTS
+from kschedd.api.fields import FieldError, required
+from kschedd.api.manifests import Manifest, ManifestError, read_text
+from kschedd.api.objects import Object
+from kschedd.api.quantity import shown
+from kschedd.api.unsupported import unsupported
+from kschedd.api.weight import weight
+from kschedd.controllers.awaited import controllers_run_between
+from kschedd.errors import without_traceback
+from kschedd.service.operations.serving import serve
+from kschedd.service.request import Request, Response, WriteOptions
+from kschedd.service.workers import GivenUp
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
+from kschedd.store.managing import without_entries
+
+Raw = dict[str, Any]
+FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
+"""How `kubectl apply` takes files."""
+_FREED = 64  # objects that are freed at once
+_EACH = 20  # what an object weighs besides its values: defaults, admission, the write
+_OF_A_DUMP = (
+    "objects that had a uid, as in a dump of a cluster, were created with others: what names them as its owner goes as "
+    "garbage. `kschedd load` takes a dump as it stands"
+)
+
+
+@attrs.frozen(eq=False)
+class Wanted:
+    """One object to apply, and where it was written."""
+
+    raw: Raw
+    source: str
+    manifest: Manifest | None = None
+
+    @property
+    def line(self) -> int:
+        return 0 if self.manifest is None else self.manifest.line
+
+    def fault(self, wrong: FieldError) -> ManifestError:
+        if self.manifest is not None:
+            return self.manifest.error(wrong)
+        return ManifestError(self.source, 0, wrong.path, wrong.value, wrong.why)
+
+
+@attrs.frozen(eq=False)
+class Parsed:
+    wanted: list[Wanted]
+    errors: tuple[dict[str, Any], ...]
+
+    def free(self) -> None:
+        """When all is told: what large texts were read into is freed in portions."""
+        while self.wanted:
+            for one in self.wanted[-_FREED:]:
+                if one.manifest is not None:
+                    one.manifest.forget_lines()
+            del self.wanted[-_FREED:]
+
+
+def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parsed:
+    """The objects in text, in a map, or in an array of maps. After `MOST_FAULTS` faults the rest is not read."""
+    if isinstance(manifests, str):
+        reading = read_text(manifests, source, check=None if given_up is None else given_up.check)
+        return Parsed(
+            [Wanted(manifest.raw, source, manifest) for manifest in reading.manifests],
+            tuple(_fault(error) for error in reading.errors),
+        )
+    wanted: list[Wanted] = []
+    errors: list[dict[str, Any]] = []
+    several = isinstance(manifests, list)
+    for number, value in enumerate(manifests if several else [manifests]):
+        _unfold(value, f"{source}[{number}]" if several else source, wanted, errors)
+        if len(errors) > MOST_FAULTS:
+            why = f"{MOST_FAULTS} faults were found up to here: what follows was not read"
+            errors[MOST_FAULTS:] = [_fault(ManifestError(f"{source}[{number}]", 0, "", None, why))]
+            break
+    return Parsed(wanted, tuple(errors))
+
+
+def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str, Any]], depth: int = 0) -> None:
+    faults = []
+    for field in ("apiVersion", "kind"):
+        text = value.get(field)
+        if not isinstance(text, str) or not text:
+            why = "Required value" if text is None else f"Invalid value: {shown(text)}: must be text"
+            faults.append(_fault(ManifestError(source, 0, field, text, why)))
+    if faults:
+        errors += faults
+        return
+    items = value.get("items")
+    if not value["kind"].endswith("List") or "items" not in value:
+        wanted.append(Wanted(value, source))
+        return
+    if not isinstance(items, list | None) or depth > 4:
+        errors.append(_fault(ManifestError(source, 0, "items", None, "Invalid value: must be a list of objects")))
+        return
+    for number, item in enumerate(items or ()):
+        if len(errors) > MOST_FAULTS:
+            return
+        where = f"{source}.items[{number}]"
+        if not isinstance(item, dict):
+            errors.append(_fault(ManifestError(where, 0, "", item, f"{shown(item)}: an object is a map")))
+            continue
+        if value["kind"] != "List" and "kind" not in item:
+            item = {"apiVersion": value["apiVersion"], "kind": value["kind"].removesuffix("List"), **item}
+        _unfold(item, where, wanted, errors, depth + 1)
+
+
+def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> dict[str, Any]:
+    fault = {
+        "source": error.file,
+        "line": error.line,
+        "path": error.path,
+        "value": error.value,
+        "why": error.why,
+        "message": str(error),
+        "code": code,
+    }
+    if wanted is not None:
+        meta = wanted.raw.get("metadata")
+        fault["kind"] = str(wanted.raw.get("kind"))
+        fault["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
+        fault["name"] = str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
+    return fault
+
+
+@attrs.frozen(eq=False)
+class AppliedObject:
+    """An object that was applied, and the name of its resource."""
+
+    object: Object
+    action: str
+    resource: str
+
+    def told(self, with_object: bool) -> dict[str, Any]:
+        obj = self.object
+        told = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": self.action}
+        told["resource"] = self.resource
+        return {**told, "object": without_entries(obj.raw)} if with_object else told
+
+
+@attrs.define(eq=False)
+class ApplyOutcome:
+    """What came of applying. Refusals are told (`tell`) afterwards: to find the line of each takes its time."""
+
+    results: list[AppliedObject] = attrs.field(factory=list)
+    errors: list[dict[str, Any]] = attrs.field(factory=list)
+    warnings: list[str] = attrs.field(factory=list)
+    unsupported: list[dict[str, Any]] = attrs.field(factory=list)
+    refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
+
+    def tell(self) -> "ApplyOutcome":
+        """The same with its refusals among the errors."""
+        for one, refusal in self.refused:
+            if isinstance(refusal, Invalid | StrictDecodingError):
+                self.errors += [_fault(one.fault(fault), one) for fault in refusal.faults]
+            else:
+                error = ManifestError(one.source, one.line, "", None, str(refusal))
+                self.errors.append(_fault(error, one, refusal.rpc_code))
+        self.refused.clear()
+        return self
+
+    def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
+        """The same with its objects as `here` has them."""
+        self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
+        return self
+
+    def add(self, other: "ApplyOutcome") -> None:
+        self.results.extend(other.results)
+        self.errors.extend(other.errors)
+        self.refused.extend(other.refused)
+        self.warnings.extend(text for text in other.warnings if text not in self.warnings)
+        self.unsupported.extend(other.unsupported)
+
+
+@attrs.frozen(eq=False)
+class Applier:
+    """Applies manifests by one request after the other. `request` has what these share.
+
+    Objects that name no namespace go to `namespace`.
+    """
+
+    request: Request = attrs.field(factory=lambda: Request("apply", options=FROM_FILES))
+    namespace: str = "default"
+
+    def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
+        """Apply one after the other; those that are refused are noted, the others applied."""
+        outcome = ApplyOutcome()
+        for one in wanted:
+            if given_up is not None:
+                given_up.check()
+            try:
+                response = serve(store, self._request_for(store, one.raw))
+            except ApiError as refusal:
+                outcome.refused.append((one, without_traceback(refusal)))
+                continue
+            _note(outcome, one, response, store)
+        return outcome
+
+    def _request_for(self, store: ClusterWriter, raw: Raw) -> Request:
+        namespace = namespace_of(raw, self.namespace)
+        if not self.request.options.server_side:
+            return attrs.evolve(self.request, body=raw, namespace=namespace)
+        kind = store.kind_of(raw)
+        meta = raw.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else None
+        if not name or not isinstance(name, str):
+            raise Invalid(kind.name, "", (required("metadata.name", "what is applied by the server is named"),))
+        where = (namespace or "default") if kind.namespaced else ""
+        return attrs.evolve(self.request, kind=kind.name, namespace=where, name=name, body=raw)
+
+
+def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: ClusterWriter) -> None:
+    """Add what came of one object."""
+    obj = response.object
+    outcome.results.append(AppliedObject(obj, response.action, store.kind_of(obj.raw).resource))
+    if response.warnings:  # to find the line reads the text a second time
+        where = f"{one.source}:{one.line}: " if one.line else ""
+        outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in response.warnings]
+    created = response.action == "created"
+    if created and one.raw["metadata"].get("uid") and _OF_A_DUMP not in outcome.warnings:
+        outcome.warnings.append(_OF_A_DUMP)
+    outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
+
+
+def namespace_of(raw: Raw, namespace: str) -> str:
+    """The namespace of an object that goes to `namespace` if it names none; "": the default."""
+    meta = raw.get("metadata")
+    given = meta.get("namespace") if isinstance(meta, dict) else None
+    if given:
+        return given if isinstance(given, str) else ""
+    return "" if namespace == "default" else namespace
+
+
+def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
+    """Yield the objects in portions of at most this weight: the number of their values, and `_EACH`.
+
+    An object that weighs more is a portion by itself. A portion ends where the controllers must run before the next.
+    """
+    portion: list[Wanted] = []
+    weighs = 0
+    for one in wanted:
+        more = weight(one.raw, heaviest) + _EACH
+        if portion and (weighs + more > heaviest or controllers_run_between(portion[-1].raw, one.raw)):
+            yield portion
+            portion, weighs = [], 0
+        portion.append(one)
+        weighs += more
+    if portion:
+        yield portion

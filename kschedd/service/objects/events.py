@@ -1,0 +1,218 @@
+"""Methods over events: those of the scheduler, kept in memory, and the Event objects that controllers write."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import attrs
+
+from kschedd.actors.events import SOURCE, EventRecord, EventSeries
+from kschedd.actors.mailbox import Doorbell
+from kschedd.api.kinds import lookup
+from kschedd.api.objects import Object
+from kschedd.object_faults import ObjectFault
+from kschedd.scheduling.records import WARNING
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method, Stream
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.times import stamp
+
+SPACES = Param("namespace", "string", False, doc="null: all namespaces")
+_FIELDS = "time, last_seen, type, reason, object, namespace, message, count, from"
+_ITEM = f"`{{{_FIELDS}}}`, times in RFC 3339, object as `Pod/web-1`"
+_WATCHED = f"`{{number, {_FIELDS}}}`, as of `events.list`"
+
+
+@attrs.frozen(eq=False)
+class EventMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "events.list",
+                self.list,
+                (
+                    SPACES,
+                    Param("for", "string", False, doc="only those about this object: `pod/web-1`"),
+                    Param("limit", "integer", False, doc="only the latest so many", minimum=0),
+                ),
+                reads=True,
+                doc="The latest events, the newest last; equal ones are counted together.",
+                large=True,
+                returns=f"`{{events: [...], number, instance}}`, each event {_ITEM}; number and instance: where "
+                "`events.watch` goes on after those of the scheduler.",
+            ),
+            Method(
+                "events.watch",
+                self.watch,
+                (
+                    SPACES,
+                    Param(
+                        "since", "integer", False, doc="only what came after this number; null: from now on", minimum=0
+                    ),
+                    Param("instance", "string", False, doc="whose number that is; null: this daemon's"),
+                ),
+                reads=True,
+                doc="Follows the events of the scheduler. To resume after a break, give the last number seen, and the "
+                "instance; `gone` is answered where that is too long ago, or of another run of the daemon: list again.",
+                returns="`{stream, number, instance}`, the number from which on it follows.",
+                items=f"{_WATCHED}; one that happens again comes again with its new count.",
+            ),
+        ]
+
+    async def list(self, call: Call) -> Any:
+        namespace, limit = call["namespace"], call["limit"]
+        kind, name = _about(call["for"])
+
+        def latest(record: EventRecord) -> tuple[list[EventSeries], int, str]:
+            told = record.latest(namespace, name, limit) if kind in (None, "Pod") else []
+            return told, record.number, record.instance
+
+        told, number, instance = await self._cluster.events.query(latest)
+        stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
+        faults = [
+            _fault(fault)
+            for fault in await self._cluster.faults()
+            if kind in (None, fault.ref.kind) and name in (None, fault.ref.name)
+            if namespace is None or fault.ref.namespace in ("", namespace)
+        ]
+        events = sorted((*map(_told, told), *stored, *faults), key=lambda event: event["last_seen"])
+        if limit is not None:
+            events = events[max(len(events) - limit, 0) :]
+        return {"events": events, "number": number, "instance": instance}
+
+    async def watch(self, call: Call) -> Any:
+        since, instance = call["since"], call["instance"]
+
+        def start(record: EventRecord) -> tuple[int, str]:
+            if since is None:
+                return record.number, record.instance
+            if not record.reaches_back_to(since, instance):
+                raise RpcError(
+                    "gone", f"the events after number {since} are not kept: list them, then watch from there"
+                )
+            return since, record.instance
+
+        number, instance = await self._cluster.events.query(start)
+
+        async def feed(stream: Stream) -> None:
+            await follow(self._cluster, number, call["namespace"], _watched, stream)
+
+        return {"stream": call.open_stream(feed), "number": number, "instance": instance}
+
+
+def _watched(told: EventSeries) -> dict[str, Any]:
+    return {"number": told.number, **_told(told)}
+
+
+async def follow(
+    cluster: ClusterBackend,
+    seen: int,
+    namespace: str | None,
+    item: Callable[[EventSeries], dict[str, Any]],
+    stream: Stream,
+) -> None:
+    """Send the scheduler's events after number `seen` as they come, each as `item` makes it, until the daemon ends."""
+    bell = Doorbell()
+    ask = cluster.events.query
+    await ask(lambda record: record.bells.add(bell))
+    try:
+        while True:
+            fresh = await ask(partial(EventRecord.since, number=seen))
+            seen = max((told.number for told in fresh), default=seen)
+            await stream.send_many([item(told) for told in fresh if namespace in (None, told.first.namespace)])
+            if not await bell.wait():
+                return
+    finally:
+        bell.close()
+
+
+def as_object(told: EventSeries) -> dict[str, Any]:
+    """An event of the scheduler as the Event object that kube-scheduler would have written."""
+    first = told.first
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{first.name}.{told.born:016x}",
+            "namespace": first.namespace,
+            "creationTimestamp": stamp(first.at_s),
+        },
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": first.namespace, "name": first.name},
+        "reason": first.reason,
+        "message": told.message,
+        "type": first.type,
+        "count": told.count,
+        "firstTimestamp": stamp(first.at_s),
+        "lastTimestamp": stamp(told.last_s),
+        "reportingComponent": SOURCE,
+        "source": {"component": SOURCE},
+    }
+
+
+def _about(text: str | None) -> tuple[str | None, str | None]:
+    """(kind, name) of `pod/web-1`."""
+    if text is None:
+        return None, None
+    word, slash, name = text.partition("/")
+    if not slash or not word or not name:
+        raise RpcError("invalid", f'for: "{text[:100]}" is not KIND/NAME, such as pod/web-1', {"for": text[:100]})
+    return lookup(word).name, name
+
+
+def _told(told: EventSeries) -> dict[str, Any]:
+    first = told.first
+    return {
+        "time": stamp(first.at_s),
+        "last_seen": stamp(told.last_s),
+        "type": first.type,
+        "reason": first.reason,
+        "object": f"Pod/{first.name}",
+        "namespace": first.namespace,
+        "message": told.message,
+        "count": told.count,
+        "from": SOURCE,
+    }
+
+
+def _fault(fault: ObjectFault) -> dict[str, Any]:
+    """An object that some part of the daemon cannot handle, as an event about it."""
+    return {
+        "time": stamp(fault.first_s),
+        "last_seen": stamp(fault.last_s),
+        "type": WARNING,
+        "reason": "Fault",
+        "object": f"{fault.ref.kind}/{fault.ref.name}",
+        "namespace": fault.ref.namespace,
+        "message": fault.why,
+        "count": fault.count,
+        "from": fault.component,
+    }
+
+
+def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[dict[str, Any]]:
+    found = []
+    for event in store.list("Event", namespace):
+        about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}
+        if kind in (None, about.get("kind")) and name in (None, about.get("name")):
+            found.append(_event(event, about))
+    return found
+
+
+def _event(event: Object, about: dict[str, Any]) -> dict[str, Any]:
+    raw = event.raw
+    created = event.metadata.get("creationTimestamp") or ""
+    return {
+        "time": raw.get("firstTimestamp") or raw.get("eventTime") or created,
+        "last_seen": raw.get("lastTimestamp") or raw.get("eventTime") or created,
+        "type": raw.get("type") or "",
+        "reason": raw.get("reason") or "",
+        "object": f"{about.get('kind', '')}/{about.get('name', '')}",
+        "namespace": about.get("namespace") or event.namespace,
+        "message": raw.get("message") or raw.get("note") or "",
+        "count": raw.get("count") or 1,
+        "from": raw.get("reportingComponent") or (raw.get("source") or {}).get("component") or "",
+    }

@@ -1,0 +1,61 @@
+"""Which kind a caller means, and which object: words of people against what the store has."""
+
+from typing import Any
+
+from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
+from kschedd.service.errors import RpcError
+from kschedd.service.params import similar_names
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.custom import defined_kind, definitions
+
+
+def custom_kinds(store: ClusterReader) -> list[Kind]:
+    """The kinds of custom resources: those that are defined, and those of which there are objects all the same."""
+    found = {kind.name: kind for kind in map(defined_kind, definitions(store))}
+    for name in store.kinds():
+        if name not in BY_NAME and name not in found:
+            found[name] = kind_of(store.list(name)[0].raw)
+    return list(found.values())
+
+
+def find_kind(store: ClusterReader, word: str) -> Kind:
+    """The kind that `word` means: its name, plural, singular or short name. Raises RpcError `not_found`."""
+    kind = lookup(word)
+    if kind.known:
+        return kind
+    others = custom_kinds(store)
+    named = word.lower()
+    for other in others:
+        if word == other.name:  # by which one kind is known
+            return other
+    for other in others:  # of kinds with one plural those that are built in come first
+        names = {other.name.lower(), other.plural, other.singular, *other.short}
+        names |= {f"{name}.{other.group}" for name in names if other.group}
+        if named in names or named in {name.partition(".")[0] for name in names}:
+            return other
+    known = [name for kind in (*KINDS, *others) for name in (kind.name, kind.plural, *kind.short)]
+    close = similar_names(word, known)
+    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    raise RpcError("not_found", f'there is no kind "{word[:100]}"{hint}', {"kind": word[:100], "did_you_mean": close})
+
+
+def resolve_namespace(kind: Kind, namespace: str | None) -> str:
+    """The namespace an object of this kind is in when the caller says `namespace`."""
+    return (namespace or "default") if kind.namespaced else ""
+
+
+def described(store: ClusterReader) -> list[dict[str, Any]]:
+    """Every kind, with how many objects of it there are."""
+    return [
+        {
+            "name": kind.name,
+            "plural": kind.plural,
+            "singular": kind.singular,
+            "short_names": list(kind.short),
+            "api_version": kind.api_version,
+            "namespaced": kind.namespaced,
+            "known": kind.known,
+            "count": store.count(kind.name),
+        }
+        for kind in (*KINDS, *custom_kinds(store))
+    ]

@@ -1,0 +1,73 @@
+"""Methods over pods' subresources: binding, for whoever places pods besides the scheduler, and eviction."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.execution import Executor
+from kschedd.service.objects.methods import DRY_RUN
+from kschedd.service.params import Param
+from kschedd.service.request import DeleteOptions, Request
+from kschedd.service.table import Call, Method
+
+_INT64 = 2**63 - 1
+
+
+@attrs.frozen(eq=False)
+class PodMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "pods.bind",
+                self.bind,
+                (
+                    Param("name", "string", doc="the pod's name"),
+                    Param("node", "string", doc="the name of the node it gets"),
+                    Param("namespace", "string", False, "default", "its namespace"),
+                    Param("uid", "string", False, "", "precondition: only the pod with this uid"),
+                ),
+                doc="Gives a pod its node, as the scheduler does: what an extender that binds calls. A pod that has "
+                "one is refused with `conflict`; whether the node is there, or has room, is not asked.",
+                returns="`{node}`.",
+            ),
+            Method(
+                "pods.evict",
+                self.evict,
+                (
+                    Param("name", "string", doc="the pod's name"),
+                    Param("namespace", "string", False, "default", "its namespace"),
+                    Param("grace_period_s", "integer", False, doc="null: what the pod says", minimum=0, maximum=_INT64),
+                    Param("uid", "string", False, "", "precondition: only the pod with this uid"),
+                    Param("resource_version", "integer", False, doc="precondition: only this version of the pod"),
+                    DRY_RUN,
+                ),
+                doc="Deletes a pod if its disruption budget allows that now; else the error is `too_many_requests`. "
+                "A pod that is Pending, has ended or is being deleted needs no budget.",
+                returns="`{gone}`; it is false while the pod is given its grace period, or a finalizer holds it.",
+            ),
+        ]
+
+    async def bind(self, call: Call) -> Any:
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": call["name"], "uid": call["uid"]},
+            "target": {"kind": "Node", "name": call["node"]},
+        }
+        request = Request("create", "Pod", call["namespace"], call["name"], "binding", body)
+        await Executor.of(self._cluster, call).serve(request)
+        return {"node": call["node"]}
+
+    async def evict(self, call: Call) -> Any:
+        options = DeleteOptions(
+            call["grace_period_s"],
+            uid=call["uid"] or None,
+            resource_version=call["resource_version"],
+            dry_run=call["dry_run"],
+        )
+        request = Request("create", "Pod", call["namespace"], call["name"], "eviction", deletion=options)
+        response = await Executor.of(self._cluster, call).serve(request)
+        return {"gone": response.gone}

@@ -1,0 +1,150 @@
+"""The scale subresource: how many pods a workload, or a custom resource, is to have, and how many it has.
+
+Source: Kubernetes v1.34, pkg/registry/apps/*/storage; apiextensions-apiserver/pkg/registry/customresource/etcd.go.
+Raises: ApiError.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.fields import invalid
+from kschedd.api.objects import Object, Raw
+from kschedd.printing.columns_workloads import selector_text
+from kschedd.registry.warnings import update_warnings
+from kschedd.service.operations.writing import check_name, decoded, placed
+from kschedd.service.request import Patch, Request, Response
+from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.custom import definition_of, version_of
+from kschedd.store.custom_scale import SCALABLE, NoScale, ScalePaths, integer_at, scale_paths, text_at, with_integer
+from kschedd.store.errors import BadRequest, InvalidScale
+from kschedd.store.patch_decoding import decode_patched
+from kschedd.store.patching import check_patch_options, patched
+from kschedd.store.updates import check_preconditions, check_resource_version
+
+BUILT_IN: Final = ScalePaths()
+_NOT_SET: Final = -(2**31)  # replicas that a patch has not set where there were none
+
+
+def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScalePaths:
+    """The places of an object's scale. Raises NoScale if its kind, or its definition, gives it none."""
+    if store.kind_of(obj.raw).known:
+        if obj.kind not in SCALABLE:
+            raise NoScale(obj.kind)
+        return BUILT_IN
+    definition = definition_of(store, obj.raw)
+    version = api_version or str(obj.raw.get("apiVersion"))
+    paths = None if definition is None else scale_paths(version_of(definition, version))
+    if paths is None:
+        raise NoScale(obj.kind)
+    return paths
+
+
+def scale_of(obj: Object, paths: ScalePaths, unset: int = 0) -> dict[str, Any]:
+    """The Scale of an object whose parts are there; `unset` are the replicas it asks for where it does not say.
+
+    Raises ScaleUnreadable.
+    """
+    meta = {
+        field: obj.metadata[field]
+        for field in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if field in obj.metadata
+    }
+    wanted, there = (integer_at(obj.raw, path) for path in (paths.replicas, paths.status_replicas))
+    if wanted is None:
+        wanted = unset
+    selector = text_at(obj.raw, paths.selector)
+    if paths is BUILT_IN and (stated := selector_text(obj.spec.get("selector"))) != "<none>":
+        selector = stated
+    status = {"replicas": there or 0, **({"selector": selector} if selector else {})}
+    shown = {"replicas": wanted} if wanted else {}
+    return {"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": shown, "status": status}
+
+
+def scale(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
+    """Write the replicas of a Scale; `request.kind` is the kind of the workload."""
+    if request.verb == "apply":
+        return _apply(store, request, warnings)
+    given: Raw = {}
+    if request.verb == "update":
+        given = decoded(store, request, warnings)
+        check_name(given.get("metadata") or {}, "Scale", request.name)
+    old = store.get(request.kind, request.namespace, request.name)
+    paths = paths_of(store, old, request.api_version)
+    if request.verb == "patch":
+        given = _patched(request, scale_of(old, paths, 0 if paths is BUILT_IN else _NOT_SET), warnings)
+    meta = given.get("metadata") or {}
+    if meta.get("name"):
+        check_name(meta, "Scale", request.name)
+    (check_resource_version if request.verb == "patch" else check_preconditions)(old, meta)
+    replicas = (given.get("spec") or {}).get("replicas") or 0
+    if replicas == _NOT_SET and paths is not BUILT_IN:
+        raise BadRequest("Scale", request.name, f'the spec replicas field "{paths.replicas}" cannot be empty')
+    _check_replicas(request.name, replicas, paths)
+    changed = store.merge_patch(
+        old.kind,
+        old.namespace,
+        old.name,
+        with_integer(paths.replicas, replicas),
+        subresource="scale",
+        dry_run=request.options.dry_run,
+        manager=request.options.manager,
+    )
+    warnings += update_warnings(old, changed)
+    return Response(changed, old)
+
+
+def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, Any]:
+    patch = request.body
+    assert isinstance(patch, Patch), "a request to patch has a patch"
+    patch_type = "merge" if patch.type == "strategic" else patch.type  # a Scale has no lists
+    whole, told = decode_patched(
+        scale,
+        patched(scale, patch.value, patch_type),
+        patch.value,
+        patch_type,
+        request.options.validation,
+        request.duplicates,
+    )
+    warnings += told
+    return whole
+
+
+def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
+    """Server-side apply of a Scale: its manager owns the workload's `spec.replicas`, by this subresource."""
+    options = request.options
+    check_patch_options(options.manager, options.force, applied=True)
+    config = placed(store, request, request.body, warnings)
+    replicas = (config.get("spec") or {}).get("replicas")
+    if not (replicas is None or type(replicas) is int):
+        raise InvalidScale(request.name, (_below_zero(replicas),))
+    old = store.get(request.kind, request.namespace, request.name)
+    paths = paths_of(store, old, request.api_version)
+    _check_replicas(request.name, replicas or 0, paths)
+    changed, _ = store.server_side_apply(
+        old.kind,
+        old.namespace,
+        old.name,
+        {
+            "apiVersion": old.raw["apiVersion"],
+            "kind": old.raw["kind"],
+            "metadata": {"name": old.name, "namespace": old.namespace},
+            **({"spec": {}} if replicas is None else with_integer(paths.replicas, replicas)),
+        },
+        options.manager,
+        api_version=str(old.raw["apiVersion"]),
+        force=options.force,
+        subresource="scale",
+        dry_run=options.dry_run,
+    )
+    warnings += update_warnings(old, changed)
+    return Response(changed, old)
+
+
+def _check_replicas(name: str, replicas: int, paths: ScalePaths) -> None:
+    """Raise InvalidScale for less than no replicas; of a custom resource the validation of the object does."""
+    if replicas < 0 and paths is BUILT_IN:
+        raise InvalidScale(name, (_below_zero(replicas),))
+
+
+def _below_zero(replicas: Any) -> Any:
+    return invalid("spec.replicas", replicas, "must be greater than or equal to 0")

@@ -1,0 +1,55 @@
+"""Dispatch of a request to its operation, in its user's name, with the warnings of all that looks at it.
+
+`serve` is the one way by which clients write objects: over HTTP or the socket, in the daemon's cluster, a fork or a
+cluster in virtual time.
+"""
+
+from collections.abc import Callable
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.service.operations.binding import bind
+from kschedd.service.operations.deletion import delete
+from kschedd.service.operations.eviction import evict
+from kschedd.service.operations.scaling import scale
+from kschedd.service.operations.writing import apply, create, patch, update
+from kschedd.service.request import Request, Response
+from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.cluster_api import ClusterWriter
+
+_CLUSTER = UserInfo("system:admin", ("system:masters",))
+"""The user of requests that name none."""
+
+
+def serve(store: ClusterWriter, request: Request) -> Response:
+    """Serve one request on the store. Raises KscheddError, with the request's warnings."""
+    operation = _operation(request)
+    warnings: list[str] = []
+    with store.on_behalf_of(request.user or _CLUSTER) as told:
+        try:
+            response = operation(store, request, warnings)
+        except KscheddError as refusal:
+            refusal.request_warnings = tuple(dict.fromkeys((*warnings, *told)))
+            raise
+    return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *told))))
+
+
+def _operation(request: Request) -> Callable[[ClusterWriter, Request, list[str]], Response]:
+    match request.subresource:
+        case "binding":
+            return bind
+        case "eviction":
+            return evict
+        case "scale":
+            return scale
+    match request.verb:
+        case "create":
+            return create
+        case "update":
+            return update
+        case "patch":
+            return patch
+        case "apply":
+            return apply
+    return delete

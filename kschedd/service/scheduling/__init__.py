@@ -1,0 +1,1 @@
+"""Operations on the scheduler: its queue, decisions and explanations, the debugger, time."""

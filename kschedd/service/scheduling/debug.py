@@ -1,0 +1,492 @@
+"""Methods of the debugger: stop scheduling, step through it, look into an attempt, and change what it comes to.
+
+One client at a time decides (`DebuggerHeld` tells others who does); everybody may look. When that client's connection
+ends, scheduling goes on and its breakpoints are disabled, unless it said `keep`.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.mailbox import Ending
+from kschedd.actors.time_control import Moved
+from kschedd.scheduling import interventions
+from kschedd.scheduling.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
+from kschedd.scheduling.debugger import STATE_VARIABLES, Until, compile_state_condition
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.stop_view import BreakpointTargets, debugger_state, described_breakpoint, where
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method, Stream
+from kschedd.store.times import stamp
+
+STATE = (
+    "`{stopped, running_until, holder, keep, breakpoints}`: stopped is null while scheduling runs, else `{why, since, "
+    "breakpoint, pod, point, plugin, outcome, node}`: point, plugin, outcome and node are null between two attempts, "
+    "where pod is the one that is next, if it is known; point is null and outcome says what came of it at the end of "
+    "an "
+    "attempt; holder is the client that decides, null if nobody does; keep: what it has set outlives its connection; "
+    "breakpoints is their number"
+)
+_BREAKPOINT = (
+    "`{id, pod, selector, node, plugin, point, outcome, condition, enabled, disabled_because, hits, ignore, once, "
+    "warnings}`; warnings say what it names that is not there now"
+)
+_MOST_NODES = 10_000
+_LAST_WORDS_S = 1.0
+_SOON_S = 30.0
+_NODE = Param("node", "string", doc="its name")
+_GOALS = (
+    Param("seconds", "number", False, doc="of the cluster's time from now on", minimum=0),
+    Param("time_s", "number", False, doc="a time, in seconds since the epoch"),
+    Param("pod", "string", False, doc="an attempt of a pod, by a pattern of `namespace/name`, begins"),
+    Param("scheduled", "integer", False, doc="so many more pods are bound", minimum=1),
+    Param(
+        "condition",
+        "string",
+        False,
+        doc=f"a CEL expression on {', '.join(STATE_VARIABLES)} holds between two attempts",
+    ),
+)
+
+
+@attrs.frozen(eq=False)
+class DebugMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        outcomes = "; ".join(f"{name}: {what}" for name, what in OUTCOMES.items())
+        names = ", ".join(VARIABLES)
+        number = Param("id", "integer", doc="of the breakpoint", minimum=1)
+        return [
+            Method(
+                "debug.state",
+                self.state,
+                reads=True,
+                doc="Whether scheduling is stopped, and where.",
+                returns=f"{STATE}.",
+            ),
+            Method(
+                "debug.watch",
+                self.watch,
+                reads=True,
+                doc="That state now, and whenever it changes. It has no position to resume from: each item is the "
+                "whole state, so after a break call it again.",
+                returns="`{stream}`.",
+                items=f"{STATE}.",
+            ),
+            Method(
+                "debug.attach",
+                self.attach,
+                (
+                    Param("take", "boolean", False, False, "from whoever holds the debugger"),
+                    Param(
+                        "keep", "boolean", False, doc="let what this client sets outlive its connection; null: as is"
+                    ),
+                ),
+                doc="Makes this client the one that decides. Whatever controls the debugger does so as well, if nobody "
+                "holds it.",
+                returns=f"{STATE}.",
+            ),
+            Method(
+                "debug.detach",
+                self.detach,
+                doc="Lets go of the debugger, as the end of the connection does.",
+                returns=f"{STATE}.",
+            ),
+            Method(
+                "debug.pause",
+                self.pause,
+                doc="Stops scheduling before the next attempt.",
+                returns=f"{STATE}.",
+            ),
+            Method("debug.resume", self.resume, doc="Lets scheduling go on.", returns=f"{STATE}."),
+            Method(
+                "debug.step",
+                self.step,
+                (Param("attempts", "integer", False, 1, "how many", minimum=1),),
+                doc="Lets so many attempts run, and stops before the next. One that is stopped counts.",
+                returns=f"{STATE}.",
+            ),
+            Method(
+                "debug.next",
+                self.next,
+                (Param("to", "string", False, "plugin", "the next what", choices=("plugin", "point")),),
+                doc="Lets scheduling run up to the next call of a plugin, or the next extension point at which a "
+                "plugin "
+                "is called, or the end of the attempt.",
+                returns=f"{STATE}.",
+            ),
+            Method(
+                "debug.until",
+                self.until,
+                _GOALS,
+                doc="Lets scheduling run, and stops it when the first of these is so. Moves no time: `debug.wait` "
+                "does, which may be given the same.",
+                returns=f"{STATE}.",
+            ),
+            Method(
+                "debug.wait",
+                self.wait,
+                _GOALS,
+                doc="Waits until scheduling is stopped; if any of these is given, lets it run up to the first of them "
+                "before, as `debug.until`. Where time is virtual, it is moved on as long as that takes. "
+                "Cancelling the stream, or its end by disconnecting, stops scheduling where it is: it is not resumed, "
+                "`debug.state` says where that was.",
+                returns="`{stream}`.",
+                items=f"one: {STATE.replace('breakpoints}`', 'breakpoints, moved}`', 1)}; moved is null, or "
+                "why virtual time is moved no further without a stop: `nothing due`.",
+            ),
+            Method(
+                "debug.where",
+                self.where,
+                (Param("nodes", "integer", False, 20, "at most so many of each list", (), 0, _MOST_NODES),),
+                reads=True,
+                doc="All that is known of the attempt that is stopped, or of the cycle of a PodGroup.",
+                returns="The state, `group`: where the cycle of a PodGroup is stopped, `[{pod, node, why}]` of its "
+                "pods that were tried before, else null; and `attempt`: null if none is stopped, else `{number, "
+                "nodes, narrowed_to, pre_filter, left: {count, nodes}, rejected: {count, nodes: [{node, plugin, "
+                "reasons}]}, scores: [{node, "
+                "total, plugins: {NAME: {raw, score, weight}}}], cycle_state: {data, skip_filter, skip_score}, "
+                "victims: "
+                "[{pod, node, priority}], nominated_node, forced, vetoed, replaced: [{node, plugin, score}]}`; left "
+                "and "
+                "rejected are null while no filter was called; scores and their total are those given so far, the best "
+                "node first.",
+            ),
+            Method(
+                "debug.break_add",
+                self.break_add,
+                (
+                    Param("pod", "string", False, "", "a pattern of `namespace/name`"),
+                    Param("selector", "string", False, "", "a selector of the pod's labels"),
+                    Param("node", "string", False, "", "a node that a plugin is asked about, or that is chosen"),
+                    Param("plugin", "string", False, "", "before this plugin is called"),
+                    Param("point", "string", False, "", "at this extension point", choices=("", *POINTS)),
+                    Param("outcome", "string", False, "", outcomes, choices=("", *OUTCOMES)),
+                    Param("condition", "string", False, "", f"a CEL expression on {names}"),
+                    Param("ignore", "integer", False, 0, "pass it so often before stopping", minimum=0),
+                    Param("once", "boolean", False, False, "delete it when it has stopped scheduling"),
+                ),
+                doc="Sets a breakpoint: scheduling stops where all that is given holds. Without a plugin it stops "
+                "once for "
+                "each extension point, without an extension point once for each attempt.",
+                returns=f"{_BREAKPOINT}.",
+            ),
+            Method(
+                "debug.break_list",
+                self.break_list,
+                reads=True,
+                doc="The breakpoints.",
+                returns=f"An array of {_BREAKPOINT}.",
+            ),
+            Method(
+                "debug.break_set",
+                self.break_set,
+                (
+                    number,
+                    Param("enabled", "boolean", False, doc="null: as it is"),
+                    Param("ignore", "integer", False, doc="null: as it is", minimum=0),
+                ),
+                doc="Enables or disables a breakpoint, or has it passed so many more times.",
+                returns=f"{_BREAKPOINT}.",
+            ),
+            Method(
+                "debug.break_delete",
+                self.break_delete,
+                (number,),
+                doc="Deletes a breakpoint.",
+                returns="`{id}`.",
+            ),
+            Method(
+                "debug.force",
+                self.force,
+                (_NODE, Param("yes", "boolean", False, False, "even if it does not fit")),
+                doc="Has the attempt that is stopped choose this node. What speaks against it is an error of code "
+                "`conflict`, unless `yes` is given.",
+                returns="`{pod, node, reasons}`: reasons say what speaks against it.",
+            ),
+            Method(
+                "debug.veto",
+                self.veto,
+                (_NODE,),
+                doc="Has the attempt that is stopped choose another node.",
+                returns="`{pod, node}`.",
+            ),
+            Method(
+                "debug.score",
+                self.score,
+                (
+                    _NODE,
+                    Param("plugin", "string", doc="one that scores"),
+                    Param("score", "integer", doc="normalized: from 0 to 100"),
+                ),
+                doc="Puts this in the place of a plugin's score of a node, in the attempt that is stopped.",
+                returns="`{pod, node, plugin, score}`.",
+            ),
+            Method(
+                "debug.drop",
+                self.drop,
+                doc="Gives the attempt up that is stopped: it goes on as failed, and its pod back to the queue.",
+                returns="`{pod}`.",
+            ),
+        ]
+
+    # -- looking ----------------------------------------------------------------------------------------------
+
+    async def state(self, call: Call) -> Any:
+        return await self._cluster.scheduler.query(debugger_state)
+
+    async def where(self, call: Call) -> Any:
+        return await self._cluster.scheduler.query(lambda driver: where(driver, call["nodes"]))
+
+    async def watch(self, call: Call) -> Any:
+        async def feed(stream: Stream) -> None:
+            last: Any = None
+            while True:
+                number = self._cluster.stops.number
+                state = await self.state(call)
+                if state != last:
+                    await stream.send(state)
+                    last = state
+                await self._cluster.stops.wait_past(number)
+
+        return {"stream": call.open_stream(feed)}
+
+    # -- who decides ------------------------------------------------------------------------------------------
+
+    async def attach(self, call: Call) -> Any:
+        def take(driver: SchedulingDriver) -> Any:
+            driver.debugger.attach(call.client, take=call["take"], keep=call["keep"])
+            return debugger_state(driver)
+
+        state = await self._cluster.scheduler.query(take)
+        self._heed_end(call)
+        return state
+
+    async def detach(self, call: Call) -> Any:
+        return await self._cluster.scheduler.query(partial(_leave, call.client))
+
+    def _heed_end(self, call: Call) -> None:
+        async def left() -> None:
+            with suppress(Ending):  # then nothing is left to go on
+                await self._cluster.scheduler.query(partial(_leave, call.client))
+
+        call.services.at_end("debugger", left)
+
+    async def _control(self, call: Call, change: Callable[[SchedulingDriver], Any]) -> Any:
+        """Do this as the client that decides; answers with what `change` returns."""
+
+        def run(driver: SchedulingDriver) -> Any:
+            driver.debugger.attach(call.client)
+            return change(driver)
+
+        answer = await self._cluster.scheduler.query(run)
+        self._heed_end(call)
+        return answer
+
+    # -- running ----------------------------------------------------------------------------------------------
+
+    async def pause(self, call: Call) -> Any:
+        return await self._control(call, partial(_paused, self._cluster.clock.now()))
+
+    async def resume(self, call: Call) -> Any:
+        return await self._control(call, _resumed)
+
+    async def step(self, call: Call) -> Any:
+        def run(driver: SchedulingDriver) -> Any:
+            driver.debugger.step(call["attempts"])
+            return driver.debugger.changes
+
+        return await self._stopped_soon(call, run)
+
+    async def next(self, call: Call) -> Any:
+        def run(driver: SchedulingDriver) -> Any:
+            driver.debugger.next(point=call["to"] == "point")
+            return driver.debugger.changes
+
+        return await self._stopped_soon(call, run)
+
+    async def _stopped_soon(self, call: Call, run: Callable[[SchedulingDriver], int]) -> Any:
+        """Let scheduling run; answer when it is stopped, or nothing is left to do now, or it takes too long."""
+        before = await self._control(call, run)
+        with trio.move_on_after(_SOON_S):
+            async with trio.open_nursery() as either:
+
+                async def idle() -> None:
+                    await self._cluster.time.until_idle()
+                    either.cancel_scope.cancel()
+
+                either.start_soon(idle)
+                await self._cluster.stops.wait_stopped(before)
+                either.cancel_scope.cancel()
+        return await self.state(call)
+
+    async def until(self, call: Call) -> Any:
+        if not _goals(call):
+            raise RpcError("bad_params", f"debug.until: give one of {', '.join(each.name for each in _GOALS)}")
+        return await self._control(call, self._run_until(call))
+
+    def _run_until(self, call: Call) -> Callable[[SchedulingDriver], Any]:
+        """Raises RpcError and CelCompileError for a goal that cannot be."""
+        if call["pod"] == "":
+            why = 'pod: a pattern of `namespace/name` is expected, such as "web/*"'
+            raise RpcError("bad_params", f"{call.method}: {why}")
+        at = call["time_s"] if call["seconds"] is None else self._cluster.clock.now() + call["seconds"]
+        condition = None if call["condition"] is None else compile_state_condition(call["condition"])
+        what = [] if at is None else [f"until {stamp(at)}"]
+        what += [] if call["scheduled"] is None else [f"until {call['scheduled']} more pods are bound"]
+        what += [] if condition is None else [f"until {condition.expression}"]
+        what += [] if call["pod"] is None else [f"until pod {call['pod']}"]
+
+        def run(driver: SchedulingDriver) -> Any:
+            more = call["scheduled"]
+            scheduled = None if more is None else driver.bindings.pods_bound + more
+            there = None
+            if call["pod"] is not None:
+                there = driver.debugger.add(BreakpointSpec(pod=call["pod"]), by=call.client, once=True).number
+            driver.debugger.run_until(Until(" or ".join(what), at, scheduled, condition, there))
+            return debugger_state(driver)
+
+        return run
+
+    async def wait(self, call: Call) -> Any:
+        run = self._run_until(call) if _goals(call) else debugger_state
+        await self._control(call, debugger_state)
+
+        async def feed(stream: Stream) -> None:
+            moved: Moved | None = None
+            stopped = False
+            try:
+                await self._control(call, run)  # here, so that whatever cancels the stream ends the run
+                while True:
+                    number = self._cluster.stops.number
+                    state = await self.state(call)
+                    stopped = state["stopped"] is not None
+                    if stopped or moved is Moved.NOTHING_DUE:
+                        break
+                    if self._cluster.clock.is_virtual:
+                        moved = await self._cluster.time.advance(None, _nothing)
+                    else:
+                        await self._cluster.stops.wait_past(number)
+                await stream.send({**state, "moved": None if stopped or moved is None else moved.value})
+                stopped = True
+            finally:
+                if not stopped:
+                    await self._stop_here()
+
+        return {"stream": call.open_stream(feed)}
+
+    async def _stop_here(self) -> None:
+        with trio.move_on_after(_LAST_WORDS_S, shield=True), suppress(Ending):
+            await self._cluster.scheduler.query(partial(_paused, self._cluster.clock.now()))
+
+    # -- breakpoints ------------------------------------------------------------------------------------------
+
+    async def break_add(self, call: Call) -> Any:
+        spec = BreakpointSpec(
+            **{name: call[name] for name in ("pod", "selector", "node", "plugin", "point", "outcome", "condition")}
+        )
+        if not spec:
+            raise RpcError(
+                "bad_params", "debug.break_add: a breakpoint names a pod, a node, a plugin, or anything else"
+            )
+
+        def add(driver: SchedulingDriver) -> Any:
+            made = driver.debugger.add(spec, by=call.client, ignore=call["ignore"], once=call["once"])
+            return described_breakpoint(made, BreakpointTargets(driver))
+
+        return await self._control(call, add)
+
+    async def break_list(self, call: Call) -> Any:
+        def read(driver: SchedulingDriver) -> Any:
+            known = BreakpointTargets(driver)
+            return [described_breakpoint(each, known) for each in driver.debugger.breakpoints.values()]
+
+        return await self._cluster.scheduler.query(read)
+
+    async def break_set(self, call: Call) -> Any:
+        def change(driver: SchedulingDriver) -> Any:
+            _there(driver, call["id"])
+            changed = driver.debugger.change(call["id"], enabled=call["enabled"], ignore=call["ignore"])
+            return described_breakpoint(changed, BreakpointTargets(driver))
+
+        return await self._control(call, change)
+
+    async def break_delete(self, call: Call) -> Any:
+        def delete(driver: SchedulingDriver) -> Any:
+            _there(driver, call["id"])
+            driver.debugger.delete(call["id"])
+            return {"id": call["id"]}
+
+        return await self._control(call, delete)
+
+    # -- changing the attempt ---------------------------------------------------------------------------------
+
+    async def force(self, call: Call) -> Any:
+        def run(driver: SchedulingDriver) -> Any:
+            reasons = interventions.force(driver, call["node"], even_if_unfit=call["yes"])
+            return {"pod": _pod(driver), "node": call["node"], "reasons": list(reasons)}
+
+        return await self._control(call, run)
+
+    async def veto(self, call: Call) -> Any:
+        def run(driver: SchedulingDriver) -> Any:
+            interventions.veto(driver, call["node"])
+            return {"pod": _pod(driver), "node": call["node"]}
+
+        return await self._control(call, run)
+
+    async def score(self, call: Call) -> Any:
+        def run(driver: SchedulingDriver) -> Any:
+            interventions.score(driver, call["node"], call["plugin"], call["score"])
+            return {"pod": _pod(driver), **{name: call[name] for name in ("node", "plugin", "score")}}
+
+        return await self._control(call, run)
+
+    async def drop(self, call: Call) -> Any:
+        def run(driver: SchedulingDriver) -> Any:
+            interventions.drop(driver)
+            return {"pod": _pod(driver)}
+
+        return await self._control(call, run)
+
+
+def _goals(call: Call) -> bool:
+    """Whether it names anything that a run is to end with."""
+    return any(call[each.name] is not None for each in _GOALS)
+
+
+async def _nothing() -> None:
+    """Nobody is told of each move."""
+
+
+def _leave(client: str, driver: SchedulingDriver) -> Any:
+    driver.debugger.detach(client)
+    return debugger_state(driver)
+
+
+def _paused(now_s: float, driver: SchedulingDriver) -> Any:
+    driver.debugger.pause(now_s, attempting=driver.attempting)
+    return debugger_state(driver)
+
+
+def _resumed(driver: SchedulingDriver) -> Any:
+    driver.debugger.resume()
+    return debugger_state(driver)
+
+
+def _pod(driver: SchedulingDriver) -> str:
+    assert driver.stepper is not None, "an attempt is stopped"
+    return driver.stepper.pod.key
+
+
+def _there(driver: SchedulingDriver, number: int) -> None:
+    if number not in driver.debugger.breakpoints:
+        known = sorted(driver.debugger.breakpoints)
+        raise RpcError("not_found", f"there is no breakpoint {number}", {"id": number, "known": known})

@@ -1,0 +1,289 @@
+"""Methods over the scheduling queue, and over the pods that Permit plugins keep waiting."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+
+from kschedd.api.conditions import condition
+from kschedd.api.pods import Pod
+from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
+from kschedd.queue.operations import Force, MoveToActive
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Allow, Reject
+from kschedd.service.cluster import ClusterBackend, Queue
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Large, Method
+from kschedd.store.times import stamp
+
+PLACES = tuple(place.value for place in SubQueue if place is not SubQueue.OUTSIDE)
+MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE.value)
+
+_ENTRY_BYTES = 1_500  # of memory
+_SHOWN = 200  # entries shown before others may have their turn
+_POD = Param("pod", "string", doc="`namespace/name`")
+_FIELDS = (
+    "key, place, priority, attempts, since_s, backoff_until_s, unschedulable_plugins, pending_plugins, gated_by, "
+    "nominated_node, message"
+)
+_OPTIONAL = _FIELDS.replace(",", "?,").replace("key?, place?", "key, place") + "?"
+_MEANING = (
+    "since_s is for how long it has waited, backoff_until_s how long its backoff still lasts (null: it has none), "
+    "message what its PodScheduled condition says"
+)
+
+
+@attrs.frozen(eq=False)
+class QueueMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        plugin = Param("plugin", "string", False, doc="null: for all plugins it waits for")
+        return [
+            Method(
+                "queue.list",
+                self.list,
+                (
+                    Param("place", "string", False, doc="null: everywhere", choices=PLACES),
+                    Param("limit", "integer", False, doc="at most so many pods", minimum=0),
+                ),
+                reads=True,
+                doc="The pods that have no node yet and where in the queue they are, those next in line first.",
+                large=True,
+                returns=f"`{{counts: {{PLACE: number}}, pods: [{{{_FIELDS}}}]}}`: {_MEANING}.",
+            ),
+            Method(
+                "queue.pod",
+                self.pod,
+                (_POD,),
+                reads=True,
+                doc="One pod of the queue and its way through it, as far as it is still recorded.",
+                returns=f"`{{{_OPTIONAL}, first_attempt, held_s, history: "
+                f"[{{time_s, time, from, to, event, plugin, seen}}]}}`: {_MEANING}. Of a pod that has left the queue "
+                "there are key, place (`outside`) and what follows: when it was first tried (null: not yet), how many "
+                "seconds each place held it, both as far as history goes. In that, time_s is in seconds since the "
+                "epoch; event is what moved the pod, plugin whose hint decided or who gates it, seen the event that "
+                "came while it was in flight.",
+            ),
+            Method(
+                "queue.activate",
+                self.activate,
+                (
+                    Param("pods", "string[]", False, doc="`namespace/name` of each"),
+                    Param("all", "boolean", False, False, "all that wait"),
+                ),
+                doc="Has pods tried now, whatever they wait for; gated ones stay gated.",
+                returns="`{moved: [string]}`, the pods that got into the active queue.",
+            ),
+            Method(
+                "queue.move",
+                self.move,
+                (_POD, Param("place", "string", doc="where to", choices=MOVABLE)),
+                doc="Moves a pod within the queue, by hand. One whose attempt is under way, or is about to begin, "
+                "cannot "
+                "be moved.",
+                returns="`{pod, place}`: where it is then: a gated pod stays gated, and one that has failed with an "
+                "error "
+                "backs off in `error_backoff`.",
+            ),
+            Method(
+                "waiting.list",
+                self.waiting,
+                reads=True,
+                doc="The pods that have a node reserved and wait at Permit.",
+                returns="An array of `{pod, node, plugins: {NAME: seconds left}}`.",
+            ),
+            Method(
+                "waiting.allow",
+                self.allow,
+                (_POD, plugin),
+                doc="Takes a plugin's objection to a waiting pod away.",
+                returns="`{pod, decided}`; decided is true if the pod goes on.",
+            ),
+            Method(
+                "waiting.reject",
+                self.reject,
+                (_POD, plugin, Param("reason", "string", False, "rejected by hand", "what the pod is told")),
+                doc="Rejects a waiting pod: its node is free again, and it goes back to the queue.",
+                returns="`{pod, decided}`.",
+            ),
+        ]
+
+    async def list(self, call: Call) -> Any:
+        place = None if call["place"] is None else SubQueue(call["place"])
+        limit = call["limit"]
+        now = self._cluster.clock.now_ns()
+
+        def read(owner: Queue) -> tuple[dict[str, int], Sequence[QueuedPod]]:
+            queue = owner.queue
+            places = [place] if place is not None else [p for p in SubQueue if p is not SubQueue.OUTSIDE]
+            entries: list[QueuedPod] = []
+            for one in places:
+                if limit is None or len(entries) < limit:
+                    entries += queue.entries(one)
+            return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
+
+        def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[dict[str, Any]]:
+            # One that has left the queue meanwhile is not shown.
+            return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
+
+        nominated = await self._nominated()
+        counts, entries = await self._cluster.queue.query(read)
+        pods: list[dict[str, Any]] = []
+        for start in range(0, len(entries), _SHOWN):
+            pods += await self._cluster.queue.query(partial(shown, entries[start : start + _SHOWN]))
+        return Large({"counts": counts}, "pods", pods, each=_ENTRY_BYTES)
+
+    async def _nominated(self) -> Mapping[str, str]:
+        """Uid of each nominated pod -> its node."""
+        return await self._cluster.scheduler.query(lambda owner: owner.nominator.node_by_uid())
+
+    async def pod(self, call: Call) -> Any:
+        now = self._cluster.clock.now_ns()
+
+        def read(owner: Queue) -> Any:
+            entry = owner.queue.entry(call["pod"])
+            moves = [move for move in owner.moves if move.key == call["pod"]]
+            if entry is None and not moves:
+                raise RpcError("not_found", f'the queue knows no pod "{call["pod"]}"', {"pod": call["pod"]})
+            told = (
+                {"key": call["pod"], "place": SubQueue.OUTSIDE.value}
+                if entry is None
+                else _entry(owner, entry, now, nominated)
+            )
+            return {**told, **_stays(moves, now), "history": [_move(move) for move in moves]}
+
+        nominated = await self._nominated()
+        return await self._cluster.queue.query(read)
+
+    async def activate(self, call: Call) -> Any:
+        keys: Sequence[str] = call["pods"] or ()
+        everything = call["all"]
+        if bool(keys) == everything:
+            raise RpcError("bad_params", "queue.activate: give either pods or all")
+        now = self._cluster.clock.now_ns()
+
+        def move(owner: Queue) -> Any:
+            queue = owner.queue
+            entries = queue.entries() if everything else [queue.entry(key) for key in keys]
+            for key, entry in zip(keys, entries, strict=False):
+                if entry is None:
+                    raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
+            pods = [entry.pod for entry in entries if entry is not None]
+            return {"moved": [entry.key for entry in owner.operations.step(MoveToActive(pods), now)]}
+
+        return await self._cluster.queue.query(move)
+
+    async def move(self, call: Call) -> Any:
+        key, place = call["pod"], SubQueue(call["place"])
+        now = self._cluster.clock.now_ns()
+
+        def move(owner: Queue) -> Any:
+            entry = owner.queue.entry(key)
+            if entry is None:
+                raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
+            if not owner.operations.step(Force(key, place), now):
+                raise RpcError("conflict", f"an attempt of pod {key} is under way, or about to begin", {"pod": key})
+            return {"pod": key, "place": entry.place.value}
+
+        return await self._cluster.queue.query(move)
+
+    async def waiting(self, call: Call) -> Any:
+        now = self._cluster.clock.now()
+
+        def read(owner: SchedulingDriver) -> Any:
+            return [
+                {
+                    "pod": waiting.pod.key,
+                    "node": waiting.node_name,
+                    "plugins": {name: max(at - now, 0.0) for name, at in waiting.pending.items()},
+                }
+                for waiting in owner.machine.waiting.pods.values()
+            ]
+
+        return await self._cluster.scheduler.query(read)
+
+    async def allow(self, call: Call) -> Any:
+        def let_go(owner: SchedulingDriver) -> Any:
+            waiting = _waiting_pod(owner, call["pod"])
+            for plugin in _plugins(waiting, call["plugin"]):
+                owner.step(Allow(waiting.pod.uid, plugin))
+            return {"pod": call["pod"], "decided": waiting.decided}
+
+        return await self._cluster.scheduler.query(let_go)
+
+    async def reject(self, call: Call) -> Any:
+        def turn_away(owner: SchedulingDriver) -> Any:
+            waiting = _waiting_pod(owner, call["pod"])
+            owner.step(Reject(waiting.pod.uid, _plugins(waiting, call["plugin"])[0], call["reason"]))
+            return {"pod": call["pod"], "decided": waiting.decided}
+
+        return await self._cluster.scheduler.query(turn_away)
+
+
+def _waiting_pod(owner: SchedulingDriver, key: str) -> Any:
+    found = [waiting for waiting in owner.machine.waiting.pods.values() if waiting.pod.key == key]
+    if not found or found[0].decided:
+        raise RpcError("not_found", f'pod "{key}" does not wait at Permit', {"pod": key})
+    return found[0]
+
+
+def _plugins(waiting: Any, plugin: str | None) -> list[str]:
+    names = list(waiting.pending)
+    if plugin is None:
+        return names
+    if plugin not in names:
+        why = f'pod "{waiting.pod.key}" does not wait for {plugin}, but for {", ".join(names)}'
+        raise RpcError("not_found", why, {"plugin": plugin, "allowed": names})
+    return [plugin]
+
+
+def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> dict[str, Any]:
+    queue = owner.queue
+    backoff = queue.backoff_until(entry) if entry.place in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF) else 0
+    status = entry.gating_status
+    return {
+        "key": entry.key,
+        "place": entry.place.value,
+        "priority": entry.pod.priority,
+        "attempts": entry.attempts,
+        "since_s": (now - entry.timestamp) / SECOND,
+        "backoff_until_s": (backoff - now) / SECOND if backoff else None,
+        "unschedulable_plugins": sorted(entry.unschedulable_plugins),
+        "pending_plugins": sorted(entry.pending_plugins),
+        "gated_by": entry.gating_plugin,
+        "nominated_node": nominated.get(entry.uid, ""),
+        "message": _message(entry.pod) if status is None else status.message,
+    }
+
+
+def _stays(moves: Sequence[Move], now: int) -> dict[str, Any]:
+    """When the pod was first tried, and for how many seconds each place has held it, as far as its moves are known."""
+    first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
+    held: dict[str, float] = {}
+    times = [*(move.when for move in moves), now]  # of a pod that waits for long there may be no moves any more
+    for move, end in zip(moves, times[1:], strict=True):
+        if move.target is not SubQueue.OUTSIDE:
+            place = move.target.value
+            held[place] = held.get(place, 0.0) + (end - move.when) / SECOND
+    return {"first_attempt": None if first is None else stamp(first / SECOND), "held_s": held}
+
+
+def _message(pod: Pod) -> str:
+    found = condition(pod.status, "PodScheduled")
+    return "" if found is None else str(found.get("message") or "")
+
+
+def _move(move: Move) -> dict[str, Any]:
+    seconds = move.when / SECOND
+    return {
+        "time_s": seconds,
+        "time": stamp(seconds),
+        "from": move.source.value,
+        "to": move.target.value,
+        "event": move.event,
+        "plugin": move.plugin,
+        "seen": move.seen,
+    }

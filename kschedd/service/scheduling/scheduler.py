@@ -1,0 +1,338 @@
+"""Methods over the scheduler: how it is doing, by which configuration, what it decided and why."""
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import Any
+
+import attrs
+import trio
+
+from kschedd.actors.decisions import DecisionRecord
+from kschedd.api.pods import Pod
+from kschedd.config.changes import with_weight
+from kschedd.config.model import Config, Profile
+from kschedd.explain.explain import SHAPE as EXPLANATION
+from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
+from kschedd.explain.past import Past
+from kschedd.explain.pod_group import SHAPE as EXPLANATION_OF_GROUP
+from kschedd.explain.pod_group import begin_group, explain_group
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import ChangeConfig
+from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.stop_view import stopped_at
+from kschedd.service.cluster import ClusterBackend, Queue
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method, Stream
+from kschedd.store.cluster_api import ClusterWriter
+from kschedd.store.errors import Gone
+from kschedd.store.times import stamp
+
+_STATUS = (
+    "`{active, backoff, error_backoff, unschedulable, gated, in_flight, waiting, binding, scheduled, failed_attempts, "
+    "decisions_per_s, last_decisions, nodes, pods, paused, stopped_at, speed, virtual_time}`: the places of the "
+    "queue with their numbers of pods, how "
+    "many wait at Permit, how many are between decision and binding (those included), totals since the start "
+    "(scheduled: pods that were bound), the latest decisions, and what the scheduler sees of the cluster (pods: those "
+    "that have a node, or have one reserved). paused: the debugger has stopped scheduling, and stopped_at says where, "
+    "as `stopped` of `debug.state` does; speed: seconds of the cluster in a real one, 0 where time is virtual, and "
+    "then "
+    "virtual_time is its time, else null"
+)
+_DECISION = (
+    "`{time, pod, node, attempt, feasible, visited, ties, score, message, nominated_node, took_us}`; node is null if "
+    "it got none, score null if there was one node to choose from; visited is how many nodes were looked at, 0 where "
+    "the pod was rejected before any was"
+)
+_SHORTEST_S, _LONGEST_S = 0.05, 3600
+
+
+@attrs.frozen(eq=False)
+class SchedulerMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method(
+                "scheduler.status", self.status, reads=True, doc="How the scheduler is doing.", returns=f"{_STATUS}."
+            ),
+            Method(
+                "scheduler.watch",
+                self.watch,
+                (Param("interval_s", "number", False, 0.5, f"how often, {_SHORTEST_S} at least", (), 0, _LONGEST_S),),
+                reads=True,
+                doc="The status again and again, when it has changed. It has no position to resume from: each item is "
+                "the whole status, so after a break call it again.",
+                returns="`{stream}`.",
+                items=f"{_STATUS}.",
+            ),
+            Method(
+                "scheduler.config",
+                self.config,
+                reads=True,
+                doc="The configuration in force.",
+                returns="`{profiles: [{schedulerName, percentageOfNodesToScore, plugins: {POINT: [{name, weight?}]}, "
+                "pluginConfig: {NAME: args}}], percentageOfNodesToScore, podInitialBackoffSeconds, "
+                "podMaxBackoffSeconds, parallelism, featureGates}`; plugins stand in the order of their calls.",
+            ),
+            Method(
+                "scheduler.set_weight",
+                self.set_weight,
+                (
+                    Param("profile", "string", doc="its schedulerName"),
+                    Param("plugin", "string", doc="a plugin that scores"),
+                    Param("weight", "integer", doc="1 or more"),
+                ),
+                doc="Changes the weight of a plugin's score, from the next attempt on.",
+                returns="`{before, after}`.",
+            ),
+            Method(
+                "scheduler.decisions",
+                self.decisions,
+                (
+                    Param("pod", "string", False, doc="only those about `namespace/name`"),
+                    Param("limit", "integer", False, 100, "only the latest so many", minimum=0, maximum=100_000),
+                ),
+                reads=True,
+                doc="The latest attempts, the newest last.",
+                returns=f"An array of {_DECISION}.",
+            ),
+            Method(
+                "scheduler.explain",
+                self.explain,
+                (
+                    Param(
+                        "pod",
+                        "string|map",
+                        doc="`namespace/name` of a pod that is or was there, or a pod's manifest",
+                    ),
+                    Param("attempt", "integer", False, doc="the pod's attempt of that number, as it was", minimum=1),
+                    Param("node", "string", False, doc="suggest what would have this node pass"),
+                ),
+                reads=True,
+                doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or "
+                "as they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
+                "judged as if it had just been created, beside a pod of its name if there is one.",
+                returns=f"`{EXPLANATION}`. Its keys, one by one: `kschedd/explain/explain.py`.",
+            ),
+            Method(
+                "scheduler.explain_group",
+                self.explain_group,
+                (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods name"),),
+                reads=True,
+                doc="What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed. "
+                "Nothing is changed.",
+                returns=f"`{EXPLANATION_OF_GROUP}`. Its keys, one by one: `kschedd/explain/pod_group.py`.",
+            ),
+        ]
+
+    async def status(self, call: Call) -> Any:
+        return await self._status()
+
+    async def _status(self) -> dict[str, Any]:
+        cluster = self._cluster
+        now = cluster.clock.now()
+        queue, (seen, stopped), decided = await cluster.ask_in_turn(
+            _queue_counts, lambda owner: (_seen(owner), stopped_at(owner)), lambda record: _decided(record, now)
+        )
+        clock = cluster.clock
+        return {
+            **queue,
+            **seen,
+            **decided,
+            "paused": stopped is not None,
+            "stopped_at": stopped,
+            "speed": clock.speed,
+            "virtual_time": stamp(now) if clock.is_virtual else None,
+        }
+
+    async def watch(self, call: Call) -> Any:
+        interval = max(float(call["interval_s"]), _SHORTEST_S)
+
+        async def feed(stream: Stream) -> None:
+            last: dict[str, Any] = {}
+            while True:
+                status = await self._status()
+                if status != last:
+                    await stream.send(status)
+                    last = status
+                await trio.sleep(interval)
+
+        return {"stream": call.open_stream(feed)}
+
+    async def config(self, call: Call) -> Any:
+        return described(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
+
+    async def set_weight(self, call: Call) -> Any:
+        name, plugin, weight = call["profile"], call["plugin"], call["weight"]
+
+        now = self._cluster.clock.now()
+
+        def change(owner: SchedulingDriver) -> Any:
+            config = with_weight(owner.machine.config, name, plugin, weight)
+            before = owner.step(ChangeConfig(config, f"weight {plugin} {weight} in {name}"), now).before
+            profile = before.profile(name)
+            return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
+
+        return await self._cluster.scheduler.query(change)
+
+    async def decisions(self, call: Call) -> Any:
+        found = await self._cluster.decisions.query(lambda record: record.of(call["pod"], call["limit"]))
+        return [_decision(decision) for decision in found]
+
+    async def explain(self, call: Call) -> Any:
+        wanted, number, node = call["pod"], call["attempt"], str(call["node"] or "")
+        if isinstance(wanted, str):
+            namespace, slash, name = wanted.rpartition("/")
+            key = f"{namespace if slash else 'default'}/{name}"
+            pod = await self._cluster.store.do(lambda store: store.find("Pod", *key.split("/", 1)))
+            if pod is None or number is not None:
+                return await self._explain_attempt(call, key, number)
+        else:
+            pod = await self._cluster.store.do(lambda store: _admitted(wanted, store))
+        assert isinstance(pod, Pod)
+        recorded = await self._cluster.decisions.query(lambda record: record.of(pod.key, 1))
+        of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
+        attempt = of_this[0] if of_this else None
+        fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
+        # All the rest is the fork's alone: the loop goes on, and whoever asked may go away.
+        return await call.services.workers.run(
+            call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter, node=node)
+        )
+
+    async def explain_group(self, call: Call) -> Any:
+        namespace, slash, name = str(call["pod_group"]).rpartition("/")
+        key = f"{namespace if slash else 'default'}/{name}"
+        config = await self._cluster.scheduler.query(lambda owner: owner.machine.config)
+        if not config.rules.pod_groups:
+            by = f"kube-scheduler {config.version.name} without the feature gate GenericWorkload"
+            raise RpcError("invalid", f"{by} tries the pods of a PodGroup one by one: explain each by itself")
+        fork = await self._cluster.scheduler.query(lambda owner: begin_group(owner.machine, owner.nominator, key))
+        if fork is None:
+            raise RpcError("not_found", f'podgroups.scheduling.k8s.io "{name}" not found, and no pod names it')
+        return await call.services.workers.run(call.client, lambda given_up: explain_group(fork))
+
+    async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
+        """Of an attempt that was made: the last one if no number is given."""
+        kept = await self._cluster.decisions.query(lambda record: list(record.latest))
+        node = str(call["node"] or "")
+        mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
+        asked = [place for place in mine if number in (None, kept[place].attempt)]
+        if not asked:
+            raise RpcError("not_found", _no_attempt(key, number, [kept[place] for place in mine], kept))
+        record, before = kept[asked[-1]], kept[: asked[-1]]
+        pod, decision = record.attempted, _decision(record)
+        assert pod is not None, "chosen for having it"
+        try:
+            fork, observed = await self._cluster.scheduler.query(
+                lambda owner: (begin(owner.machine, pod, owner.nominator.by_node()), owner.observed_version)
+            )
+            since = await self._cluster.store.do(lambda store: store.shown_after(record.version))
+        except Gone as gone:
+            return no_longer_kept(record, decision, str(gone))
+        past = Past(record, before, since)
+        return await call.services.workers.run(
+            call.client,
+            lambda given_up: finish(of_past(fork, past, observed), recorded=decision, clock=perf_counter, node=node),
+        )
+
+
+def _no_attempt(key: str, number: int | None, mine: Sequence[AttemptRecord], kept: Sequence[AttemptRecord]) -> str:
+    name = key.partition("/")[2]
+    if not mine:
+        since = f"; the record of attempts has the latest {len(kept)}" if kept else ""
+        return f'pods "{name}" not found, and no attempt of it is known{since}'
+    known = ", ".join(str(record.attempt) for record in mine)
+    return f"attempt {number} of pod {key} is not known; known are {known}"
+
+
+def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
+    """The pod as it would be stored. Raises what creating it would."""
+    if raw.get("kind", "Pod") != "Pod":
+        raise RpcError("invalid", f"pod: a {raw['kind']} is not a Pod; a name or a Pod's manifest is expected")
+    meta = raw.get("metadata")
+    named = {**(meta if isinstance(meta, Mapping) else {})}
+    if not named.get("name") and not named.get("generateName"):
+        named["generateName"] = "explained-"
+    space = str(named.get("namespace") or "default")
+    if store.find("Pod", space, str(named.get("name") or "")) is not None:
+        # Judged beside the pod that is there already, as one more like it.
+        named["generateName"] = f"{named.pop('name')}-"
+    made = store.create({"apiVersion": "v1", "kind": "Pod", **raw, "metadata": named}, dry_run=True)
+    assert isinstance(made, Pod)
+    return made
+
+
+def _queue_counts(owner: Queue) -> dict[str, int]:
+    return {place.value: count for place, count in owner.queue.counts().items()}
+
+
+def _seen(owner: SchedulingDriver) -> dict[str, int]:
+    cluster = owner.machine.cluster
+    return {
+        "waiting": len(owner.machine.waiting.pods),
+        "binding": len(owner.bindings.cycles),
+        "scheduled": owner.bindings.pods_bound,
+        "nodes": cluster.table.node_count,
+        "pods": cluster.pod_count,
+    }
+
+
+def _decided(record: DecisionRecord, now: float) -> dict[str, Any]:
+    return {
+        "failed_attempts": record.failed,
+        "decisions_per_s": round(record.rate(now), 1),
+        "last_decisions": [_decision(decision) for decision in record.of(None, 5)],
+    }
+
+
+def _decision(decision: AttemptRecord) -> dict[str, Any]:
+    return {
+        "time": stamp(decision.at_s),
+        "pod": decision.pod,
+        "node": decision.node or None,
+        "attempt": decision.attempt,
+        "feasible": decision.feasible,
+        "visited": decision.visited,
+        "ties": decision.ties,
+        "score": decision.score,
+        "message": decision.message,
+        "nominated_node": decision.nominated_node,
+        "took_us": round(decision.took_s * 1e6),
+    }
+
+
+def described(config: Config) -> dict[str, Any]:
+    """A configuration in plain values."""
+    return {
+        "profiles": [_profile(profile) for profile in config.profiles],
+        "percentageOfNodesToScore": config.percentage_of_nodes_to_score,
+        "podInitialBackoffSeconds": config.pod_initial_backoff_s,
+        "podMaxBackoffSeconds": config.pod_max_backoff_s,
+        "parallelism": config.parallelism,
+        "featureGates": dict(config.feature_gates),
+    }
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    return {
+        "schedulerName": profile.scheduler_name,
+        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
+        "plugins": {
+            point: [
+                {"name": ref.name, "weight": ref.weight} if point == "score" else {"name": ref.name} for ref in refs
+            ]
+            for point, refs in profile.plugins.items()
+        },
+        "pluginConfig": {name: _plain(args) for name, args in profile.plugin_args.items()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if attrs.has(type(value)):
+        return {field.name: _plain(getattr(value, field.name)) for field in attrs.fields(type(value))}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

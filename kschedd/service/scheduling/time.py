@@ -1,0 +1,93 @@
+"""Methods of the cluster's time: what it is, how fast it passes, and moving it where it is virtual."""
+
+from typing import Any
+
+import attrs
+
+from kschedd.actors.time_control import NotVirtual
+from kschedd.api.times import LAST_S
+from kschedd.service.cluster import ClusterBackend
+from kschedd.service.errors import RpcError
+from kschedd.service.params import Param
+from kschedd.service.table import Call, Method, Stream
+from kschedd.store.times import stamp
+
+_TIME = (
+    "`{now_s, time, speed, virtual, next_s}`: the cluster's time in seconds since the epoch and as text; seconds of it "
+    "in a real one, 0 where it is virtual, so that it stands still until it is moved; next_s is the next time that "
+    "something waits for, null if nothing does"
+)
+_FASTEST = 1_000_000
+
+
+@attrs.frozen(eq=False)
+class TimeMethods:
+    _cluster: ClusterBackend
+
+    def table(self) -> list[Method]:
+        return [
+            Method("time.get", self.get, reads=True, doc="The cluster's time.", returns=f"{_TIME}."),
+            Method(
+                "time.set_speed",
+                self.set_speed,
+                (Param("speed", "number", doc="1: as real time; 0: virtual", minimum=0, maximum=_FASTEST),),
+                doc="Lets time pass at another speed from now on, or stand still.",
+                returns=f"{_TIME}.",
+            ),
+            Method(
+                "time.advance",
+                self.advance,
+                (
+                    Param("seconds", "number", False, doc="by so much", minimum=0),
+                    Param("until_s", "number", False, doc="to this time, in seconds since the epoch"),
+                ),
+                doc="Moves virtual time, from one thing that is due to the next; each has been done when time moves "
+                "on. "
+                "Ends early where the debugger stops scheduling. Cancelling the stream, or its end by "
+                "disconnecting, leaves time as far as it got: it is not resumed, `time.get` says how far that was.",
+                returns="`{stream}`.",
+                items=f"after each move, {_TIME.replace('next_s}`', 'next_s, moved}`', 1)}; moved is null until the "
+                f"last, "
+                "then `reached`, or `stopped` by the debugger.",
+            ),
+        ]
+
+    def _time(self) -> dict[str, Any]:
+        clock = self._cluster.clock
+        now = clock.now()
+        return {
+            "now_s": now,
+            "time": stamp(now),
+            "speed": clock.speed,
+            "virtual": clock.is_virtual,
+            "next_s": clock.next_deadline(),
+        }
+
+    async def get(self, call: Call) -> Any:
+        return self._time()
+
+    async def set_speed(self, call: Call) -> Any:
+        await self._cluster.time.set_speed(float(call["speed"]))
+        return self._time()
+
+    async def advance(self, call: Call) -> Any:
+        seconds, until = call["seconds"], call["until_s"]
+        if (seconds is None) == (until is None):
+            raise RpcError("bad_params", "time.advance: give either seconds or until_s")
+        clock = self._cluster.clock
+        if not clock.is_virtual:
+            raise NotVirtual(clock.speed)
+        end = until if seconds is None else clock.now() + seconds
+        if end < clock.now():
+            raise RpcError("invalid", f"time does not go back: it is {stamp(clock.now())}")
+        if end > LAST_S:
+            raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(clock.now())}")
+
+        async def feed(stream: Stream) -> None:
+            async def told() -> None:
+                await stream.send({**self._time(), "moved": None})
+
+            moved = await self._cluster.time.advance(end, told)
+            await stream.send({**self._time(), "moved": moved.value})
+
+        return {"stream": call.open_stream(feed)}

@@ -1,0 +1,156 @@
+"""The method table: the methods with their documentation, and the interface of their handlers.
+
+A handler is `async (Call) -> result`. Its return value is sent as the result; a KscheddError is sent as an error
+with its `rpc_code`; any other exception is a bug, which is logged and answered with the error `internal`.
+
+A handler that produces more than one result opens a stream:
+
+    async def watch(call: Call) -> Any:
+        async def feed(stream: Stream) -> None:
+            async for change in store.watch(call["since"]):
+                await stream.send({"type": change.type, "resourceVersion": change.version})
+        return {"stream": call.open_stream(feed)}
+
+`feed` starts after the response is queued, blocks in `send` while the client reads slowly, is cancelled
+when the client cancels the stream or disconnects, and ends the stream by returning (code `done`) or by raising
+a KscheddError (its code). To let a client resume, put a token in the items (a resourceVersion) and accept it
+as a parameter of the method.
+
+Talks to: the session (session.py) through the `ClientServices` it implements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import attrs
+
+from kschedd.access.users import Caller
+from kschedd.service.errors import ReadOnlyError, UnknownMethodError
+from kschedd.service.params import Param, similar_names
+from kschedd.service.turns import Turns
+from kschedd.service.workers import Workers
+
+
+class Stream(Protocol):
+    """An open stream, as the function that fills it uses it."""
+
+    @property
+    def id(self) -> int: ...
+
+    async def send(self, item: Any) -> None:
+        """Sends one item; blocks while the client reads slowly."""
+
+    async def send_many(self, items: Sequence[Any]) -> None:
+        """Sends several items at once: cheaper than one by one."""
+
+
+StreamProducer = Callable[[Stream], Awaitable[None]]
+
+
+@attrs.frozen(eq=False)
+class Large:
+    """A result that is encoded while it is sent: the map `head` with the immutable `values` under the key `name`."""
+
+    head: Mapping[str, Any]
+    name: str
+    values: Sequence[Any]
+    shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: encoded as it is
+    each: int = 8  # bytes per value while queued: a reference, or the size of data made for this response
+
+    @property
+    def held(self) -> int:
+        """Bytes it counts for while it is queued."""
+        return 64 + self.each * len(self.values)
+
+
+class ClientServices(Protocol):
+    """The services that a client's session offers to the client's calls."""
+
+    @property
+    def turns(self) -> Turns: ...
+
+    @property
+    def workers(self) -> Workers: ...
+
+    @property
+    def methods(self) -> Mapping[str, Method]: ...
+
+    @property
+    def identity(self) -> Mapping[str, Any]: ...
+
+    @property
+    def caller(self) -> Caller: ...
+
+    def cancel_stream(self, stream_id: int) -> bool: ...
+
+    def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
+        """Have this done when the session ends, by whatever way; it replaces what has the same name."""
+
+
+@attrs.define(eq=False)
+class Call:
+    """One call of a method: its client and its parameters, validated and with defaults."""
+
+    method: str
+    args: dict[str, Any]
+    client: str  # for logs: "3 (pid 4711, uid 1000)", "4 (ann from 10.0.0.1)"
+    services: ClientServices
+    _open: Callable[[StreamProducer], int]
+    size: int = 0  # of the request in bytes if it is large, else 0
+
+    def __getitem__(self, param: str) -> Any:
+        return self.args[param]
+
+    def open_stream(self, feed: StreamProducer) -> int:
+        """The id of a new stream that `feed` fills. The result must be a map with this id as `stream`.
+
+        Raises RpcError `too_many` at the client's limit of streams, `bad_params` in a notification.
+        """
+        return self._open(feed)
+
+
+def _documented(_instance: Any, _attribute: Any, value: str) -> None:
+    assert value, "a method without a word of documentation"
+
+
+@attrs.frozen
+class Method:
+    """A method of the table. `doc`, `returns` and `items` (what a stream's items are) are Markdown.
+
+    `reads`: it changes nothing in the daemon, so users who are read-only may call it. All others are writes, which they
+    are refused and which the audit log has. Of those, `own_forks` are for them as well, in forks that they have made:
+    the handler sees to that. `outside`: it reads files of the daemon's machine, which they may not have it do there.
+    """
+
+    name: str
+    handler: Callable[[Call], Awaitable[Any]] = attrs.field(repr=False)
+    params: tuple[Param, ...] = ()
+    doc: str = attrs.field(default="", validator=_documented)
+    returns: str = ""
+    items: str = ""
+    large: bool = False  # its result grows with the cluster
+    # Of one that is `large`: the result where it is a small one all the same, which takes no turn among large ones.
+    small: Callable[[Call], Awaitable[Any | None]] | None = attrs.field(default=None, repr=False)
+    reads: bool = False
+    own_forks: bool = False
+    outside: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        names = [param.name for param in self.params]
+        assert len(names) == len(set(names)), f"{self.name}: two parameters of one name in {names}"
+
+
+def find_method(table: Mapping[str, Method], name: str) -> Method:
+    """The method of that name. Raises UnknownMethodError with similar names."""
+    method = table.get(name)
+    if method is None:
+        raise UnknownMethodError(name[:100], similar_names(name, table))
+    return method
+
+
+def check_may_call(caller: Caller, method: Method) -> None:
+    """Raises ReadOnlyError where the caller may only read and the method writes."""
+    if caller.user.read_only and not method.reads and not method.own_forks:
+        raise ReadOnlyError(method.name, caller.user.name)

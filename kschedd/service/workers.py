@@ -1,0 +1,94 @@
+"""A bounded pool of threads for client work that cannot be sliced: parsing manifests, dry runs on a fork.
+
+Each client has at most one thread at a time, and waiting work is served round-robin by client, so a busy client delays
+only itself. Work whose client has disconnected is abandoned: its next call of `GivenUp.check` raises; without such a
+call the thread runs on and keeps its slot until it is done, so the pool never exceeds its size.
+
+Owns: its threads' slots.  Ends: with the daemon, which does not wait for abandoned threads.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import attrs
+import trio
+
+from kschedd.service.turns import FairLimiter
+from kschedd.threads import in_thread
+
+T = TypeVar("T")
+
+THREADS = 2
+
+
+class GivenUpError(Exception):
+    """Ends abandoned work: its result has no receiver. Never reaches a caller."""
+
+
+@attrs.define(eq=False)
+class GivenUp:
+    """Cancellation token of a piece of work; its thread checks the token regularly."""
+
+    is_so: bool = False
+
+    def check(self) -> None:
+        if self.is_so:
+            raise GivenUpError
+
+
+class Workers(Protocol):
+    """Executes such work."""
+
+    async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
+        """What `work` returns or raises."""
+
+
+class AtOnce:
+    """Runs work in the caller's thread, for callers that may block."""
+
+    async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
+        return work(GivenUp())
+
+
+class WorkerPool:
+    def __init__(self, threads: int = THREADS) -> None:
+        self.slots = FairLimiter(threads, share=1)
+        self._threads = trio.CapacityLimiter(math.inf)  # the slots bound the number of threads
+
+    async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
+        """Run `work` in a thread once this client has a slot; returns or raises what `work` does."""
+        await self.slots.acquire(client)
+        given_up = GivenUp()
+        slot = _Slot(self.slots, client)
+        loop = trio.lowlevel.current_trio_token()
+
+        def work_and_release() -> T:
+            slot.threads_own = True
+            try:
+                return work(given_up)
+            finally:
+                try:
+                    loop.run_sync_soon(slot.release)
+                except trio.RunFinishedError:
+                    pass  # the daemon has ended since
+
+        try:
+            return await in_thread(work_and_release, abandon_on_cancel=True, limiter=self._threads)
+        finally:
+            given_up.is_so = True
+            if not slot.threads_own:
+                slot.release()  # cancelled before the thread was started
+
+
+@attrs.define(eq=False)
+class _Slot:
+    _slots: FairLimiter
+    _client: str
+    threads_own: bool = False
+    _released: bool = False
+
+    def release(self) -> None:
+        if not self._released:
+            self._released = True
+            self._slots.release(self._client)

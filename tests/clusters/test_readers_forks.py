@@ -1,0 +1,89 @@
+"""Users who may only read ask what-if: they make forks, change what is in these, and touch nobody else's."""
+
+from typing import Any
+
+import pytest
+
+from kschedd.access.users import READ_ONLY, Caller, User
+from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.methods import daemon_methods
+from kschedd.service.errors import RpcError
+from tests.actors.clusters import node, pod
+
+
+class Asked:
+    """A daemon's methods, called by one user or another."""
+
+    def __init__(self) -> None:
+        self.cluster = VirtualCluster()
+        self._daemon = VirtualDaemon(self.cluster, daemon_methods)
+        self("admin", "objects.create", manifest=node())
+
+    def __call__(self, user: str, method: str, /, **params: Any) -> Any:
+        self._daemon.caller = Caller(User(user, () if user == "admin" else (READ_ONLY,)))
+        return self._daemon.call(method, **params)
+
+    def within(self, user: str, fork: str, method: str, /, **params: Any) -> Any:
+        return self(user, "fork.call", fork=fork, method=method, params=params)
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+def test_a_reader_tries_in_a_fork_of_its_own_what_it_may_not_do(asked: Asked) -> None:
+    made = asked("eve", "fork.create")["name"]
+    asked.within("eve", made, "objects.create", manifest=pod("a"))
+    assert asked("eve", "fork.advance", fork=made)["at_rest"]
+    ((placed, where),) = [(each["name"], each["to"]) for each in asked("eve", "fork.diff", fork=made)["pods"]]
+    assert (placed, where) == ("a", "n1")
+    assert asked("eve", "objects.list", kind="Pod")["items"] == []
+    asked("eve", "fork.discard", fork=made)
+    assert asked("eve", "fork.list") == []
+
+
+@pytest.mark.parametrize("owner", ["admin", "ann"])
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        pytest.param("fork.call", {"method": "objects.list", "params": {"kind": "Pod"}}, id="call"),
+        pytest.param("fork.advance", {"seconds": 1}, id="advance"),
+        pytest.param("fork.discard", {}, id="discard"),
+    ],
+)
+def test_a_reader_only_looks_at_forks_of_others(asked: Asked, owner: str, method: str, params: dict[str, Any]) -> None:
+    made = asked(owner, "fork.create")["name"]
+    with pytest.raises(RpcError, match=f'{method}: eve may only read here, and did not make the fork "{made}"') as no:
+        asked("eve", method, fork=made, **params)
+    assert no.value.code == "forbidden"
+    assert asked("eve", "fork.diff", fork=made)["pods"] == []
+    assert asked("eve", "fork.create", of=made)["of"] == made
+    asked("admin", "fork.discard", fork=made)
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [("cluster.load", {"paths": ["/etc"]}), ("plugins.reload", {"file": "/etc/plugin.py"})],
+)
+def test_nothing_outside_is_read_for_a_reader(asked: Asked, method: str, params: dict[str, Any]) -> None:
+    made = asked("eve", "fork.create")["name"]
+    with pytest.raises(RpcError, match=f"{method} changes something, and eve may only read here") as refused:
+        asked.within("eve", made, method, **params)
+    assert refused.value.code == "forbidden"
+
+
+def test_readers_have_a_share_of_the_forks_each_and_together(asked: Asked) -> None:
+    for user in ("eve", "ann"):
+        for _ in range(2):
+            asked(user, "fork.create")
+        with pytest.raises(RpcError, match=f"{user} has 2 forks, which is the limit") as refused:
+            asked(user, "fork.create")
+        assert refused.value.code == "too_many"
+    with pytest.raises(RpcError, match="users who may only read have 4 forks, which is the limit"):
+        asked("bob", "fork.create")
+    used = {bound["name"]: (bound["used"], bound["most"]) for bound in asked("admin", "daemon.limits")}
+    assert (used["forks"], used["forks-of-readers"], used["forks-of-one-reader"]) == ((4, 4), (4, 4), (2, 2))
+    asked("admin", "fork.create")
+    asked("eve", "fork.discard", fork="fork-1")
+    asked("bob", "fork.create")
