@@ -16,7 +16,7 @@ import attrs
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.durations import parse_duration
 from kschedd.api.manifests import ManifestReading
-from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
 from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, version_of, wants_gates
 from kschedd.config.flags import with_flags, with_schedulers
@@ -244,6 +244,8 @@ def _simulate(options: argparse.Namespace) -> int:
     config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
     config = with_schedulers(config, dict(options.scheduler))
     dump = _read_dump(options, config)
+    if dump is not None:
+        config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)
     if generated is not None:
