@@ -75,6 +75,7 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         log_level="debug" if options.verbosity >= _DEBUG_FROM else options.log_level,
         verbosity=max(options.verbosity, MOVES_LOGGED if options.log_level == "debug" else 0),
         version=version_of(options),
+        version_by_cluster=options.kube_version is None,
         feature_gates=gates_of(options),
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
         drop_damaged=options.drop_damaged,
