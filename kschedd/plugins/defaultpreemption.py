@@ -105,13 +105,14 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
-        pod = latest
+        # Of a pod that was made anew under the name, filters still see the one that the attempt is for.
+        tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
         why = ineligible(pod, cluster, view)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))
         rows = view.rows_with(Code.UNSCHEDULABLE)
         offset = crc32(f"{self._seed}/{pod.uid}".encode()) % len(rows) if len(rows) else 0
-        tried = view.dry_run(state, pod, rows, offset, self.wanted(len(rows)))
+        tried = view.dry_run(state, tried_for, rows, offset, self.wanted(len(rows)))
         best = tried.best
         if best is None:
             if tried.fault:

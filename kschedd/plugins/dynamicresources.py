@@ -418,7 +418,9 @@ class DynamicResources:
             current = self._current(claim, pod)
             if current is not None:
                 extended = attempt.is_extended(place)
-                writes += writes_of.deleted(current) if extended else writes_of.released(current, pod)
+                reserved = place in attempt.written
+                released = writes_of.released(current, pod, reserved=reserved)
+                writes += writes_of.deleted(current) if extended else released
         attempt.reserved.clear()
         return Plan(tuple(writes)) if writes else None
 
@@ -458,6 +460,7 @@ class DynamicResources:
                     return error(f"claim {claim.key} got deleted in the meantime")
                 if kept is not None and allocation(current) is not None:
                     return error(f"claim {claim.key} got allocated elsewhere in the meantime")
+                attempt.written.add(place)
                 writes += writes_of.bound(current, kept, self._manager.in_flight.reserve_for(current, pod), at)
             if self._rules.binding_conditions and has_binding_conditions(kept or allocation(claim)):
                 to_become_ready.append(f"{pod.namespace}/{writes_of.name_to_create(claim, pod)}")

@@ -114,6 +114,7 @@ class BatchState:
     created_s: float = 0.0
     cycle: int = -1  # the last one that came to a node, and which
     chosen: str = ""
+    hinted: str = ""  # the node that the last cycle was to try first
 
     def follows(self, cycle: int, signature: str | None, now_s: float) -> bool:
         """Whether what is known may serve this cycle, if only the node that was chosen is full."""
@@ -161,7 +162,7 @@ class Batching:
         return self._signature is not None and self.hint != chosen
 
     def take_hint(self, choose: Choose) -> None:
-        self.hint = self._state.nodes.pop(choose)
+        self.hint = self._state.hinted = self._state.nodes.pop(choose)
 
     def store(
         self,

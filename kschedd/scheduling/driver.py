@@ -616,10 +616,15 @@ class SchedulingDriver:
     def _fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
         """Hand the pod back to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
         entry, effects = failed.entry, self._effects
+        if not failed.evicts:
+            effects.writes.extend(failed.writes)
         pod = self.pending.current(entry)
         if pod is None:
             effects.released.append(entry.uid)
             self.pending.release(entry.uid)
+            is_gone = entry.key not in self.pending.pods and self.machine.cluster.pod(entry.uid) is None
+            if is_gone and (patch := failure_status(entry.pod, failed, stamp(now))) is not None:
+                effects.writes.append(patch)  # refused, unless only the watch has lost the pod
         else:
             self.pending.failed(pod, failed.nominated_node)
             effects.queue.append(
@@ -632,8 +637,6 @@ class SchedulingDriver:
         if failed.evicts:
             gone_fails = not self.machine.handle.rules.gone_victims_evicted
             effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
-        else:
-            effects.writes.extend(failed.writes)
         effects.failures.append(failed)
         namespace, name, scheduler = pod.namespace, pod.name, pod.scheduler_name
         effects.events.append(

@@ -355,7 +355,9 @@ class Scheduler:
         if self._sign is None:
             return None
         assert self.batches is not None, "otherwise nothing is signed"
-        return Batching(self.batches.of(self.profile.name), cycle, self._sign(pod), now_s)
+        state = self.batches.of(self.profile.name)
+        state.hinted = ""
+        return Batching(state, cycle, self._sign(pod), now_s)
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
         """Take the next best node of the cycle before, if the one it chose is full for this pod or is rescored."""

@@ -28,12 +28,16 @@ class Update:
 
 @fast_frozen
 class Bind:
-    """Give the pod its node; only if `uid` ("": any) is still the pod's."""
+    """Give the pod its node; only if `uid` ("": any) is still the pod's.
+
+    `tries`: how often at most a real API server is asked that fails to answer, or answers that it has failed.
+    """
 
     namespace: str
     name: str
     uid: str
     node_name: str
+    tries: int = 1
 
 
 @attrs.frozen(eq=False)

@@ -119,7 +119,7 @@ def test_a_pod_that_fits_nowhere_goes_back_and_is_told_why() -> None:
     assert effects.released == []
 
 
-def test_a_pod_that_is_gone_by_then_is_only_released() -> None:
+def test_a_pod_that_is_gone_by_then_is_released_and_its_status_written_as_upstream_tries_to() -> None:
     run = Driven()
     run.see(node(cpu="1"), pod("p", cpu="2"))
     entry = run.entry("p")
@@ -131,7 +131,10 @@ def test_a_pod_that_is_gone_by_then_is_only_released() -> None:
     run.driver.step(CompleteAttempt(entry, result), NOW)
     effects = run.driver.take_effects()
     assert effects.released == ["uid-p"]
-    assert (effects.queue, effects.writes) == ([], [])
+    assert effects.queue == []
+    [patch] = effects.writes
+    assert isinstance(patch, MergePatch)
+    assert patch.patch["metadata"] == {"uid": "uid-p"}
 
 
 def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
