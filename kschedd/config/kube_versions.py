@@ -18,6 +18,9 @@ from kschedd.config.kube_releases import Release
 from kschedd.config.rules import RULES, Rules
 from kschedd.errors import KscheddError
 
+RANDOM_TIES: Final = " with random ties"
+"""The end of the name of a version that draws among equally good nodes though its release does not."""
+
 
 @attrs.frozen(eq=False, repr=False)
 class KubernetesVersion:
@@ -33,7 +36,7 @@ class KubernetesVersion:
 
     @property
     def release(self) -> str:
-        return f"v{self.name}"
+        return f"v{self.name.split()[0]}"
 
     @property
     def default_rules(self) -> Rules:
@@ -46,6 +49,13 @@ class KubernetesVersion:
             return self
         gates = {name: attrs.evolve(gate, default=states.get(name, gate.default)) for name, gate in self.gates.items()}
         return KubernetesVersion(self.name, self.patch, gates, self.rules)
+
+    def with_random_ties(self) -> KubernetesVersion:
+        """Return this version, but ties are drawn as until 1.35; this very one if they are drawn anyway."""
+        if not self.rules.ties_in_order:
+            return self
+        rules = attrs.evolve(self.rules, ties_in_order=False)
+        return KubernetesVersion(f"{self.name}{RANDOM_TIES}", self.patch, self.gates, rules)
 
     def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
         """This version, but for one rule, and the gate that it takes, as in the other."""
@@ -86,6 +96,8 @@ class UnknownVersionError(KscheddError):
 def kube_version(text: str) -> KubernetesVersion:
     """The version of this name, or of the very release that a name stands for. Raises UnknownVersionError."""
     asked = text.strip().removeprefix("v")
+    if asked.endswith(RANDOM_TIES):
+        return kube_version(asked.removesuffix(RANDOM_TIES)).with_random_ties()
     for one in KUBE_VERSIONS.values():
         if asked in (one.name, one.patch):
             return one

@@ -284,6 +284,13 @@ class Rules:
         "scheduler", "1.37", "a nominated pod is not tried on the next best node of a batch first"
     )
 
+    # -- ties
+    ties_in_order: bool = rule(
+        "scheduler",
+        "1.35",
+        "of equally good nodes the first in the order of a heap is taken; one is drawn only where an extender scored",
+    )
+
     # -- nominations
     nominated_before_binding: bool = rule(
         "scheduler",

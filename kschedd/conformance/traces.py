@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Rows
+from kschedd.cache.table import Ints, Rows
 from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
@@ -66,7 +66,7 @@ class RecordedChoice:
     node: str = ""
     hint: str = ""  # the node that was tried first
 
-    def __call__(self, rows: Rows, names: Sequence[str]) -> int:
+    def __call__(self, rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
         for recorded in filter(None, (self.hint, self.node)):
             for row in rows.tolist():
                 if names[row] == recorded:

@@ -37,7 +37,7 @@ from kschedd.recording.plugins import made, out_of_tree
 from kschedd.recording.values import pack, unpack
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.pending import PendingPods
-from kschedd.scheduling.ties import AtRandom
+from kschedd.scheduling.ties import NodeTies
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.journal_reading import read_object
 from kschedd.store.log import ADDED, WatchEvent
@@ -69,7 +69,7 @@ class DriverPart:
         return cls(
             machine.cluster.fork(),
             driver.pending.fork(),
-            choose.random.getstate() if isinstance(choose, AtRandom) else None,
+            choose.random.getstate() if isinstance(choose, NodeTies) else None,
             machine.start.index,
             driver.bindings.pods_bound,
             driver.observed,
@@ -137,7 +137,7 @@ def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> Non
     state: Mapping[str, Any] = unpack(packed)
     driver.take_effects()  # the queue has seen the objects, too
     machine = driver.machine
-    if isinstance(machine.choose, AtRandom) and state["random"] is not None:
+    if isinstance(machine.choose, NodeTies) and state["random"] is not None:
         machine.choose.random.setstate(state["random"])
     machine.start.index = state["start"]
     if "batches" in state:  # not in recordings of earlier versions

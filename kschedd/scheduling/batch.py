@@ -20,7 +20,7 @@ Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched.
 Source: Kubernetes v1.36 and v1.37, scheduler/framework/runtime/batch.go.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 import attrs
@@ -28,28 +28,31 @@ import numpy as np
 
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
+from kschedd.scheduling.ties import Choose, NodeTies, heapify, pop_first
 
 MAX_AGE_S: Final = 0.5
-
-Choose = Callable[[Rows, Sequence[str]], int]
 
 
 @attrs.define(eq=False)
 class SortedNodes:
-    """The nodes that were scored and not taken, the best first; among equals `choose` decides when one is taken."""
+    """The nodes that were scored and not taken; among equals `choose` decides when one is popped.
+
+    Where ties go by order the lists are the heap that kube-scheduler has. The node that the attempt took is among them
+    until the next attempt wants one, because taking it out moves others.
+    """
 
     names: list[str]
     totals: list[int]
     raw: dict[str, list[int]] = attrs.field(factory=dict)  # by plugin: of each node; kept where nodes are rescored
+    taken: str = ""  # the node that is still to be taken out
 
     @classmethod
-    def without(
-        cls, chosen: str, rows: Rows, totals: Ints, names: Sequence[str], raw: Mapping[str, Ints] | None = None
+    def of(
+        cls, taken: str, rows: Rows, totals: Ints, names: Sequence[str], raw: Mapping[str, Ints] | None = None
     ) -> Self:
-        scored = [names[row] for row in rows.tolist()]
-        left = [place for place, name in enumerate(scored) if name != chosen]
-        kept = {plugin: values[left].tolist() for plugin, values in (raw or {}).items()}
-        return cls([scored[place] for place in left], totals[left].tolist(), kept)
+        """Return the nodes of these rows, which are in visiting order."""
+        kept = {plugin: values.tolist() for plugin, values in (raw or {}).items()}
+        return cls([names[row] for row in rows.tolist()], totals.tolist(), kept, taken)
 
     def add(self, name: str, raw: Mapping[str, int]) -> None:
         """Add a node with these raw scores; its total is not known yet."""
@@ -58,16 +61,48 @@ class SortedNodes:
         self.names.append(name)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.names) - bool(self.taken)
+
+    def take_out(self, choose: Choose) -> None:
+        """Remove the node that the attempt took, if it is still there."""
+        if not self.taken:
+            return
+        if _in_order(choose):
+            heapify(self.totals, *self._columns())
+            at = self.names.index(self.taken)
+            if at == 0:
+                pop_first(self.totals, *self._columns())
+            else:  # it was chosen by hand
+                self._remove(at)
+        else:
+            self._remove(self.names.index(self.taken))
+        self.taken = ""
 
     def pop(self, choose: Choose) -> str:
+        """Remove and return the best node."""
+        self.take_out(choose)
+        if _in_order(choose):
+            heapify(self.totals, *self._columns())
+            name = self.names[0]
+            pop_first(self.totals, *self._columns())
+            return name
         totals = np.array(self.totals, dtype=np.int64)
         best = (totals == totals.max()).nonzero()[0]
-        at = int(best[0]) if len(best) == 1 else choose(best, self.names)
-        del self.totals[at]
-        for values in self.raw.values():
-            del values[at]
-        return self.names.pop(at)
+        at = int(best[0]) if len(best) == 1 else choose(best, self.names, None)
+        name = self.names[at]
+        self._remove(at)
+        return name
+
+    def _columns(self) -> list[list[Any]]:
+        return [self.names, *self.raw.values()]
+
+    def _remove(self, at: int) -> None:
+        for column in (self.totals, *self._columns()):
+            del column[at]
+
+
+def _in_order(choose: Choose) -> bool:
+    return isinstance(choose, NodeTies) and not choose.drawn
 
 
 @attrs.define(eq=False)
@@ -117,9 +152,9 @@ class Batching:
         state = self._state
         return state.chosen if state.follows(self._cycle, self._signature, self._now_s) else ""
 
-    @property
-    def nodes(self) -> SortedNodes:
-        """The nodes that are known, of which a hint is taken."""
+    def nodes_left(self, choose: Choose) -> SortedNodes:
+        """Return the nodes of which a hint is taken."""
+        self._state.nodes.take_out(choose)
         return self._state.nodes
 
     def replaces(self, chosen: str) -> bool:
@@ -140,7 +175,7 @@ class Batching:
         """Note the node of the attempt. `totals` of its rows: None if it was the only one. `raw`: scores of plugins."""
         others = None
         if totals is not None and self.replaces(chosen):
-            others = SortedNodes.without(chosen, rows, totals, names, raw)
+            others = SortedNodes.of(chosen, rows, totals, names, raw)
         self._state.store(self._cycle, self._signature, self.hint, chosen, others, self._now_s)
 
 
@@ -175,6 +210,7 @@ class Batches:
             profile: [
                 *(one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen),
                 {plugin: [*values] for plugin, values in one.nodes.raw.items()},
+                one.nodes.taken,
             ]
             for profile, one in self._states.items()
         }
@@ -183,11 +219,16 @@ class Batches:
     def restore(self, saved: Mapping[str, Any]) -> None:
         self.cycle = saved["cycle"]
         self._states = {
-            profile: BatchState(signature, SortedNodes([*names], [*totals], _raw(more)), created_s, cycle, chosen)
+            profile: BatchState(signature, _nodes(names, totals, *more), created_s, cycle, chosen)
             for profile, (signature, names, totals, created_s, cycle, chosen, *more) in saved["states"].items()
         }
 
 
-def _raw(saved: Sequence[Mapping[str, Sequence[int]]]) -> dict[str, list[int]]:
-    """Return the saved raw scores; older recordings have none."""
-    return {plugin: [*values] for raw in saved for plugin, values in raw.items()}
+def _nodes(
+    names: Sequence[str],
+    totals: Sequence[int],
+    raw: Mapping[str, Sequence[int]] | None = None,
+    taken: str = "",
+) -> SortedNodes:
+    """Return saved nodes; older recordings have neither raw scores nor the node that was taken."""
+    return SortedNodes([*names], [*totals], {plugin: [*values] for plugin, values in (raw or {}).items()}, taken)

@@ -69,7 +69,7 @@ from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.scheduler import Scheduler, StartNode
 from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
-from kschedd.scheduling.ties import AtRandom, Choose
+from kschedd.scheduling.ties import Choose, NodeTies
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.scheduling.work import Work, drive
 from kschedd.store.log import DELETED, WatchEvent
@@ -91,7 +91,7 @@ class Choices:
 
 
 class SchedulingMachine:
-    """See the module. `seed` breaks ties at random; `choose` replaces that by a rule. `handle`: one of this cluster."""
+    """See the module. `seed` breaks ties that are drawn; `choose` breaks all of them. `handle`: one of this cluster."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class SchedulingMachine:
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
         self.handle.decided_at_permit = self.waiting.decided
-        self.choose: Choose = choose or AtRandom(Random(seed))
+        self.choose: Choose = choose or NodeTies(Random(seed))
         self._remember = remember
         self.config = config
         self.schedulers: dict[str, Scheduler] = {}
@@ -145,6 +145,8 @@ class SchedulingMachine:
             raise
         self.extenders = self.binding_steps.extenders = extenders
         self._extender_binds = any(extender.binds for extender in extenders)
+        if isinstance(self.choose, NodeTies):
+            self.choose.drawn = not config.rules.ties_in_order
         self.config = config
         self.cluster.table.set_resize_rules(config.rules.resize_rules)
 
@@ -169,7 +171,7 @@ class SchedulingMachine:
 
     def choices(self) -> Choices:
         """How the next attempts choose, as a copy."""
-        return Choices(self.choose.fork() if isinstance(self.choose, AtRandom) else self.choose, self.start.index)
+        return Choices(self.choose.fork() if isinstance(self.choose, NodeTies) else self.choose, self.start.index)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
 

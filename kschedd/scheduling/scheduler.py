@@ -326,7 +326,10 @@ class Scheduler:
         best, results = rows.ravel()[are_best], []
         for number, score in enumerate(highest.tolist()):
             first, end = ends[number], ends[number + 1]
-            row = best.item(first) if end - first == 1 else self.choose(best[first:end], names)
+            if end - first == 1:
+                row = best.item(first)
+            else:
+                row = self.choose(best[first:end], names, are_best[first:end] - number * wanted)
             if metrics.sampling.plugins:
                 metrics.chosen(totals[number], score, end - first)
             results.append(
@@ -370,7 +373,7 @@ class Scheduler:
         if there.error is not None:
             return
         if not len(there.rows) or (
-            rules.batch_rescores and (yield from self._rescored(batching.nodes, state, pod, row))
+            rules.batch_rescores and (yield from self._rescored(batching.nodes_left(self.choose), state, pod, row))
         ):
             batching.take_hint(self.choose)
 
@@ -444,10 +447,11 @@ class Scheduler:
         """The result with one of the best by these totals; the one it has, if that is one of them."""
         names = self.cluster.table.names
         score = np.maximum.reduce(totals)
-        best = result.feasible[totals == score]
+        places = (totals == score).nonzero()[0]
+        best = result.feasible[places]
         if self.cluster.table.row_of[result.node_name] in best:
             return attrs.evolve(result, totals=totals, score=int(score), ties=len(best))
-        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
+        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names, places)
         return attrs.evolve(result, node_name=names[chosen], totals=totals, score=int(score), ties=len(best))
 
     # -- filter -----------------------------------------------------------------------------------------------
@@ -573,9 +577,10 @@ class Scheduler:
             self.profile.times.ended("Score", began, Code.ERROR.label)
             diagnosis.add_verdicts()
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+        plain = totals
         if self.extenders:
             totals = yield from scored(self.extenders, pod, self.cluster.table, rows, totals)
-        return self._choice(state, pod, found, totals)
+        return self._choice(state, pod, found, totals, extended=totals is not plain)
 
     def _only_node(self, state: CycleState, pod: Pod, found: Found) -> ScheduleResult:
         """The one feasible node, which needs no score."""
@@ -583,18 +588,17 @@ class Scheduler:
         name = self.cluster.table.names[int(rows[0])]
         return ScheduleResult(pod, name, self.profile, state, rows, found.visited, None, None, 1, found.verdicts)
 
-    def _choice(self, state: CycleState, pod: Pod, found: Found, totals: Ints) -> ScheduleResult:
-        """One of the best by these totals."""
-        score = totals.item(totals.argmax())
-        return self._one_of(found.rows[totals == score], state, pod, found, totals, score)
-
-    def _one_of(
-        self, best: Rows, state: CycleState, pod: Pod, found: Found, totals: Ints | None, score: int
+    def _choice(
+        self, state: CycleState, pod: Pod, found: Found, totals: Ints, *, extended: bool = False
     ) -> ScheduleResult:
+        """One of the best by these totals; `extended`: an extender has scored."""
+        score = totals.item(totals.argmax())
+        places = (totals == score).nonzero()[0]
+        best = found.rows[places]
         names, ties = self.cluster.table.names, len(best)
-        chosen = int(best[0]) if ties == 1 else self.choose(best, names)
+        chosen = int(best[0]) if ties == 1 else self.choose(best, names, None if extended else places)
         metrics = self.profile.plugin_metrics
-        if totals is not None and metrics.sampling.plugins:
+        if metrics.sampling.plugins:
             metrics.chosen(totals, score, ties)
         scored, self.ranking.scored = self.ranking.scored, None
         if scored is not None:
