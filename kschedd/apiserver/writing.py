@@ -33,7 +33,7 @@ from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.service.operations.deletion import deletion_warnings
-from kschedd.service.request import DeleteOptions, Patch, Request, Response, Verb, WriteOptions
+from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.store.deletion import Propagation
 from kschedd.store.field_validation import submitted
 from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
@@ -220,7 +220,7 @@ def manager_of(asked: Asked) -> str:
     return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
 
 
-async def read_patch(face: FaceServices, asked: Asked) -> tuple[Patch, tuple[str, ...]]:
+async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchBody, tuple[str, ...]]:
     """Return a JSON patch, merge patch or strategic merge patch, and the paths of fields that came twice."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
@@ -228,7 +228,7 @@ async def read_patch(face: FaceServices, asked: Asked) -> tuple[Patch, tuple[str
     check_options(asked)
     try:
         body = await read_aside(face, asked, lambda: read_json(asked.http.body))
-        return Patch(patch_type, body.value), body.duplicates
+        return PatchBody(patch_type, body.value), body.duplicates
     except StatusError as refused:
         if patch_type == "strategic":
             raise

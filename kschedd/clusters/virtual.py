@@ -40,7 +40,7 @@ from kschedd.rpc.encoding import encode_response
 from kschedd.rpc.errors import wire_error
 from kschedd.rpc.large_results import encode_large
 from kschedd.rpc.message_limits import FROM_DAEMON
-from kschedd.rpc.protocol import Connection, Response
+from kschedd.rpc.protocol import Connection, RpcResponse
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
@@ -293,7 +293,7 @@ def _as_sent(answer: Any) -> Any:
     """The result after encoding and decoding, as a socket client gets it: a copy of plain values only."""
     encoded = b"".join(encode_large(1, answer)) if isinstance(answer, Large) else encode_response(1, answer)
     (response,) = Connection(FROM_DAEMON).receive(encoded)
-    assert isinstance(response, Response)
+    assert isinstance(response, RpcResponse)
     return response.result
 
 

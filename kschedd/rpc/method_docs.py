@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from kschedd.answers import meanings
 from kschedd.service.errors import CODES
 from kschedd.service.params import Param
 from kschedd.service.table import Method
@@ -132,6 +133,9 @@ def _section(method: Method) -> str:
         parts.append("\nNo parameters.\n")
     if method.returns:
         parts.append(f"\nReturns: {method.returns}\n")
+    if method.answer is not None:
+        rows = "".join(f"| `{path}` | {_cell(meaning)} |\n" for path, meaning in meanings(method.answer))
+        parts.append(f"\n| key | meaning |\n|---|---|\n{rows}")
     if method.items:
         parts.append(f"\nStream items: {method.items}\n")
     return "".join(parts)

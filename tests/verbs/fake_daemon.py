@@ -14,9 +14,11 @@ from typing import Any, cast
 import attrs
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.answers import plain
 from kschedd.api.kinds import KINDS, kind_of, lookup
 from kschedd.api.manifests import read_text
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.explain.answers import Explanation, Score, SearchAnswer, Skipped, VerdictAnswer
 from kschedd.methods import daemon_methods
 from kschedd.rpc.built_in import method_table
 from kschedd.service.daemon.process import DaemonState
@@ -79,40 +81,42 @@ def verdict(node: str, plugin: str | None = None, code: str = "Success", *reason
     return {"node": node, "plugin": plugin, "code": code, "reasons": list(reasons), "also": [], "nominated": []}
 
 
-def _score(value: int) -> Raw:
-    return {"raw": value, "normalized": value, "weighted": value}
+def _score(value: int) -> Score:
+    return Score(value, value, value)
 
 
-EXPLANATION: Raw = {
-    "pod": "default/web-1",
-    "node": None,
-    "node_exists": None,
-    "as_if_absent": False,
-    "reserved": None,
-    "profile": "default-scheduler",
-    "gated_by": None,
-    "pre_filter": None,
-    "verdicts": [verdict("node-a", "NodeResourcesFit", "Unschedulable", "Insufficient cpu"), verdict("node-b")],
-    "skipped": {"filter": [], "score": []},
-    "scores": {"NodeResourcesFit": {"node-b": _score(60)}, "ImageLocality": {"node-b": _score(0)}},
-    "weights": {"NodeResourcesFit": 1, "ImageLocality": 1},
-    "totals": {"node-b": 60},
-    "chosen": "node-b",
-    "ties": ["node-b"],
-    "nominated": None,
-    "message": "",
-    "preemption": None,
-    "would_fit_if": [],
-    "suggestions": [],
-    "untried": [],
-    "filters": ["NodeResourcesFit"],
-    "attempt": None,
-    "search": {"nodes": 2, "feasible": 1, "enough": 2},
-    "decision": None,
-    "dumped": None,
-    "took_us": [],
-    "notes": [],
-}
+EXPLANATION: Raw = plain(
+    Explanation(
+        pod="default/web-1",
+        node=None,
+        node_exists=None,
+        as_if_absent=False,
+        reserved=None,
+        profile="default-scheduler",
+        gated_by=None,
+        pre_filter=None,
+        verdicts=[
+            VerdictAnswer("node-a", "NodeResourcesFit", "Unschedulable", ["Insufficient cpu"], [], []),
+            VerdictAnswer("node-b", None, "Success", [], [], []),
+        ],
+        filters=["NodeResourcesFit"],
+        skipped=Skipped([], []),
+        scores={"NodeResourcesFit": {"node-b": _score(60)}, "ImageLocality": {"node-b": _score(0)}},
+        weights={"NodeResourcesFit": 1, "ImageLocality": 1},
+        totals={"node-b": 60},
+        chosen="node-b",
+        ties=["node-b"],
+        nominated=None,
+        message="",
+        preemption=None,
+        would_fit_if=[],
+        suggestions=[],
+        untried=[],
+        search=SearchAnswer(2, 1, 2),
+        took_us=[],
+        notes=[],
+    )
+)
 
 
 def _merge(raw: Raw, patch: Raw) -> None:

@@ -19,7 +19,7 @@ from kschedd.api.unsupported import newly_unsupported
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.kinds import find_kind, resolve_namespace
 from kschedd.service.operations.scaling import paths_of
-from kschedd.service.request import DeleteOptions, Patch, Request, Response, WriteOptions
+from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, WriteOptions
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom_scale import integer_at
 from kschedd.store.deletion import Propagation
@@ -62,7 +62,7 @@ def change_result(response: Response) -> dict[str, Any]:
 def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = False) -> Request:
     """The request to merge a change into an object."""
     options = WriteOptions(dry_run, manager)
-    return Request("patch", kind, obj.namespace, obj.name, body=Patch("merge", change), options=options)
+    return Request("patch", kind, obj.namespace, obj.name, body=PatchBody("merge", change), options=options)
 
 
 def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None = None) -> Request:

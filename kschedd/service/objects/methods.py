@@ -31,7 +31,7 @@ from kschedd.service.objects.applying import (
 from kschedd.service.objects.events import SPACES, as_object, follow
 from kschedd.service.objects.kinds import described, find_kind, resolve_namespace
 from kschedd.service.params import Param
-from kschedd.service.request import Patch, Request, Response, Verb, WriteOptions
+from kschedd.service.request import PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.service.selecting import selectors
 from kschedd.service.table import Call, Large, Method, Stream
 from kschedd.service.weights import LARGE, weight
@@ -430,7 +430,7 @@ class ObjectMethods:
 
     async def patch(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], "kubectl-patch", call["field_validation"])
-        patch = Patch(call["type"], call["patch"])
+        patch = PatchBody(call["type"], call["patch"])
 
         def wanted(store: ClusterReader, obj: Object) -> Request:
             return Request("patch", obj.kind, obj.namespace, obj.name, call["subresource"], patch, options)

@@ -11,7 +11,7 @@ from kschedd.api.decoding import duplicate_field
 from kschedd.api.objects import Object, Raw
 from kschedd.api.schema_check import schema_for
 from kschedd.registry.warnings import creation_warnings, update_warnings
-from kschedd.service.request import Patch, Request, Response
+from kschedd.service.request import PatchBody, Request, Response
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.custom import definition_of
 from kschedd.store.errors import BadRequest, DefinitionTerminating, Refused
@@ -64,7 +64,7 @@ def update(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
 
 def patch(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
     wanted, options = request.body, request.options
-    assert isinstance(wanted, Patch), "a request to patch has a patch"
+    assert isinstance(wanted, PatchBody), "a request to patch has a patch"
     there = store.find(request.kind, request.namespace, request.name)
     changed, told = store.patch(
         request.kind,

@@ -11,10 +11,9 @@ from kschedd.actors.decisions import DecisionRecord
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
-from kschedd.explain.explain import SHAPE as EXPLANATION
+from kschedd.explain.answers import DecisionAnswer, Explanation, GroupExplanation
 from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
 from kschedd.explain.past import Past
-from kschedd.explain.pod_group import SHAPE as EXPLANATION_OF_GROUP
 from kschedd.explain.pod_group import begin_group, explain_group
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.records import AttemptRecord
@@ -37,11 +36,6 @@ _STATUS = (
     "as `stopped` of `debug.state` does; speed: seconds of the cluster in a real one, 0 where time is virtual, and "
     "then "
     "virtual_time is its time, else null"
-)
-_DECISION = (
-    "`{time, pod, node, attempt, feasible, visited, ties, score, message, nominated_node, took_us}`; node is null if "
-    "it got none, score null if there was one node to choose from; visited is how many nodes were looked at, 0 where "
-    "the pod was rejected before any was"
 )
 _SHORTEST_S, _LONGEST_S = 0.05, 3600
 
@@ -94,7 +88,7 @@ class SchedulerMethods:
                 ),
                 reads=True,
                 doc="The latest attempts, the newest last.",
-                returns=f"An array of {_DECISION}.",
+                answer=list[DecisionAnswer],
             ),
             Method(
                 "scheduler.explain",
@@ -112,7 +106,7 @@ class SchedulerMethods:
                 doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or "
                 "as they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
                 "judged as if it had just been created, beside a pod of its name if there is one.",
-                returns=f"`{EXPLANATION}`. Its keys, one by one: `kschedd/explain/explain.py`.",
+                answer=Explanation,
             ),
             Method(
                 "scheduler.explain_group",
@@ -121,7 +115,7 @@ class SchedulerMethods:
                 reads=True,
                 doc="What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed. "
                 "Nothing is changed.",
-                returns=f"`{EXPLANATION_OF_GROUP}`. Its keys, one by one: `kschedd/explain/pod_group.py`.",
+                answer=GroupExplanation,
             ),
         ]
 
@@ -285,20 +279,20 @@ def _decided(record: DecisionRecord, now: float) -> dict[str, Any]:
     }
 
 
-def _decision(decision: AttemptRecord) -> dict[str, Any]:
-    return {
-        "time": stamp(decision.at_s),
-        "pod": decision.pod,
-        "node": decision.node or None,
-        "attempt": decision.attempt,
-        "feasible": decision.feasible,
-        "visited": decision.visited,
-        "ties": decision.ties,
-        "score": decision.score,
-        "message": decision.message,
-        "nominated_node": decision.nominated_node,
-        "took_us": round(decision.took_s * 1e6),
-    }
+def _decision(decision: AttemptRecord) -> DecisionAnswer:
+    return DecisionAnswer(
+        stamp(decision.at_s),
+        decision.pod,
+        decision.node or None,
+        decision.attempt,
+        decision.feasible,
+        decision.visited,
+        decision.ties,
+        decision.score,
+        decision.message,
+        decision.nominated_node,
+        round(decision.took_s * 1e6),
+    )
 
 
 def described(config: Config) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.kinds import described, find_kind
 from kschedd.service.operations.serving import serve
-from kschedd.service.request import Patch, Request, WriteOptions
+from kschedd.service.request import PatchBody, Request, WriteOptions
 from kschedd.service.workers import AtOnce
 from kschedd.store.custom_scale import NoScale
 from kschedd.store.errors import Invalid, NotFound
@@ -44,7 +44,9 @@ def cordon(store: Store, name: str, unschedulable: bool) -> dict[str, Any]:
 
 def patched(store: Store, patch: Any, patch_type: PatchType = "strategic", **how: Any) -> dict[str, Any]:
     options = WriteOptions(**how)
-    return done(store, Request("patch", "Deployment", "default", "web", body=Patch(patch_type, patch), options=options))
+    return done(
+        store, Request("patch", "Deployment", "default", "web", body=PatchBody(patch_type, patch), options=options)
+    )
 
 
 def taints(store: Store) -> list[Any]:
