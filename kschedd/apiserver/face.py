@@ -58,6 +58,7 @@ from kschedd.apiserver.writing import create, delete, delete_collection, patch, 
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
 from kschedd.http.server import HttpResponse, Peer
+from kschedd.service.objects.recorded_events import recorded_event
 from kschedd.store import custom
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.errors import Mirrored, NotFound
@@ -273,11 +274,10 @@ class ApiFace:
         except KscheddError:
             if asked.target.resource.stored != "Event":
                 raise
-            for space in await self.services.recorded_events(asked.target.namespace):
-                for event in space:
-                    if event.name == asked.target.name:
-                        return await get_object(self.services, asked, event)
-            raise
+            event = await recorded_event(self.services.cluster, asked.target.namespace, asked.target.name)
+            if event is None:
+                raise
+            found = event
         return await get_object(self.services, asked, found)
 
     # What is no resource

@@ -28,8 +28,9 @@ from kschedd.service.objects.applying import (
     namespace_of,
     parse,
 )
-from kschedd.service.objects.events import SPACES, as_object, follow
+from kschedd.service.objects.events import SPACES, follow
 from kschedd.service.objects.kinds import described, find_kind, resolve_namespace
+from kschedd.service.objects.recorded_events import EVENT, as_object, recorded_event, with_recorded_events
 from kschedd.service.params import Param
 from kschedd.service.request import PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.service.selecting import selectors
@@ -349,23 +350,16 @@ class ObjectMethods:
         return _made(response)
 
     async def get(self, call: Call) -> Any:
-        def read(store: ClusterReader) -> Any:
-            kind = find_kind(store, call["kind"])
-            raw = store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"]).raw
-            return with_resolved_entries(raw) if call["managed_fields"] else without_entries(raw)
-
         try:
-            return {"object": await self._cluster.store.do(read)}
+            found = await self._cluster.store.do(partial(_found, call))
         except NotFound:
-            if lookup(call["kind"]).name == "Event":
-                for event in await self._recorded(call["namespace"] or "default"):
-                    if event["metadata"]["name"] == call["name"]:
-                        return {"object": event}
-            raise
-
-    async def _recorded(self, namespace: str | None) -> Sequence[dict[str, Any]]:
-        """The events of the scheduler as objects."""
-        return [as_object(event) for event in await self._cluster.events.query(lambda record: record.latest(namespace))]
+            event = None
+            if lookup(call["kind"]).name == EVENT:
+                event = await recorded_event(self._cluster, call["namespace"] or "default", call["name"])
+            if event is None:
+                raise
+            found = event
+        return {"object": with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw)}
 
     async def list(self, call: Call) -> Any:
         return await self._listed(call)
@@ -380,7 +374,7 @@ class ObjectMethods:
 
         def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int] | None:
             kind = find_kind(store, call["kind"])
-            if most is not None and (kind.name == "Event" or store.count(kind.name) > most):
+            if most is not None and (kind.name == EVENT or store.count(kind.name) > most):
                 return None  # events are kept elsewhere as well
             space = call["namespace"] if kind.namespaced else None
             check_field_selector(kind, fields)
@@ -390,19 +384,14 @@ class ObjectMethods:
         if there is None:
             return None
         name, present, version = there
+        if name == EVENT:
+            present = await with_recorded_events(self._cluster, present, call["namespace"])
         sorting = raw_in_order(present, labels, fields)
         items: Sequence[Raw]
         if sum(map(len, present)) <= _FEW:
             items = run_steps(sorting)
         else:
             items = await call.services.turns.drive(call.client, sorting)
-        if name == "Event":
-            recorded = [
-                event
-                for event in await self._recorded(call["namespace"])
-                if (labels is None or labels.matches({})) and (fields is None or fields.matches(event))
-            ]
-            items = sorted((*items, *recorded), key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"]))
         head = {"kind": name, "resource_version": version, "epoch": self._cluster.epoch}
         return Large(head, "items", items, shown=shown)
 
@@ -490,7 +479,7 @@ class ObjectMethods:
 
         async def feed(stream: Stream) -> None:
             async with trio.open_nursery() as beside:
-                if kinds == {"Event"}:
+                if kinds == {EVENT}:
                     beside.start_soon(follow, self._cluster, latest, namespace, recorded, stream)
                 await stored(stream)
                 beside.cancel_scope.cancel()
