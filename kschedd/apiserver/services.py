@@ -4,10 +4,10 @@ from typing import Final
 
 import attrs
 
-from kschedd.apiserver.encoding import Encoder
+from kschedd.apiserver.catalogue.version import OF_DEFAULT, ServedVersion
+from kschedd.apiserver.codec.encoding import Encoder
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.tokens import Tokens
-from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor

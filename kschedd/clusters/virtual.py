@@ -34,13 +34,13 @@ from kschedd.queue.entry import SECOND, Move, QueuedPod
 from kschedd.queue.move_record import MoveRecord
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client_common import request_bytes, wire_params
 from kschedd.rpc.encoding import encode_response
 from kschedd.rpc.errors import wire_error
-from kschedd.rpc.large_results import encode_large
 from kschedd.rpc.message_limits import FROM_DAEMON
 from kschedd.rpc.protocol import Connection, RpcResponse
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.large_results import encode_large
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects

@@ -20,7 +20,7 @@ from kschedd.api.manifests import read_text
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.explain.answers import Explanation, Score, SearchAnswer, Skipped, VerdictAnswer
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind

@@ -14,7 +14,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
-from kschedd.rpc.built_in import method_table
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.nodes.lifecycle import LifecycleMethods
 from kschedd.service.params import bind
 from kschedd.service.table import Call, ClientServices, find_method

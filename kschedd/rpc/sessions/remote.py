@@ -19,10 +19,10 @@ from kschedd.access.addresses import SCHEME, Address
 from kschedd.access.credentials import Credentials, certified
 from kschedd.access.listening import in_tls
 from kschedd.access.users import Caller, User
-from kschedd.rpc.built_in import who_is
 from kschedd.rpc.encoding import encode_error, encode_response
 from kschedd.rpc.message_limits import Limits
 from kschedd.rpc.protocol import AUTHENTICATE, NO_MSGID, Event, RpcRequest, first_message
+from kschedd.rpc.sessions.built_in import who_is
 from kschedd.service.errors import RpcError
 
 _MESSAGE: Final = 16 << 10

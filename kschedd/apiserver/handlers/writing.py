@@ -13,22 +13,13 @@ import attrs
 from kschedd.api.decoding import duplicate_field
 from kschedd.api.fields import FieldError, invalid, unsupported
 from kschedd.api.objects import Raw
-from kschedd.apiserver.bodies import (
-    checked_kind,
-    field_validation,
-    field_validation_faults,
-    is_yaml,
-    media_type,
-    read_body,
-    read_delete_options,
-    read_json,
-)
-from kschedd.apiserver.negotiation import Form, json_response, wanted_form
-from kschedd.apiserver.options import read_options
-from kschedd.apiserver.reading import list_response, object_response, read_page
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.codec.bodies import checked_kind, is_yaml, media_type, read_body, read_delete_options, read_json
+from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
+from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
+from kschedd.apiserver.handlers.options import read_options
+from kschedd.apiserver.handlers.reading import list_response, object_response, read_page
+from kschedd.apiserver.requests import Asked, field_validation, field_validation_faults
 from kschedd.apiserver.services import LARGE_BODY, FaceServices
-from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN

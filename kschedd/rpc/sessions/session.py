@@ -31,9 +31,7 @@ from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
 from kschedd.rpc.encoding import encode_error, encode_response
 from kschedd.rpc.errors import wire_error
-from kschedd.rpc.large_results import encode_large_at_once
 from kschedd.rpc.message_limits import FROM_CLIENTS, Limits
-from kschedd.rpc.open_stream import STOPPING, OpenStream
 from kschedd.rpc.protocol import (
     NO_MSGID,
     Connection,
@@ -44,8 +42,10 @@ from kschedd.rpc.protocol import (
     RpcRequest,
     unpack_in_slices,
 )
-from kschedd.rpc.sending import Outbox, Pieces, Total, writer_to
-from kschedd.rpc.unfinished import Unfinished
+from kschedd.rpc.sessions.large_results import encode_large_at_once
+from kschedd.rpc.sessions.open_stream import STOPPING, OpenStream
+from kschedd.rpc.sessions.sending import Outbox, Pieces, Total, writer_to
+from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method

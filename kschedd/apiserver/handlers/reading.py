@@ -15,9 +15,11 @@ import attrs
 
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object, Raw
-from kschedd.apiserver.encoding import listed_item, row_object
-from kschedd.apiserver.encoding import partial as metadata_of
-from kschedd.apiserver.negotiation import (
+from kschedd.apiserver.catalogue.resources import Resource
+from kschedd.apiserver.catalogue.tables import TableColumns, row_conditions, table_columns
+from kschedd.apiserver.codec.encoding import listed_item, row_object
+from kschedd.apiserver.codec.encoding import partial as metadata_of
+from kschedd.apiserver.codec.negotiation import (
     COMPRESSION,
     JSON,
     Form,
@@ -26,13 +28,11 @@ from kschedd.apiserver.negotiation import (
     takes_gzip,
     wanted_form,
 )
-from kschedd.apiserver.options import LATEST, ReadOptions, continue_token, exact, read_options
+from kschedd.apiserver.codec.status import StatusError, too_large_version
+from kschedd.apiserver.codec.versions import converted
+from kschedd.apiserver.handlers.options import LATEST, ReadOptions, continue_token, exact, read_options
 from kschedd.apiserver.requests import Asked
-from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError, too_large_version
-from kschedd.apiserver.tables import TableColumns, row_conditions, table_columns
-from kschedd.apiserver.versions import converted
 from kschedd.http.server import HttpResponse, Send
 from kschedd.service.objects.recorded_events import with_recorded_events
 from kschedd.service.weights import is_large
