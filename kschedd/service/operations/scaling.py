@@ -10,7 +10,6 @@ from typing import Any, Final
 from kschedd.api.fields import invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.printing.columns_workloads import selector_text
-from kschedd.registry.warnings import update_warnings
 from kschedd.service.operations.writing import check_name, decoded, placed
 from kschedd.service.request import PatchBody, Request, Response
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
@@ -89,7 +88,6 @@ def scale(store: ClusterWriter, request: Request, warnings: list[str]) -> Respon
         dry_run=request.options.dry_run,
         manager=request.options.manager,
     )
-    warnings += update_warnings(old, changed)
     return Response(changed, old)
 
 
@@ -136,7 +134,6 @@ def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
         subresource="scale",
         dry_run=options.dry_run,
     )
-    warnings += update_warnings(old, changed)
     return Response(changed, old)
 
 

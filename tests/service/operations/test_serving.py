@@ -7,7 +7,7 @@ import pytest
 from kschedd.service.operations.serving import serve
 from kschedd.service.request import DeleteOptions, PatchBody, Request, WriteOptions
 from kschedd.store.admission_plugins.attributes import UserInfo
-from kschedd.store.errors import BadRequest, InvalidScale, NotFound, Refused
+from kschedd.store.errors import BadRequest, Invalid, InvalidScale, NotFound, Refused
 from kschedd.store.managing import with_resolved_entries
 from kschedd.store.store import Store
 from tests.actors.clusters import deployment, node, pod
@@ -74,6 +74,8 @@ def test_a_dry_run_writes_nothing_whatever_the_verb(store: Store) -> None:
 
 def test_an_update_creates_what_is_missing_of_some_kinds(store: Store) -> None:
     assert serve(store, Request("update", "Lease", body=LEASE)).action == "created"
+    with pytest.raises(Invalid, match="must be specified for an update"):  # for it is there now
+        serve(store, Request("update", "Lease", body=LEASE))
     with pytest.raises(NotFound):
         serve(store, Request("update", "ConfigMap", body=CONFIG))
 
