@@ -23,6 +23,7 @@ from kschedd.methods import daemon_methods
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
+from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Method, Stream, find_method
 from kschedd.store.times import stamp
@@ -117,6 +118,11 @@ EXPLANATION: Raw = plain(
         notes=[],
     )
 )
+
+
+def _change(raw: Raw, changed: list[str]) -> Raw:
+    answer: Raw = plain(ChangeAnswer(raw, changed, [], []))
+    return answer
 
 
 def _merge(raw: Raw, patch: Raw) -> None:
@@ -332,7 +338,7 @@ class FakeDaemon:
     ) -> Raw:
         raw = copy.deepcopy(self._find(kind, name, namespace))
         _merge(raw, patch)
-        return {"object": raw, "changed": sorted(patch), "warnings": [], "unsupported": []}
+        return _change(raw, sorted(patch))
 
     def objects_scale(self, kind: str, name: str, replicas: int, namespace: str | None = None) -> Raw:
         return {"object": self._find(kind, name, namespace), "before": 1, "after": replicas}
@@ -351,7 +357,7 @@ class FakeDaemon:
         labels.update(set)
         for key in remove:
             labels.pop(key, None)
-        return {"object": self._find(kind, name, namespace), "changed": changed, "warnings": [], "unsupported": []}
+        return _change(self._find(kind, name, namespace), changed)
 
     objects_annotate = objects_label
 
@@ -363,12 +369,12 @@ class FakeDaemon:
 
     def _cordon(self, name: str, wanted: bool) -> Raw:
         spec = self._find("Node", name)["spec"]
-        changed = bool(spec.get("unschedulable")) is not wanted
+        changed = ["spec.unschedulable"] if bool(spec.get("unschedulable")) is not wanted else []
         spec["unschedulable"] = wanted
-        return {"object": self._find("Node", name), "changed": changed, "warnings": [], "unsupported": []}
+        return _change(self._find("Node", name), changed)
 
     def nodes_taint(self, name: str, taints: list[str], overwrite: bool = False) -> Raw:
-        return {"object": self._find("Node", name), "changed": True, "warnings": [], "unsupported": []}
+        return _change(self._find("Node", name), ["spec.taints"])
 
     def events_list(self, namespace: str | None = None, limit: int | None = None, **about: Any) -> Raw:
         event = {

@@ -18,6 +18,15 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
+from kschedd.service.objects.answers import (
+    ChangeAnswer,
+    DeletedObject,
+    DeletionAnswer,
+    KindAnswer,
+    ObjectAnswer,
+    ScaleAnswer,
+    WrittenAnswer,
+)
 from kschedd.service.objects.applying import (
     FROM_FILES,
     Applier,
@@ -43,6 +52,7 @@ from kschedd.store.listing import raw_in_order
 from kschedd.store.log import WatchEvent
 from kschedd.store.managing import with_resolved_entries, without_entries
 from kschedd.store.patching import PATCH_TYPES
+from kschedd.store.trial import key_of
 from kschedd.values import run_steps
 
 Raw = Mapping[str, Any]
@@ -70,15 +80,6 @@ MANAGERS = Param("managed_fields", "boolean", False, False, "with metadata.manag
 METADATA_ONLY = Param("metadata_only", "boolean", False, False, "of each object only apiVersion, kind and metadata")
 OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
 
-OBJECT = "`{object}`, the object as it is now, as kubectl would print it."
-WARNED = (
-    "`{object, warnings, unsupported}`: the object as it is now, texts to warn of, and what is kept but not acted on "
-    "yet, each `{kind, namespace, name, why}`."
-)
-CHANGED = (
-    "`{object, changed, warnings, unsupported}`: the object as it is now, the paths of the fields that changed, texts "
-    "to warn of, and what is kept but not acted on yet, each `{kind, namespace, name, why}`."
-)
 VALIDATION = Param(
     "field_validation",
     "string",
@@ -127,7 +128,7 @@ class ObjectMethods:
                 self.create,
                 (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
                 doc="Creates one object; refuses one that is there.",
-                returns=WARNED,
+                answer=WrittenAnswer,
             ),
             Method(
                 "objects.replace",
@@ -138,7 +139,7 @@ class ObjectMethods:
                     DRY_RUN,
                 ),
                 doc="Replaces one object that is there. Its status stays as it is.",
-                returns=WARNED,
+                answer=WrittenAnswer,
             ),
             Method(
                 "objects.get",
@@ -146,7 +147,7 @@ class ObjectMethods:
                 (KIND, NAME, NAMESPACE, MANAGERS),
                 reads=True,
                 doc="Reads one object.",
-                returns=OBJECT,
+                answer=ObjectAnswer,
             ),
             Method(
                 "objects.list",
@@ -190,7 +191,7 @@ class ObjectMethods:
                     ),
                 ),
                 doc="Deletes one object or several. A running pod first gets its grace period.",
-                returns="`{deleted: [{kind, namespace, name, gone}]}`; `gone` is false while something is awaited.",
+                answer=DeletionAnswer,
             ),
             Method(
                 "objects.patch",
@@ -209,7 +210,7 @@ class ObjectMethods:
                 "lists of named things by their keys; it knows `$patch`, `$setElementOrder/…`, "
                 "`$deleteFromPrimitiveList/…` and `$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is "
                 "RFC 6902. Objects of custom resources take the latter two.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
             Method(
                 "objects.scale",
@@ -222,7 +223,7 @@ class ObjectMethods:
                     Param("current", "integer", False, doc="null, or how many it has to ask for now"),
                 ),
                 doc="Sets the number of replicas of a workload, or of a custom resource whose definition says where.",
-                returns="`{object, before, after}`.",
+                answer=ScaleAnswer,
             ),
             self._marking("objects.label", self.label, "labels"),
             self._marking("objects.annotate", self.annotate, "annotations"),
@@ -231,7 +232,7 @@ class ObjectMethods:
                 self.kinds,
                 reads=True,
                 doc="Every kind there is, those of which there are only objects among them.",
-                returns="An array of `{name, plural, singular, short_names, api_version, namespaced, known, count}`.",
+                answer=list[KindAnswer],
             ),
             Method(
                 "objects.watch",
@@ -279,7 +280,7 @@ class ObjectMethods:
                 OVERWRITE,
             ),
             doc=f"Sets and takes away {what} of one object.",
-            returns=CHANGED,
+            answer=ChangeAnswer,
         )
 
     async def apply(self, call: Call) -> Any:
@@ -359,7 +360,7 @@ class ObjectMethods:
             if event is None:
                 raise
             found = event
-        return {"object": with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw)}
+        return ObjectAnswer(with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw))
 
     async def list(self, call: Call) -> Any:
         return await self._listed(call)
@@ -410,11 +411,7 @@ class ObjectMethods:
         )
         chosen = await self._cluster.store.do_in_steps(lambda store: deletion.chosen(store))
         served = await Executor.of(self._cluster, call).serve_each(deletion.request, chosen)
-        deleted = [
-            {"kind": last.kind, "namespace": last.namespace, "name": last.name, "gone": response.gone}
-            for response in served
-            for last in (response.object,)
-        ]
+        deleted = [DeletedObject(*key_of(response.object), response.gone) for response in served]
         return Large({}, "deleted", deleted, each=_RESULT_BYTES)
 
     async def patch(self, call: Call) -> Any:
@@ -434,7 +431,7 @@ class ObjectMethods:
             return edit.scale(store, obj, call["replicas"], call["current"])
 
         response = await Executor.of(self._cluster, call).edit(partial(_found, call), wanted)
-        return {"object": without_entries(response.object.raw), "before": before[0], "after": call["replicas"]}
+        return ScaleAnswer(without_entries(response.object.raw), before[0], call["replicas"])
 
     async def _edited(self, call: Call, make: Callable[[ClusterReader, Object], Request], given: Any = None) -> Any:
         """Change the object that the call names."""
@@ -505,10 +502,9 @@ class ObjectMethods:
         return {"stream": call.open_stream(feed), "resource_version": since, "epoch": self._cluster.epoch}
 
 
-def _made(response: Response) -> dict[str, Any]:
+def _made(response: Response) -> WrittenAnswer:
     raw = response.object.raw
-    ignored = [attrs.asdict(each) for each in unsupported(raw)]
-    return {"object": without_entries(raw), "warnings": list(response.warnings), "unsupported": ignored}
+    return WrittenAnswer(without_entries(raw), response.warnings, unsupported(raw))
 
 
 def _found(call: Call, store: ClusterReader) -> Object:

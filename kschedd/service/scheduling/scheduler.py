@@ -8,6 +8,7 @@ import attrs
 import trio
 
 from kschedd.actors.decisions import DecisionRecord
+from kschedd.answers import returned
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
@@ -21,22 +22,12 @@ from kschedd.scheduling.stop_view import stopped_at
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
+from kschedd.service.scheduling.answers import StatusAnswer, WeightAnswer
 from kschedd.service.table import Call, Method, Stream
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
 from kschedd.store.times import stamp
 
-_STATUS = (
-    "`{active, backoff, error_backoff, unschedulable, gated, in_flight, waiting, binding, scheduled, failed_attempts, "
-    "decisions_per_s, last_decisions, nodes, pods, paused, stopped_at, speed, virtual_time}`: the places of the "
-    "queue with their numbers of pods, how "
-    "many wait at Permit, how many are between decision and binding (those included), totals since the start "
-    "(scheduled: pods that were bound), the latest decisions, and what the scheduler sees of the cluster (pods: those "
-    "that have a node, or have one reserved). paused: the debugger has stopped scheduling, and stopped_at says where, "
-    "as `stopped` of `debug.state` does; speed: seconds of the cluster in a real one, 0 where time is virtual, and "
-    "then "
-    "virtual_time is its time, else null"
-)
 _SHORTEST_S, _LONGEST_S = 0.05, 3600
 
 
@@ -46,9 +37,7 @@ class SchedulerMethods:
 
     def table(self) -> list[Method]:
         return [
-            Method(
-                "scheduler.status", self.status, reads=True, doc="How the scheduler is doing.", returns=f"{_STATUS}."
-            ),
+            Method("scheduler.status", self.status, reads=True, doc="How the scheduler is doing.", answer=StatusAnswer),
             Method(
                 "scheduler.watch",
                 self.watch,
@@ -57,7 +46,7 @@ class SchedulerMethods:
                 doc="The status again and again, when it has changed. It has no position to resume from: each item is "
                 "the whole status, so after a break call it again.",
                 returns="`{stream}`.",
-                items=f"{_STATUS}.",
+                items=f"{returned(StatusAnswer)}, as of `scheduler.status`.",
             ),
             Method(
                 "scheduler.config",
@@ -77,7 +66,7 @@ class SchedulerMethods:
                     Param("weight", "integer", doc="1 or more"),
                 ),
                 doc="Changes the weight of a plugin's score, from the next attempt on.",
-                returns="`{before, after}`.",
+                answer=WeightAnswer,
             ),
             Method(
                 "scheduler.decisions",
@@ -122,28 +111,28 @@ class SchedulerMethods:
     async def status(self, call: Call) -> Any:
         return await self._status()
 
-    async def _status(self) -> dict[str, Any]:
+    async def _status(self) -> StatusAnswer:
         cluster = self._cluster
         now = cluster.clock.now()
         queue, (seen, stopped), decided = await cluster.ask_in_turn(
             _queue_counts, lambda owner: (_seen(owner), stopped_at(owner)), lambda record: _decided(record, now)
         )
         clock = cluster.clock
-        return {
+        return StatusAnswer(
             **queue,
             **seen,
             **decided,
-            "paused": stopped is not None,
-            "stopped_at": stopped,
-            "speed": clock.speed,
-            "virtual_time": stamp(now) if clock.is_virtual else None,
-        }
+            paused=stopped is not None,
+            stopped_at=stopped,
+            speed=clock.speed,
+            virtual_time=stamp(now) if clock.is_virtual else None,
+        )
 
     async def watch(self, call: Call) -> Any:
         interval = max(float(call["interval_s"]), _SHORTEST_S)
 
         async def feed(stream: Stream) -> None:
-            last: dict[str, Any] = {}
+            last: StatusAnswer | None = None
             while True:
                 status = await self._status()
                 if status != last:
@@ -165,7 +154,7 @@ class SchedulerMethods:
             config = with_weight(owner.machine.config, name, plugin, weight)
             before = owner.change_config(config, f"weight {plugin} {weight} in {name}", now).before
             profile = before.profile(name)
-            return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
+            return WeightAnswer(0 if profile is None else profile.weight(plugin), weight)
 
         return await self._cluster.scheduler.query(change)
 
