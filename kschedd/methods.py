@@ -16,8 +16,8 @@ from typing import cast
 from kschedd.clusters.capacity_methods import CapacityMethods
 from kschedd.clusters.fork_methods import ForkMethods
 from kschedd.clusters.forks import Forks
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.method_docs import methods_page
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.config import ConfigMethods
 from kschedd.service.daemon.load import LoadMethods

@@ -23,8 +23,8 @@ from kschedd.access.credentials import Credentials
 from kschedd.access.listening import raise_file_limit
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
+from kschedd.apiserver.catalogue.version import ServedVersion
 from kschedd.apiserver.serving import HttpFace, http_face
-from kschedd.apiserver.version import ServedVersion
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
@@ -38,15 +38,15 @@ from kschedd.live.mirror import MirrorActor, mirroring
 from kschedd.live.remote import RemoteCluster, scheduling
 from kschedd.methods import daemon_methods
 from kschedd.recording.wiring import RecordOptions
-from kschedd.rpc.built_in import method_table
-from kschedd.rpc.listener import EagerListener, unix_listener
 from kschedd.rpc.message_limits import Limits
 from kschedd.rpc.paths import default_socket_path
-from kschedd.rpc.remote import RemoteDoor
-from kschedd.rpc.sending import Total
-from kschedd.rpc.server import Places, Server
-from kschedd.rpc.session import SessionLimits, Shared
-from kschedd.rpc.unfinished import Unfinished
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import EagerListener, unix_listener
+from kschedd.rpc.sessions.remote import RemoteDoor
+from kschedd.rpc.sessions.sending import Total
+from kschedd.rpc.sessions.server import Places, Server
+from kschedd.rpc.sessions.session import SessionLimits, Shared
+from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.daemon.pushing import push_metrics
 from kschedd.service.daemon.reloading import Reloading

@@ -8,7 +8,7 @@ import pytest
 from kschedd.api.documents import read_documents
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
 from kschedd.api.selectors import from_map, parse_label_selector
-from kschedd.apiserver.bodies import read_body, read_json
+from kschedd.apiserver.codec.bodies import read_body, read_json
 from kschedd.store.json_patch import json_patch
 from kschedd.store.patching import patched, read_configuration
 from kschedd.store.store import Store

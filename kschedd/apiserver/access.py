@@ -13,7 +13,7 @@ import attrs
 from kschedd.access.addresses import Address, is_loopback
 from kschedd.access.credentials import Credentials, ListenSettings, certified
 from kschedd.access.users import ANYBODY, AUTHENTICATED, READ_VERBS, User
-from kschedd.apiserver.status import StatusError
+from kschedd.apiserver.codec.status import StatusError
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 

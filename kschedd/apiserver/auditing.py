@@ -11,8 +11,8 @@ from kschedd.access.audit import AuditedCall, AuditOutcome, ref_of_path
 from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import Caller, User
 from kschedd.apiserver.access import FOR_EVERYBODY, Access
+from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.requests import split_target, verb_of
-from kschedd.apiserver.status import StatusError
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 

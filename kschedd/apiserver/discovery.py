@@ -8,8 +8,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.apiserver.negotiation import clauses
-from kschedd.apiserver.resources import METRICS_GROUP, Catalogue, GroupVersion, Resource
+from kschedd.apiserver.catalogue.resources import METRICS_GROUP, Catalogue, GroupVersion, Resource
+from kschedd.apiserver.codec.negotiation import clauses
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 

@@ -19,13 +19,13 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import User
 from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
-from kschedd.apiserver import discovery, openapi
+from kschedd.apiserver import discovery
 from kschedd.apiserver.access import Access, check_allowed
 from kschedd.apiserver.auditing import audited
-from kschedd.apiserver.bodies import warning_headers
-from kschedd.apiserver.components import component_statuses
-from kschedd.apiserver.metrics import metrics_of, usage_is_known
-from kschedd.apiserver.negotiation import (
+from kschedd.apiserver.catalogue import openapi
+from kschedd.apiserver.catalogue.resources import Catalogue, built_in, defined_versions, metrics_version
+from kschedd.apiserver.codec.bodies import warning_headers
+from kschedd.apiserver.codec.negotiation import (
     JSON,
     Form,
     clauses,
@@ -35,13 +35,7 @@ from kschedd.apiserver.negotiation import (
     text_response,
     wanted_form,
 )
-from kschedd.apiserver.reading import find, get_object, list_objects
-from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
-from kschedd.apiserver.resources import Catalogue, built_in, defined_versions, metrics_version
-from kschedd.apiserver.reviews import REVIEWS, review
-from kschedd.apiserver.scheduler_metrics import metrics_page, pod_resources_page
-from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import (
+from kschedd.apiserver.codec.status import (
     StatusError,
     failure,
     method_not_allowed,
@@ -52,12 +46,20 @@ from kschedd.apiserver.status import (
     refusal_of,
     too_large_version,
 )
-from kschedd.apiserver.subresources import bind, serve_subresource
-from kschedd.apiserver.watching import watch_objects
-from kschedd.apiserver.writing import create, delete, delete_collection, patch, update
+from kschedd.apiserver.handlers.components import component_statuses
+from kschedd.apiserver.handlers.metrics import metrics_of, usage_is_known
+from kschedd.apiserver.handlers.reading import find, get_object, list_objects
+from kschedd.apiserver.handlers.reviews import REVIEWS, review
+from kschedd.apiserver.handlers.scheduler_metrics import metrics_page, pod_resources_page
+from kschedd.apiserver.handlers.subresources import bind, serve_subresource
+from kschedd.apiserver.handlers.watching import watch_objects
+from kschedd.apiserver.handlers.writing import create, delete, delete_collection, patch, update
+from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
+from kschedd.apiserver.services import FaceServices
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
 from kschedd.http.server import HttpResponse, Peer
+from kschedd.service.objects.recorded_events import recorded_event
 from kschedd.store import custom
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.errors import Mirrored, NotFound
@@ -273,11 +275,10 @@ class ApiFace:
         except KscheddError:
             if asked.target.resource.stored != "Event":
                 raise
-            for space in await self.services.recorded_events(asked.target.namespace):
-                for event in space:
-                    if event.name == asked.target.name:
-                        return await get_object(self.services, asked, event)
-            raise
+            event = await recorded_event(self.services.cluster, asked.target.namespace, asked.target.name)
+            if event is None:
+                raise
+            found = event
         return await get_object(self.services, asked, found)
 
     # What is no resource

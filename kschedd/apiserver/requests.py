@@ -10,10 +10,11 @@ from urllib.parse import parse_qsl, unquote
 
 import attrs
 
-from kschedd.api.fields import FieldError
+from kschedd.api.decoding import FieldValidation
+from kschedd.api.fields import FieldError, unsupported
 from kschedd.api.numbers import whole_number
-from kschedd.apiserver.resources import Catalogue, Resource
-from kschedd.apiserver.status import bad_request, invalid_options, method_not_allowed, not_found_path
+from kschedd.apiserver.catalogue.resources import Catalogue, Resource
+from kschedd.apiserver.codec.status import bad_request, invalid_options, method_not_allowed, not_found_path
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
 
@@ -112,6 +113,23 @@ class Asked:
         """What the options of a write are called."""
         kind = {"create": "CreateOptions", "patch": "PatchOptions", "update": "UpdateOptions"}
         return kind.get(self.target.verb, "DeleteOptions")
+
+
+def field_validation(query: Query) -> FieldValidation:
+    """What is done about unknown fields: by default they are dropped with a warning."""
+    match query.text("fieldValidation"):
+        case "Strict":
+            return "Strict"
+        case "Ignore":
+            return "Ignore"
+    return "Warn"
+
+
+def field_validation_faults(query: Query) -> list[FieldError]:
+    given = query.text("fieldValidation")
+    if given in ("", "Ignore", "Strict", "Warn"):
+        return []
+    return [unsupported("fieldValidation", given[:100], ("", "Ignore", "Strict", "Warn"))]
 
 
 def split_target(target: bytes) -> tuple[str, Query]:

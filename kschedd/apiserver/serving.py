@@ -17,10 +17,10 @@ from kschedd.access.audit_log import AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import TlsListener, open_listeners, raise_file_limit
 from kschedd.apiserver.access import Access
-from kschedd.apiserver.encoding import Encoder
+from kschedd.apiserver.catalogue.version import OF_DEFAULT, ServedVersion
+from kschedd.apiserver.codec.encoding import Encoder
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.version import OF_DEFAULT, ServedVersion
 from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.limits import BOUNDS

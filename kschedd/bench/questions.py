@@ -17,10 +17,10 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.bench.own_time import Clock
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 
 _EVERY_S: Final = 0.01

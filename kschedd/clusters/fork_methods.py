@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedd.api.times import LAST_S
+from kschedd.clusters.answers import AdvanceAnswer, ForkAnswer
 from kschedd.clusters.forks import Forks, NamedFork, NotOwnForkError, fork_of
 from kschedd.clusters.virtual import MethodsOf
 from kschedd.config.kube_versions import kube_version
@@ -26,14 +27,6 @@ from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
-_INFO: Final = (
-    "`{name, of, age_s, idle_s, elapsed_s, nodes, pods, pending, writes, begins_again}`: of is the fork that it was "
-    "made of, empty for the cluster itself; age_s and idle_s, for how long nobody has used it, are of the machine's "
-    "time; elapsed_s the virtual time that has passed in it; pods those that have a node; writes how many there were "
-    "in it; begins_again the pod whose "
-    "attempt the debugger had stopped (empty: none), which in the fork begins again, as if nothing of it had been "
-    "changed by hand, while nothing is stopped there"
-)
 _POD: Final = (
     "`{sign, change, namespace, name, node, to, successor, why, cause, placement, margin}`: change is moved (its "
     "workload has another pod in its place, on the node `to`, with the name `successor` if that is another), placed, "
@@ -69,7 +62,7 @@ class ForkMethods:
                 "random numbers), which goes on in virtual time and serves the daemon's methods. It lives until it is "
                 "discarded or the daemon ends. At most 8 at a time, of which users who may only read have 4 at most, "
                 "and each 2.",
-                returns=f"{_INFO}.",
+                answer=ForkAnswer,
                 own_forks=True,
             ),
             Method(
@@ -77,14 +70,14 @@ class ForkMethods:
                 self.list,
                 reads=True,
                 doc="The forks there are, the oldest first.",
-                returns=f"An array of {_INFO}.",
+                answer=list[ForkAnswer],
             ),
             Method(
                 "fork.discard",
                 self.discard,
                 (_FORK,),
-                doc="Forgets a fork.",
-                returns=f"What it was: {_INFO}.",
+                doc="Forgets a fork, and tells what it was.",
+                answer=ForkAnswer,
                 own_forks=True,
             ),
             Method(
@@ -117,7 +110,7 @@ class ForkMethods:
                     Param("limit_s", "number", False, _REST_S, "for null: at most so long", (), 0, _LONGEST_S),
                 ),
                 doc="Lets time pass in a fork, with all that is due in it: back-offs, deletions, evictions, jobs.",
-                returns="`{elapsed_s, now_s, at_rest}`: at_rest is false if something was left to do at the limit.",
+                answer=AdvanceAnswer,
                 own_forks=True,
             ),
             Method(
@@ -201,7 +194,7 @@ class ForkMethods:
                 if engine.now + seconds > LAST_S:
                     raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(engine.now)}")
                 engine.advance(engine.now + seconds, check)
-            return {"elapsed_s": engine.elapsed, "now_s": engine.now, "at_rest": at_rest}
+            return AdvanceAnswer(engine.elapsed, engine.now, at_rest)
 
         fork = self._own(call)
         return await call.services.workers.run(

@@ -11,10 +11,11 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import attrs
 
+from kschedd.clusters.answers import ForkAnswer
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import KubernetesVersion
@@ -144,20 +145,21 @@ class NamedFork:
         with self.busy:
             self.cluster.engine.close()
 
-    def told(self, now: float) -> dict[str, Any]:
-        cluster = self.cluster.engine.machine.cluster
-        return {
-            "name": self.name,
-            "of": self.of,
-            "age_s": now - self.made_s,
-            "idle_s": now - self.used_s,
-            "elapsed_s": self.cluster.engine.elapsed,
-            "nodes": cluster.table.node_count,
-            "pods": cluster.pod_count,
-            "pending": len(self.cluster.engine.driver.pending.pods),
-            "writes": self.cluster.engine.store.version - self.log.version,
-            "begins_again": self.begins_again,
-        }
+    def told(self, now: float) -> ForkAnswer:
+        engine = self.cluster.engine
+        cluster = engine.machine.cluster
+        return ForkAnswer(
+            self.name,
+            self.of,
+            now - self.made_s,
+            now - self.used_s,
+            engine.elapsed,
+            cluster.table.node_count,
+            cluster.pod_count,
+            len(engine.driver.pending.pods),
+            engine.store.version - self.log.version,
+            self.begins_again,
+        )
 
 
 def fork_of(

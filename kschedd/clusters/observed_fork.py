@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from kschedd.answers import plain
 from kschedd.clusters.forks import NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.simulate.changes import changes
@@ -32,7 +33,7 @@ class ObservedFork:
             engine = self._cluster.engine
             self._fork = fork_of("observed", "", engine.snapshot(), self._of_fork, engine.now)
             self._begin(self._fork.cluster.engine)
-            return self._fork.told(engine.now)
+            return plain(self._fork.told(engine.now))
         assert self._fork is not None, "a fork has been made"
         engine = self._fork.cluster.engine
         if method == "fork.call":

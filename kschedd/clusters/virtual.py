@@ -35,13 +35,13 @@ from kschedd.queue.move_record import MoveRecord
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client_common import request_bytes, wire_params
 from kschedd.rpc.encoding import encode_response
 from kschedd.rpc.errors import wire_error
-from kschedd.rpc.large_results import encode_large
 from kschedd.rpc.message_limits import FROM_DAEMON
-from kschedd.rpc.protocol import Connection, Response
+from kschedd.rpc.protocol import Connection, RpcResponse
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.large_results import encode_large
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
@@ -298,7 +298,7 @@ def _as_sent(answer: Any) -> Any:
     """The result after encoding and decoding, as a socket client gets it: a copy of plain values only."""
     encoded = b"".join(encode_large(1, answer)) if isinstance(answer, Large) else encode_response(1, answer)
     (response,) = Connection(FROM_DAEMON).receive(encoded)
-    assert isinstance(response, Response)
+    assert isinstance(response, RpcResponse)
     return response.result
 
 

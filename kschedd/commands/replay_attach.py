@@ -19,10 +19,10 @@ from kschedd.clusters.replayed import ReplayCluster, readable
 from kschedd.errors import KscheddError
 from kschedd.methods import daemon_methods
 from kschedd.recording.reading import RecordingFile
-from kschedd.rpc.built_in import method_table
-from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.paths import default_socket_path
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.simulate.replay.run import Replay, StopAt
 

@@ -1,19 +1,14 @@
-"""What the cluster's own scheduler said of a pod that is pending in a dump, beside what is found here.
-
-reason, message   of its PodScheduled condition, as the dump has it
-since, dumped     when the condition became False, and the latest time in the dump, in RFC 3339; null: not known
-same              whether it says the same of the nodes; what it says of preemption is not compared
-why               where it does not: sentences on why that may be
-"""
+"""What the cluster's own scheduler said of a pod that is pending in a dump, beside what is found here."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.dumps.dumped_condition import DumpedCondition, dumped_condition
+from kschedd.explain.answers import Dumped
 from kschedd.printing.ages import span
 from kschedd.store.times import stamp
 
@@ -22,27 +17,19 @@ _PREEMPTION: Final = re.compile(r"\.? (?:no new claims [a-z ]+, |still not sched
 _LONGEST_ATTEMPT_S: Final = 60.0  # between the latest time in a dump and a condition that is as young as the dump
 
 
-def told(
-    pod: Pod, nodes: Sequence[Node], found: Mapping[str, Any], version: KubernetesVersion
-) -> dict[str, Any] | None:
-    """See the module; None if the pod comes from no dump, or was not pending in it.
+def told(pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, version: KubernetesVersion) -> Dumped | None:
+    """Return what the dump has; None if the pod comes from no dump, or was not pending in it.
 
-    `found`: what the explanation says of a gate, and as message, without regard to a gate.
+    `message` is what the explanation says, without regard to a gate.
     """
-    message, gated = str(found["message"]), found["gated_by"] is not None
     condition = dumped_condition(pod)
     if condition is None:
         return None
     gated_there = condition.reason == "SchedulingGated"
     same = gated if gated_there else not gated and _of_nodes(condition.message) == _of_nodes(message)
-    return {
-        "reason": condition.reason,
-        "message": condition.message,
-        "since": _stamp(condition.since),
-        "dumped": _stamp(condition.dumped),
-        "same": same,
-        "why": [] if same else list(_why(condition, nodes, message, pod.scheduler_name, version)),
-    }
+    why = [] if same else list(_why(condition, nodes, message, pod.scheduler_name, version))
+    since, dumped = _stamp(condition.since), _stamp(condition.dumped)
+    return Dumped(condition.reason, condition.message, since, dumped, same, why)
 
 
 def _why(

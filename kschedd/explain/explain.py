@@ -1,45 +1,17 @@
 """Why a pod is where it is, why it is nowhere, and what would have to change for it to fit.
 
-`explain` looks at every node with every plugin of the pod's profile as things stand now, and gives one plain map
-(below). A pod that has a node already is judged as if it were not there; that does not undo what it took to get there,
-so other nodes may be fuller or emptier than they were then. What was recorded of its real attempt is passed through.
+`explain` looks at every node with every plugin of the pod's profile as things stand now, and gives one
+`Explanation`. A pod that has a node already is judged as if it were not there; that does not undo what it took to get
+there, so other nodes may be fuller or emptier than they were then. What was recorded of its real attempt is passed
+through.
 
 It changes nothing: it works on a fork of the cluster (`explain.fork`), with plugins and a search start of its own, and
 lists ties instead of breaking them. `begin` is the part for whoever owns the machine, between two attempts; `finish`
 the longer part, for any thread; `explain` is both.
-
-    pod, node       "namespace/name"; the node it has, or null
-    node_exists     false: spec.nodeName names no node that there is; null: it names none
-    as_if_absent    true: it is on that node, or has been given one, and was judged as if it were not
-    reserved        {node, plugins} if it has been given a node that it is not bound to yet, or null: the plugins that
-                    have it wait at Permit; none: it is in PreBind or Bind
-    profile         the schedulerName
-    gated_by        {plugin, code, reasons} of the PreEnqueue plugin that holds it back, or null
-    pre_filter      {plugin, code, reasons} if the pod was rejected before any node was looked at, or null
-    verdicts        [{node, plugin, code, reasons, also, nominated}], one a node, in visiting order: the first
-                    rejection, in `also` those of the other plugins; plugin null: it fits. `nominated`: pods that
-                    wait for the node and were counted as if they were there
-    skipped         {filter: [plugins], score: [plugins]} that had nothing to say to this pod
-    scores          {plugin: {node: {raw, normalized, weighted}}}
-    weights, totals {plugin: weight}, {node: total}; extenders stand among plugins, by their URL, here and in verdicts
-    chosen, ties    the node it would get, null if several are as good; the best nodes
-    nominated       the node it has been promised by preemption, tried before all others
-    message         as in the PodScheduled condition; "" if it fits somewhere
-    filters         the plugins that filter, in the order of their calls
-    preemption      {node, victims ...} if pods of lower priority would make way, or null: `kschedd.explain.preempting`
-    would_fit_if    plain sentences, the least change first; each was tried on the fork, and placed the pod
-    suggestions     the same, with what does it and what came of it: `kschedd.explain.suggestions`
-    untried         further sentences: what nothing here can carry out
-    search          {nodes, feasible, enough}: a search ends when it has found `enough` feasible nodes
-    decision        the recorded attempt as it was passed in, or null
-    dumped          what the scheduler of the cluster said that a dump is of: `kschedd.explain.dumped`; null: nothing
-    attempt         {number, version, kept} if a past attempt was asked about: `kschedd.explain.past`; null: as of now
-    took_us         [{point, plugin, us}], with a clock only
-    notes           sentences on how to read all this
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import attrs
 import numpy as np
@@ -48,6 +20,20 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Rows
 from kschedd.errors import KscheddError
 from kschedd.explain import dumped, preempting, upstream_bugs
+from kschedd.explain.answers import (
+    DecisionAnswer,
+    Explanation,
+    PastAttempt,
+    PreemptionAnswer,
+    Rejection,
+    Reserved,
+    Score,
+    SearchAnswer,
+    Skipped,
+    Suggestion,
+    Took,
+    VerdictAnswer,
+)
 from kschedd.explain.extenders import ExtendersAsked
 from kschedd.explain.fork import Fork, fork_for, scheduler_on
 from kschedd.explain.judging import NodeVerdict, judge
@@ -71,22 +57,6 @@ from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.scheduler import Scheduler
 from kschedd.scheduling.work import drive
 
-Explanation = dict[str, Any]
-SHAPE: Final = (  # for METHODS.md
-    "{pod, node, node_exists, as_if_absent, reserved: {node, plugins: [plugin]}, profile, "
-    "gated_by: {plugin, code, reasons}, pre_filter: {plugin, code, reasons}, "
-    "verdicts: [{node, plugin, code, reasons, also: [{plugin, code, reasons}], nominated}], "
-    "filters: [plugin], skipped: {filter, score}, scores: {PLUGIN: {NODE: {raw, normalized, weighted}}}, "
-    "weights: {PLUGIN: weight}, totals: {NODE: total}, chosen, ties, nominated, message, "
-    "preemption: {node, victims, candidates: [{node, victims, violations, highest, sum, victim_count}], "
-    "candidate_count, decided_by, left: [{criterion, candidates}], tied}, "
-    "would_fit_if: [sentence], suggestions: [{sentence, nodes, commands: [{command, input}], placed_on, displaced}], "
-    "untried: [sentence], search: {nodes, feasible, enough}, decision, "
-    "dumped: {reason, message, since, dumped, same, why: [sentence]}, "
-    "attempt: {number, version, kept}, took_us: [{point, plugin, us}], "
-    "notes: [sentence]}"
-)
-
 
 @attrs.define(eq=False)
 class NoProfile(KscheddError):
@@ -106,7 +76,7 @@ def explain(
     pod: Pod,
     nominated: Nominated,
     *,
-    recorded: Mapping[str, Any] | None = None,
+    recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Explanation:
     """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step."""
@@ -125,39 +95,43 @@ def of_past(fork: Fork, past: Past, observed: int) -> Fork:
     return attrs.evolve(fork, nominated=past.nominated(fork.nominated), past=past, observed=observed)
 
 
-def no_longer_kept(record: AttemptRecord, decision: Mapping[str, Any], why: str) -> Explanation:
+def no_longer_kept(record: AttemptRecord, decision: DecisionAnswer, why: str) -> Explanation:
     """What there is to say of an attempt whose cluster cannot be brought back: its record."""
-    empty: Explanation = {key: {} for key in ("scores", "weights", "totals")}
-    names = ("filters", "verdicts", "ties", "would_fit_if", "suggestions", "untried", "took_us")
-    lists: Explanation = {key: [] for key in names}
-    return {
-        "pod": record.pod,
-        "node": record.node or None,
-        "node_exists": None,
-        "as_if_absent": False,
-        "reserved": None,
-        "profile": "" if record.attempted is None else record.attempted.scheduler_name,
-        "gated_by": None,
-        "pre_filter": None,
-        "skipped": {"filter": [], "score": []},
-        **empty,
-        **lists,
-        "chosen": record.node or None,
-        "nominated": record.nominated_node or None,
-        "message": record.message,
-        "preemption": None,
-        "search": {"nodes": 0, "feasible": record.feasible, "enough": 0},
-        "dumped": None,
-        "notes": [f"the state of the time of attempt {record.attempt} is not kept any more: {why}"],
-        "attempt": {"number": record.attempt, "version": record.version, "kept": False},
-        "decision": dict(decision),
-    }
+    return Explanation(
+        pod=record.pod,
+        node=record.node or None,
+        node_exists=None,
+        as_if_absent=False,
+        reserved=None,
+        profile="" if record.attempted is None else record.attempted.scheduler_name,
+        gated_by=None,
+        pre_filter=None,
+        verdicts=[],
+        filters=[],
+        skipped=Skipped([], []),
+        scores={},
+        weights={},
+        totals={},
+        chosen=record.node or None,
+        ties=[],
+        nominated=record.nominated_node or None,
+        message=record.message,
+        preemption=None,
+        would_fit_if=[],
+        suggestions=[],
+        untried=[],
+        search=SearchAnswer(0, record.feasible, 0),
+        took_us=[],
+        notes=[f"the state of the time of attempt {record.attempt} is not kept any more: {why}"],
+        attempt=PastAttempt(record.attempt, record.version, kept=False),
+        decision=decision,
+    )
 
 
 def finish(
     fork: Fork,
     *,
-    recorded: Mapping[str, Any] | None = None,
+    recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
     node: str = "",
 ) -> Explanation:
@@ -165,38 +139,32 @@ def finish(
     pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
     nodes = [one for one in fork.cluster.table.nodes if one is not None]
-    found = _Explaining(scheduler, fork, clock, node).run()
-    if was_there:
-        found["notes"].insert(0, f"{pod.key} {_placed(fork)}; it is judged as if it were not there")
-        if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
-            found["notes"].insert(
-                1, "its volumes and resource claims stay as they are, so they may bind it to this node"
-            )
     known = pod.node_name in fork.cluster.table.row_of
+    found = _Explaining(scheduler, fork, clock, node).run()
+    found.pod, found.node, found.node_exists = pod.key, pod.node_name or None, known if pod.node_name else None
+    found.as_if_absent, found.profile = was_there, pod.scheduler_name
+    if was_there:
+        found.reserved = _reserved(fork)
+        found.notes.insert(0, f"{pod.key} {_placed(fork)}; it is judged as if it were not there")
+        if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
+            found.notes.insert(1, "its volumes and resource claims stay as they are, so they may bind it to this node")
     if pod.node_name and not known:
-        found["suggestions"] = missing_node(scheduler, fork.judged, pod.node_name)
-        found["would_fit_if"], found["untried"] = [each["sentence"] for each in found["suggestions"]], []
-        found["notes"].insert(
+        found.suggestions = missing_node(scheduler, fork.judged, pod.node_name)
+        found.would_fit_if, found.untried = [each.sentence for each in found.suggestions], []
+        found.notes.insert(
             0,
             f"spec.nodeName of {pod.key} names {pod.node_name}, and there is no such node: nothing runs the pod, and "
             "no scheduler tries it; below is what it would get without a nodeName",
         )
     elif pod.node_name and not was_there:
-        found["notes"].insert(0, f"spec.nodeName puts {pod.key} on {pod.node_name}: no scheduler is asked")
-    if was_there and found["chosen"] is None and pod.node_name in found["ties"]:
-        found["chosen"] = pod.node_name
-    return {
-        "pod": pod.key,
-        "node": pod.node_name or None,
-        "node_exists": known if pod.node_name else None,
-        "as_if_absent": was_there,
-        "reserved": _reserved(fork) if was_there else None,
-        "profile": pod.scheduler_name,
-        **found,
-        "dumped": dumped.told(pod, nodes, found, fork.config.version),
-        "attempt": None if fork.past is None else _attempt(fork.past, found),
-        "decision": None if recorded is None else dict(recorded),
-    }
+        found.notes.insert(0, f"spec.nodeName puts {pod.key} on {pod.node_name}: no scheduler is asked")
+    if was_there and found.chosen is None and pod.node_name in found.ties:
+        found.chosen = pod.node_name
+    gated = found.gated_by is not None
+    found.dumped = dumped.told(pod, nodes, found.message, gated=gated, version=fork.config.version)
+    found.attempt = None if fork.past is None else _attempt(fork.past, found)
+    found.decision = recorded
+    return found
 
 
 def _placed(fork: Fork) -> str:
@@ -207,21 +175,22 @@ def _placed(fork: Fork) -> str:
     return f"{'waits at Permit' if fork.permit_plugins else 'is being bound'} on {fork.known.node_name}"
 
 
-def _reserved(fork: Fork) -> dict[str, Any] | None:
+def _reserved(fork: Fork) -> Reserved | None:
     if fork.known is None or fork.pod.node_name:
         return None
-    return {"node": fork.known.node_name, "plugins": list(fork.permit_plugins)}
+    return Reserved(fork.known.node_name, list(fork.permit_plugins))
 
 
-def _attempt(past: Past, found: Explanation) -> dict[str, Any]:
+def _attempt(past: Past, found: Explanation) -> PastAttempt:
     record = past.record
-    found["notes"].append(
+    found.notes.append(
         f"attempt {record.attempt} worked out again: the cluster is as it was at version {record.version}, "
         f"{len(past.since)} writes ago; plugins and weights are those of now"
     )
-    return {"number": record.attempt, "version": record.version, "kept": True}
+    return PastAttempt(record.attempt, record.version, kept=True)
 
 
+_FITS: Final = Rejection("", Code.SUCCESS.label, [])
 _WITHOUT_PODS: Final = (
     "an extender with nodeCacheCapable: false answered with Node objects, which are scored as if no pods were on them "
     "(kubernetes#141781); nodeCacheCapable: true avoids it"
@@ -241,7 +210,7 @@ class _Explaining:
         self._node = node
         self._clock = clock
         self._since = 0.0
-        self._took: list[dict[str, Any]] = []
+        self._took: list[Took] = []
         self._notes: list[str] = []
 
     def run(self) -> Explanation:
@@ -265,7 +234,7 @@ class _Explaining:
         scores, failure = self._scores(state, feasible)
         by_extender = asked.scores(self._named(feasible))
         if scores is not None and by_extender:
-            more = [sum(one[name]["weighted"] for one in by_extender.values()) for name in self._named(feasible)]
+            more = [sum(one[name].weighted for one in by_extender.values()) for name in self._named(feasible)]
             scores = attrs.evolve(scores, total=scores.total + np.array(more, dtype=np.int64))
         chosen, ties = self._choice(feasible, scores)
         message = outcome.message if isinstance(outcome, FitError) else ""
@@ -290,27 +259,33 @@ class _Explaining:
         # Last: each trial has the fork to itself, and leaves rows in another order.
         preemption = _preemption(outcome)
         found, untried = self._suggestions(state, gated, pre_filtered.status, verdicts, len(feasible), preemption)
-        return {
-            "gated_by": _said(gated),
-            "pre_filter": _said(pre_filtered.status),
-            "verdicts": told,
-            "filters": [each.name for each in self._profile.filters],
-            "skipped": {"filter": sorted(state.skip_filter), "score": sorted(state.skip_score)},
-            "scores": {**self._by_plugin(scores), **by_extender},
-            "weights": {**{score.name: score.weight for score in self._profile.scores}, **asked.weights(by_extender)},
-            "totals": totals,
-            "chosen": chosen,
-            "ties": ties,
-            "nominated": self._pod.nominated_node_name or None,
-            "message": message,
-            "preemption": preemption,
-            "would_fit_if": [each["sentence"] for each in found],
-            "suggestions": found,
-            "untried": untried,
-            "search": {"nodes": self._table.node_count, "feasible": len(feasible), "enough": enough},
-            "took_us": self._took,
-            "notes": self._notes,
-        }
+        return Explanation(
+            pod=self._pod.key,
+            node=None,
+            node_exists=None,
+            as_if_absent=False,
+            reserved=None,
+            profile=self._pod.scheduler_name,
+            gated_by=_said(gated),
+            pre_filter=_said(pre_filtered.status),
+            verdicts=told,
+            filters=[each.name for each in self._profile.filters],
+            skipped=Skipped(sorted(state.skip_filter), sorted(state.skip_score)),
+            scores={**self._by_plugin(scores), **by_extender},
+            weights={**{score.name: score.weight for score in self._profile.scores}, **asked.weights(by_extender)},
+            totals=totals,
+            chosen=chosen,
+            ties=ties,
+            nominated=self._pod.nominated_node_name or None,
+            message=message,
+            preemption=preemption,
+            would_fit_if=[each.sentence for each in found],
+            suggestions=found,
+            untried=untried,
+            search=SearchAnswer(self._table.node_count, len(feasible), enough),
+            took_us=self._took,
+            notes=self._notes,
+        )
 
     def _named(self, rows: Rows) -> list[str]:
         return [self._table.names[row] for row in rows.tolist()]
@@ -324,7 +299,7 @@ class _Explaining:
     def _tick(self, point: str, plugin: str) -> None:
         if self._clock is not None:
             now = self._clock()
-            self._took.append({"point": point, "plugin": plugin, "us": round((now - self._since) * 1e6)})
+            self._took.append(Took(point, plugin, round((now - self._since) * 1e6)))
             self._since = now
 
     def _gate(self) -> Status | None:
@@ -416,26 +391,25 @@ class _Explaining:
 
     # -- words --------------------------------------------------------------------------------------------------
 
-    def _told(self, verdicts: list[NodeVerdict]) -> list[dict[str, Any]]:
+    def _told(self, verdicts: list[NodeVerdict]) -> list[VerdictAnswer]:
         names = self._table.names
-        fits: dict[str, Any] = {"plugin": None, "code": Code.SUCCESS.label, "reasons": [], "also": []}
-        known: dict[tuple[Status, ...], dict[str, Any]] = {}  # nodes that are rejected alike share what is said
+        known: dict[tuple[Status, ...], list[Rejection]] = {}  # nodes that are rejected alike share what is said
         told = []
         for verdict in verdicts:
-            rejections = verdict.rejections
-            said = known.get(rejections) if rejections else fits
+            said = known.get(verdict.rejections)
             if said is None:
-                also = [_said(status) for status in rejections[1:]]
-                said = known[rejections] = {**(_said(rejections[0]) or {}), "also": also}
+                said = known[verdict.rejections] = [_rejection(status) for status in verdict.rejections]
+            first = said[0] if said else _FITS
+            plugin = first.plugin if said else None
             nominated = [other.key for other in verdict.nominated] if verdict.nominated else []
-            told.append({"node": names[verdict.row], **said, "nominated": nominated})
+            told.append(VerdictAnswer(names[verdict.row], plugin, first.code, first.reasons, said[1:], nominated))
         return told
 
-    def _by_plugin(self, scores: Scores | None) -> dict[str, dict[str, dict[str, int]]]:
+    def _by_plugin(self, scores: Scores | None) -> dict[str, dict[str, Score]]:
         if scores is None:
             return {}
         names = [self._table.names[row] for row in scores.rows.tolist()]
-        found: dict[str, dict[str, dict[str, int]]] = {}
+        found: dict[str, dict[str, Score]] = {}
         for score in self._profile.scores:
             if score.name not in scores.raw:
                 continue
@@ -445,7 +419,7 @@ class _Explaining:
                 raw, weighted = raw[:1], weighted[:1]
             normalized = (weighted // max(score.weight, 1)).tolist()
             each = zip(raw.tolist(), normalized, weighted.tolist(), strict=True)
-            parts = [{"raw": r, "normalized": n, "weighted": w} for r, n, w in each]
+            parts = [Score(*values) for values in each]
             if len(parts) == 1:
                 found[score.name] = dict.fromkeys(names, parts[0])
             else:
@@ -459,14 +433,14 @@ class _Explaining:
         status: Status | None,
         verdicts: list[NodeVerdict],
         feasible: int,
-        preemption: dict[str, Any] | None,
-    ) -> tuple[list[dict[str, Any]], list[str]]:
+        preemption: PreemptionAnswer | None,
+    ) -> tuple[list[Suggestion], list[str]]:
         context = RemedyContext(self._scheduler.cluster, state, self._pod)
         if self._node:
             return self._suggestions_for_node(context, gated, status, verdicts)
         proposed = proposals(self._profile.plugins, context, gated, status, verdicts, fits=feasible > 0)
-        if gated is None and preemption is not None and preemption["victims"]:
-            node, victims = preemption["node"], preemption["victims"]
+        if gated is None and preemption is not None and preemption.victims:
+            node, victims = preemption.node, preemption.victims
             text = f"{_and(victims)} had made way on {node}, as preemption will ask for"
             proposed.insert(0, Proposal(text, (node,), (), TrialResult(node, tuple(victims))))
         self._begin()
@@ -476,7 +450,7 @@ class _Explaining:
 
     def _suggestions_for_node(
         self, context: RemedyContext, gated: Status | None, status: Status | None, verdicts: list[NodeVerdict]
-    ) -> tuple[list[dict[str, Any]], list[str]]:
+    ) -> tuple[list[Suggestion], list[str]]:
         mine = [verdict for verdict in verdicts if self._table.names[verdict.row] == self._node]
         fits = bool(mine) and not mine[0].rejections
         proposed = proposals(self._profile.plugins, context, gated, status, mine, fits=fits)
@@ -496,18 +470,19 @@ def _and(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _said(status: Status | None) -> dict[str, Any] | None:
-    if status is None:
-        return None
-    return {"plugin": status.plugin, "code": status.code.label, "reasons": list(status.reasons)}
+def _said(status: Status | None) -> Rejection | None:
+    return None if status is None else _rejection(status)
 
 
-def _preemption(outcome: ScheduleResult | FitError) -> dict[str, Any] | None:
+def _rejection(status: Status) -> Rejection:
+    return Rejection(status.plugin, status.code.label, list(status.reasons))
+
+
+def _preemption(outcome: ScheduleResult | FitError) -> PreemptionAnswer | None:
     if not isinstance(outcome, FitError) or outcome.post_filter is None:
         return None
     post = outcome.post_filter
     if post.status.code != Code.SUCCESS or not post.nominated_node:
         return None
-    made = {"node": post.nominated_node, "victims": [victim.key for victim in post.victims]}
     details = post.details if isinstance(post.details, Preemption) else None
-    return {**made, **preempting.told(post.nominated_node, details)}
+    return preempting.told(post.nominated_node, [victim.key for victim in post.victims], details)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
+from kschedd.explain.answers import Score
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.extenders.extender import SCALE, HTTPExtender
 from kschedd.extenders.messages import FilterResult
@@ -19,8 +20,8 @@ from kschedd.scheduling.extended import rejections
 from kschedd.scheduling.work import Work, drive
 
 T = TypeVar("T")
-Scored = Mapping[str, Mapping[str, Mapping[str, int]]]
-"""Extender -> node -> raw, normalized, weighted."""
+Scored = Mapping[str, Mapping[str, Score]]
+"""By extender, then by node."""
 
 UNSAID = "the extender did not answer with this node"
 
@@ -93,8 +94,7 @@ class ExtendersAsked:
                 if name in raw:
                     raw[name] += score
             found[extender.url] = {
-                name: {"raw": score, "normalized": score * SCALE, "weighted": extender.weighted(score)}
-                for name, score in raw.items()
+                name: Score(score, score * SCALE, extender.weighted(score)) for name, score in raw.items()
             }
         return found
 

@@ -1,15 +1,5 @@
 """Why the pods of a PodGroup are where they are, or nowhere: the group's cycle on a fork, and what would place it.
 
-    pod_group, exists, policy, min_count   the group, by its key; policy "" and 0 where there is no PodGroup
-    pods, scheduled                        how many it has, and how many of them have a node
-    fits, message                          what its next cycle would come to
-    members                                [{pod, state, node, plugin, message}], in the order of the cycle
-    suggestions                            [{sentence, commands: [{command, input}], placed: {POD: NODE}, displaced}]
-    would_fit_if                           their sentences
-
-A member's state is scheduled, fits, preempts, unschedulable, gated (it is not tried) or error (nor is it after one).
-`node` is where it is, or would be if the group were placed.
-
 Suggestions come from three sources, and each was tried, with the whole group: what the members that fit nowhere lack,
 one after the other until the group fits; more nodes like the largest; and a group that needs no more pods than fit.
 """
@@ -25,6 +15,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import min_count
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.model import Config
+from kschedd.explain.answers import Command, GroupExplanation, GroupSuggestion, MemberAnswer
 from kschedd.explain.judging import judge
 from kschedd.explain.remedies import Proposal, proposals
 from kschedd.explain.trial import applied
@@ -45,11 +36,6 @@ from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.scheduling.work import drive
 
-SHAPE: Final = (  # for METHODS.md
-    "{pod_group, exists, policy, min_count, pods, scheduled, fits, message, "
-    "members: [{pod, state, node, plugin, message}], would_fit_if: [sentence], "
-    "suggestions: [{sentence, commands: [{command, input}], placed: {POD: NODE}, displaced}]}"
-)
 _MOST_CHANGES: Final = 8  # of a suggestion
 _MOST_NODES: Final = 16  # that are added
 _MOST_PROPOSALS: Final = 4  # of the first member that lacks something
@@ -79,7 +65,7 @@ def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> G
     return GroupFork(key, cluster, handle, held, machine.config, machine.registry)
 
 
-def explain_group(fork: GroupFork) -> dict[str, Any]:
+def explain_group(fork: GroupFork) -> GroupExplanation:
     """The explanation; see the module."""
     fork.cluster.recount()
     machine = SchedulingMachine(
@@ -101,7 +87,7 @@ class _Explaining:
         self._groups = machine.groups
         self._order: dict[str, int] = {}
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> GroupExplanation:
         groups, key = self._groups, self._key
         group = groups.object(key)
         pods, scheduled = groups.pods(key), groups.scheduled(key)
@@ -109,24 +95,24 @@ class _Explaining:
         tried, first = self._try()
         policy = {} if group is None else group.spec.get("schedulingPolicy") or {}
         found = [] if self._placed(tried) or not groups.waiting_for_node(key) else self._suggestions(group, first)
-        return {
-            "pod_group": key,
-            "exists": group is not None,
-            "policy": next(iter(policy), ""),
-            "min_count": 0 if group is None else self._needed(group),
-            "pods": len(pods),
-            "scheduled": len(scheduled),
-            "fits": self._placed(tried),
-            "message": tried.status.message,
-            "members": [
+        return GroupExplanation(
+            pod_group=key,
+            exists=group is not None,
+            policy=next(iter(policy), ""),
+            min_count=0 if group is None else self._needed(group),
+            pods=len(pods),
+            scheduled=len(scheduled),
+            fits=self._placed(tried),
+            message=tried.status.message,
+            members=[
                 *(_member(pod, "scheduled", node=self._node_of(pod)) for pod in scheduled),
                 *(_tried(member) for member in tried.members),
                 *(_member(pod, "error", status=tried.status) for pod in self._left_out(tried)),
                 *(_member(pod, "gated", status=gated[pod.uid]) for pod in pods if pod.uid in gated),
             ],
-            "would_fit_if": [each["sentence"] for each in found],
-            "suggestions": found,
-        }
+            would_fit_if=[each.sentence for each in found],
+            suggestions=found,
+        )
 
     def _node_of(self, pod: Pod) -> str:
         known = self._machine.cluster.pod(pod.uid)
@@ -195,14 +181,14 @@ class _Explaining:
 
     # -- suggestions --------------------------------------------------------------------------------------------
 
-    def _suggestions(self, group: Object | None, first: Sequence[Proposal]) -> list[dict[str, Any]]:
+    def _suggestions(self, group: Object | None, first: Sequence[Proposal]) -> list[GroupSuggestion]:
         lacking = (self._step_by_step(one) for one in first[:_MOST_PROPOSALS])
         found = [next(filter(None, lacking), None), self._more_nodes()]
         if group is not None and self._needed(group):
             found.append(self._smaller(group))
-        return sorted(filter(None, found), key=lambda each: len(each["commands"]))  # the least change first
+        return sorted(filter(None, found), key=lambda each: len(each.commands))  # the least change first
 
-    def _step_by_step(self, first: Proposal) -> dict[str, Any] | None:
+    def _step_by_step(self, first: Proposal) -> GroupSuggestion | None:
         """One change after the other, each what the next member needs that fits nowhere."""
         taken: list[Proposal] = []
         proposal: Proposal | None = first
@@ -217,7 +203,7 @@ class _Explaining:
             proposal = next((one for one in possible if one.sentence not in known), next(iter(possible), None))
         return None
 
-    def _more_nodes(self) -> dict[str, Any] | None:
+    def _more_nodes(self) -> GroupSuggestion | None:
         table = self._machine.cluster.table
         nodes = [node for node in table.nodes if node is not None]
         like = max(nodes, key=lambda node: (node.allocatable.get("cpu", 0), node.name), default=None)
@@ -230,7 +216,7 @@ class _Explaining:
                 return _told(f"there {'were' if number > 1 else 'was'} {_count(number)}{kind}", changes, tried)
         return None
 
-    def _smaller(self, group: Object) -> dict[str, Any] | None:
+    def _smaller(self, group: Object) -> GroupSuggestion | None:
         """The group as if it needed no more pods than there are and fit."""
         there = len(self._groups.pods(self._key))
         tried, _ = self._try() if there >= min_count(group) else self._with(_needing(group, there))
@@ -272,24 +258,24 @@ def _kind_of(group: Object) -> dict[str, Any]:
     return {"apiVersion": group.raw["apiVersion"], "kind": "PodGroup"}
 
 
-def _told(sentence: str, changes: Sequence[Change], tried: TriedGroup) -> dict[str, Any]:
-    return {
-        "sentence": sentence,
-        "commands": [{"command": change.command, "input": change.input} for change in changes],
-        "placed": {member.entry.key: member.node_name for member in tried.members if member.node_name},
-        "displaced": list(dict.fromkeys(key for change in changes for key in change.displaced)),
-    }
+def _told(sentence: str, changes: Sequence[Change], tried: TriedGroup) -> GroupSuggestion:
+    return GroupSuggestion(
+        sentence,
+        [Command(change.command, change.input) for change in changes],
+        {member.entry.key: member.node_name for member in tried.members if member.node_name},
+        list(dict.fromkeys(key for change in changes for key in change.displaced)),
+    )
 
 
-def _member(pod: Pod, state: str, *, node: str = "", status: Status | None = None) -> dict[str, Any]:
+def _member(pod: Pod, state: str, *, node: str = "", status: Status | None = None) -> MemberAnswer:
     plugin, message = ("", "") if status is None else (status.plugin, status.message)
-    return {"pod": pod.key, "state": state, "node": node or None, "plugin": plugin, "message": message}
+    return MemberAnswer(pod.key, state, node or None, plugin, message)
 
 
-def _tried(member: TriedMember) -> dict[str, Any]:
+def _tried(member: TriedMember) -> MemberAnswer:
     pod, failed = member.entry.pod, member.failed
     if failed is None:
         return _member(pod, "fits", node=member.node_name)
     state = "preempts" if member.preempts else "unschedulable" if failed.reason == "Unschedulable" else "error"
     plugins = ", ".join(sorted(failed.unschedulable_plugins | failed.pending_plugins))
-    return {**_member(pod, state, node=member.node_name), "plugin": plugins, "message": failed.message}
+    return MemberAnswer(pod.key, state, member.node_name or None, plugins, failed.message)

@@ -1,18 +1,12 @@
 """Who would make way, and why these: the candidates of a preemption, and the criterion that chose among them.
 
-    node, victims   the chosen candidate
-    candidates      [{node, victims, violations, highest, sum, victim_count}], the best first, at most 20
-    candidate_count how many there were
-    decided_by      the criterion after which one candidate was left; "" if there was only one from the beginning
-    left            [{criterion, candidates}]: how many were left after each, in upstream's order
-    tied            candidates as good as the chosen one by all of them: the first by name is taken
-
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
+from kschedd.explain.answers import CandidatesLeft, PreemptionAnswer, PreemptionCandidate
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.postfilter import Preemption as Details
 from kschedd.scheduling.preemption import earliest_start
@@ -29,7 +23,7 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 )
 
 
-def told(node: str, details: Details | None) -> dict[str, Any]:
+def told(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
     """What there is to say of a preemption that chose this node; None: an out-of-tree plugin's, which says no more."""
     candidates: Sequence[Candidate] = () if details is None else details.candidates
     valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]
@@ -40,27 +34,30 @@ def told(node: str, details: Details | None) -> dict[str, Any]:
             break
         best = ranked[0][0][:number]
         left = sum(values[:number] == best for values, _ in ranked[:left])
-        steps.append({"criterion": name, "candidates": left})
+        steps.append(CandidatesLeft(name, left))
         if left == 1:
             decided_by = name
     if left > 1:
         decided_by = "the first by name"
-    return {
-        "candidates": [_candidate(each) for _, each in ranked[:_TOLD]],
-        "candidate_count": len(candidates),
-        "decided_by": decided_by,
-        "left": steps,
-        "tied": [each.node_name for _, each in ranked[:left] if each.node_name != node],
-    }
+    return PreemptionAnswer(
+        node,
+        victims,
+        [_candidate(each) for _, each in ranked[:_TOLD]],
+        len(candidates),
+        decided_by,
+        steps,
+        [each.node_name for _, each in ranked[:left] if each.node_name != node],
+    )
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def _candidate(candidate: Candidate) -> PreemptionCandidate:
     priorities = [pod.priority for pod in candidate.victims]
-    return {
-        "node": candidate.node_name,
-        "victims": [pod.key for pod in candidate.victims],
-        "violations": candidate.pdb_violations,
-        "highest": max(priorities, default=0),
-        "sum": sum(priorities),
-        "victim_count": len(priorities),
-    }
+    victims = [pod.key for pod in candidate.victims]
+    return PreemptionCandidate(
+        candidate.node_name,
+        victims,
+        candidate.pdb_violations,
+        max(priorities, default=0),
+        sum(priorities),
+        len(priorities),
+    )

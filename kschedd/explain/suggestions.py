@@ -1,21 +1,15 @@
 """What to suggest: proposals of the plugins, each tried on the fork; one that does not place the pod is left out. What
 preemption asks for was tried by the attempt that is explained.
 
-    sentence     completes "it would fit if"
-    nodes        that need it; tried on the first
-    commands     [{command, input}]: the verbs that do it, and what they read by `-f -`; none where the pod itself would
-                 have to change and is not there yet
-    placed_on    the node that the pod got when it was tried
-    displaced    the pods of others that are gone then: removed by the change itself, or by preemption
-
 A proposal that nothing here can carry out (an out-of-tree plugin's reason, say) is not a suggestion; its sentence is
 passed on as untried.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from kschedd.api.pods import Pod
+from kschedd.explain.answers import Command, Suggestion
 from kschedd.explain.remedies import Proposal
 from kschedd.explain.trial import TrialResult, passes, try_changes, try_node
 from kschedd.framework.changes import add_node
@@ -26,7 +20,7 @@ _ENOUGH: Final = 3  # that work
 _MOST_TRIALS: Final = 5
 
 
-def missing_node(scheduler: Scheduler, pod: Pod, name: str) -> list[dict[str, Any]]:
+def missing_node(scheduler: Scheduler, pod: Pod, name: str) -> list[Suggestion]:
     """Of a pod whose spec.nodeName names no node: that there were one, as the largest of those that there are."""
     nodes = [node for node in scheduler.cluster.table.nodes if node is not None]
     like = max(nodes, key=lambda node: (node.allocatable.get("cpu", 0), node.name), default=None)
@@ -45,12 +39,12 @@ def suggestions(
     *,
     stored: bool,
     node: str = "",
-) -> tuple[list[dict[str, Any]], list[str]]:
+) -> tuple[list[Suggestion], list[str]]:
     """Those that work, and the sentences of those that were not tried. Both in the order of the proposals.
 
     `node`: what works is what has this node pass, wherever the pod would then go.
     """
-    found: list[dict[str, Any]] = []
+    found: list[Suggestion] = []
     untried: list[str] = []
     done: list[set[tuple[str, str]]] = []
     for proposal in proposed:
@@ -72,13 +66,8 @@ def suggestions(
     return found, untried
 
 
-def _told(proposal: Proposal, result: TrialResult, *, stored: bool) -> dict[str, Any]:
+def _told(proposal: Proposal, result: TrialResult, *, stored: bool) -> Suggestion:
     changes = proposal.changes or ()
     shown = stored or not any(change.of_pod for change in changes)
-    return {
-        "sentence": proposal.sentence,
-        "nodes": list(proposal.nodes),
-        "commands": [{"command": c.command, "input": c.input} for c in changes] if shown else [],
-        "placed_on": result.node,
-        "displaced": list(result.displaced),
-    }
+    commands = [Command(change.command, change.input) for change in changes] if shown else []
+    return Suggestion(proposal.sentence, list(proposal.nodes), commands, result.node, list(result.displaced))

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from kschedd.answers import plain
 from kschedd.api.amounts import amount
 from kschedd.api.nodes import ZONE_LABEL
 from kschedd.api.pods import Pod
@@ -267,7 +268,7 @@ class _Aggregation:
             reason = self._got.reason_of(pod.uid)
             if reason and reason not in found and len(found) < MOST_EXPLAINED:
                 told = explain(engine.machine, pod, engine.driver.nominator.by_node())
-                found[reason] = Explained(pod.key, explanation(told, TerminalStyle()))
+                found[reason] = Explained(pod.key, explanation(plain(told), TerminalStyle()))
         return list(found.values())
 
     def _zones(self) -> list[ZoneUse]:

@@ -33,7 +33,7 @@ from kschedd.rpc.protocol import (
     Event,
     Notification,
     ProtocolFault,
-    Response,
+    RpcResponse,
     msgids,
 )
 from kschedd.service.errors import RpcError
@@ -119,7 +119,7 @@ class BlockingClient:
         self._output = output
         self._connection = Connection(FROM_DAEMON)
         self._msgids = msgids()
-        self._responses: dict[int, Response] = {}
+        self._responses: dict[int, RpcResponse] = {}
         self._subscriptions: dict[int, BlockingSubscription] = {}
         # A subscription's first items may come in the same chunk as the response that opens it.
         self._early: deque[Event] = deque()
@@ -258,9 +258,9 @@ class BlockingClient:
 
     def _take(self, event: Event, *, early: bool = False) -> None:
         match event:
-            case Response(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
+            case RpcResponse(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
                 self._lose(read_wire_error(error))
-            case Response(msgid=msgid):
+            case RpcResponse(msgid=msgid):
                 self._responses[msgid] = event
             case Notification("stream.item", [int(stream), int(), item]):
                 if (subscription := self._subscriptions.get(stream)) is not None:

@@ -47,7 +47,7 @@ from kschedd.rpc.protocol import (
     Event,
     Notification,
     ProtocolFault,
-    Response,
+    RpcResponse,
     msgids,
 )
 from kschedd.service.errors import RpcError
@@ -251,9 +251,9 @@ class Client:
 
     async def _take(self, event: Event) -> None:
         match event:
-            case Response(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
+            case RpcResponse(msgid=msgid, error=error) if msgid == NO_MSGID and error is not None:
                 self._lose(read_wire_error(error))
-            case Response(msgid, error, result):
+            case RpcResponse(msgid, error, result):
                 self._take_response(msgid, error, result)
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)

@@ -7,7 +7,10 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import attrs
 import msgpack
+
+from kschedd.answers import fields_of
 
 REQUEST: Final = 0
 RESPONSE: Final = 1
@@ -32,7 +35,7 @@ def encode_response(msgid: int, result: Any) -> bytes:
 
 def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterable[Any], count: int) -> Iterator[bytes]:
     """The response whose result is the map `head` with the array of `count` values as `name`, in pieces."""
-    packer = msgpack.Packer(use_bin_type=True, default=_plain_number, autoreset=False)
+    packer = msgpack.Packer(use_bin_type=True, default=_plain, autoreset=False)
     packer.pack_array_header(4)
     for value in (RESPONSE, msgid, None):
         packer.pack(value)
@@ -66,8 +69,11 @@ def _pack(message: Any) -> bytes:
     return packed
 
 
-def _plain_number(value: Any) -> Any:
-    # Scalars from numpy columns; numpy itself is not imported, since clients do not need it.
+def _plain(value: Any) -> Any:
+    """What an answer's class, or a scalar of a numpy column, is encoded as."""
+    if attrs.has(type(value)):
+        return fields_of(value)
+    # numpy itself is not imported, since clients do not need it.
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return value.item()
     raise TypeError(f"{type(value).__qualname__} has no MessagePack form")
@@ -77,7 +83,7 @@ class _Packers(threading.local):
     """One packer per thread: each has a 256 KiB buffer, and sharing one between threads would mix messages."""
 
     def __init__(self) -> None:
-        self.packer = msgpack.Packer(use_bin_type=True, default=_plain_number)
+        self.packer = msgpack.Packer(use_bin_type=True, default=_plain)
 
 
 _packers = _Packers()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
+from kschedd.answers import meanings
 from kschedd.service.errors import CODES
 from kschedd.service.params import Param
 from kschedd.service.table import Method
@@ -132,9 +134,16 @@ def _section(method: Method) -> str:
         parts.append("\nNo parameters.\n")
     if method.returns:
         parts.append(f"\nReturns: {method.returns}\n")
+    parts.append(_meanings(method.answer))
     if method.items:
         parts.append(f"\nStream items: {method.items}\n")
     return "".join(parts)
+
+
+def _meanings(answer: Any) -> str:
+    """The keys of an answer that have a meaning of their own, as a table; "" if there are none."""
+    rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
+    return f"\n| key | meaning |\n|---|---|\n{rows}" if rows else ""
 
 
 def _row(param: Param) -> str:

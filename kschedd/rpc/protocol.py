@@ -50,7 +50,7 @@ SLICE = 1 << 15
 
 
 @attrs.frozen
-class Request:
+class RpcRequest:
     msgid: int
     method: str
     params: list[Any]
@@ -65,7 +65,7 @@ class Notification:
 
 
 @attrs.frozen
-class Response:
+class RpcResponse:
     msgid: int
     error: Any
     result: Any
@@ -88,7 +88,7 @@ class Frame:
     data: bytes
 
 
-Event = Request | Notification | Response | ProtocolFault
+Event = RpcRequest | Notification | RpcResponse | ProtocolFault
 
 
 class Connection:
@@ -244,11 +244,11 @@ def unpack_in_slices(frame: Frame, limits: Limits) -> Generator[None, None, Even
     except (msgpack.UnpackException, ValueError) as error:
         return _fault_within(frame.data, error)
     event = _event(message, limits, whole=False)
-    if isinstance(event, Request | Notification):
+    if isinstance(event, RpcRequest | Notification):
         seen: list[list[Any] | dict[str, Any]] = []
         why = yield from params_fault(event.params, limits.depth, seen)
         if why:
-            event = ProtocolFault(why, event.msgid if isinstance(event, Request) else None, False)
+            event = ProtocolFault(why, event.msgid if isinstance(event, RpcRequest) else None, False)
             del message
             yield from free_in_slices(seen)
         else:
@@ -339,13 +339,13 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
         case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
             if why := _fault_of(method, params, limits.depth, whole):
                 return ProtocolFault(why, msgid, False)
-            return Request(msgid, method, params)
+            return RpcRequest(msgid, method, params)
         case [int(kind), method, params] if kind == NOTIFICATION:
             if why := _fault_of(method, params, limits.depth, whole):
                 return ProtocolFault(why, None, False)
             return Notification(method, params)
         case [int(kind), int(msgid), error, result] if kind == RESPONSE and _is_msgid(kind, msgid):
-            return Response(msgid, error, result)
+            return RpcResponse(msgid, error, result)
         case _:
             return ProtocolFault(
                 f"{value_text(message)} is no message: allowed are [0, msgid, method, params], "

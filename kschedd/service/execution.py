@@ -18,7 +18,7 @@ from kschedd.api.weight import is_large
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.operations.serving import serve
-from kschedd.service.request import Patch, Request, Response
+from kschedd.service.request import PatchBody, Request, Response
 from kschedd.service.table import Call
 from kschedd.service.workers import GivenUp, Workers
 from kschedd.store.admission_plugins.attributes import UserInfo
@@ -71,7 +71,7 @@ class Executor:
         """Serve a request in the client's name."""
         if request.body is None or request.subresource == "binding":  # which cost little, however large the object is
             return await self.cluster.store.do(lambda store: self.requested(store, request))
-        given = request.body.value if isinstance(request.body, Patch) else request.body
+        given = request.body.value if isinstance(request.body, PatchBody) else request.body
         return await self.change(
             lambda store: self.requested(store, request), lambda store: _object_of(store, request), given
         )

@@ -43,7 +43,7 @@ class DeleteOptions:
 
 
 @attrs.frozen(eq=False)
-class Patch:
+class PatchBody:
     type: PatchType
     value: Any
 
@@ -52,7 +52,7 @@ class Patch:
 class Request:
     """One write. `kind` is the name under which the store keeps the objects ("": that of the object in `body`).
 
-    `body` is an object (create, update), a `Patch`, a configuration (apply), a Binding, an Eviction or a Scale;
+    `body` is an object (create, update), a `PatchBody`, a configuration (apply), a Binding, an Eviction or a Scale;
     `duplicates` are the paths of its fields that were sent twice.
     """
 

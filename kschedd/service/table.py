@@ -27,6 +27,7 @@ from typing import Any, Protocol
 import attrs
 
 from kschedd.access.users import Caller
+from kschedd.answers import returned
 from kschedd.service.errors import ReadOnlyError, UnknownMethodError
 from kschedd.service.params import Param, similar_names
 from kschedd.service.turns import Turns
@@ -129,6 +130,7 @@ class Method:
     params: tuple[Param, ...] = ()
     doc: str = attrs.field(default="", validator=_documented)
     returns: str = ""
+    answer: Any = None  # its class, from which `returns` is made
     items: str = ""
     large: bool = False  # its result grows with the cluster
     # Of one that is `large`: the result where it is a small one all the same, which takes no turn among large ones.
@@ -138,6 +140,8 @@ class Method:
     outside: bool = False
 
     def __attrs_post_init__(self) -> None:
+        if self.answer is not None:
+            object.__setattr__(self, "returns", f"{returned(self.answer)}.")
         names = [param.name for param in self.params]
         assert len(names) == len(set(names)), f"{self.name}: two parameters of one name in {names}"
 

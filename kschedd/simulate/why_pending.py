@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.answers import plain
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.similar_nodes import similar_node
@@ -73,7 +74,7 @@ def why_pending(engine: Engine) -> WhyPending | None:
     if not waiting:
         return None
     first = waiting[0]
-    found = explain(engine.machine, first, engine.driver.nominator.by_node())
+    found = plain(explain(engine.machine, first, engine.driver.nominator.by_node()))
     like = _kind_for(engine, first)
     if like is None:
         return WhyPending(first.key, found, MissingNodes("", {}, len(waiting), 0, 0, 0))

@@ -10,7 +10,7 @@ from kschedd.access.audit_log import AuditFile, AuditLog
 from kschedd.access.credentials import Credentials
 from kschedd.access.listening import open_listeners
 from kschedd.limits import DaemonLimits
-from kschedd.rpc.remote import AdmissionLimits, RemoteDoor
+from kschedd.rpc.sessions.remote import AdmissionLimits, RemoteDoor
 
 log = structlog.get_logger("kschedd")
 

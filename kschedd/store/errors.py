@@ -366,8 +366,6 @@ class MultipleBudgets(ApiError):
     budgets: tuple[str, ...]
 
     rpc_code: ClassVar[str] = "refused"
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = "InternalError"
 
     def __str__(self) -> str:
         return "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -442,8 +440,8 @@ class TooLarge(ApiError):
     limit: int
 
     rpc_code: ClassVar[str] = "too_large"
-    code: ClassVar[int] = 500
-    reason: ClassVar[str] = ""
+    code: ClassVar[int] = 413
+    reason: ClassVar[str] = "RequestEntityTooLarge"
 
     def __str__(self) -> str:
         return "etcdserver: request is too large"

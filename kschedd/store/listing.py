@@ -23,6 +23,15 @@ _LOOKED_AT: Final = 250  # objects matched, or merged, before others may have th
 _TESTS: Final = 8_000  # labels and fields tested of the objects of one such slice, at most
 
 
+def by_namespace(spaces: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
+    """The objects, one sequence for each namespace, in the order of their names."""
+    found: dict[str, list[Object]] = {}
+    for space in spaces:
+        for obj in space:
+            found.setdefault(obj.namespace, []).append(obj)
+    return [found[name] for name in sorted(found)]
+
+
 def in_order(
     spaces: Iterable[Sequence[Object]],
     label_selector: LabelSelector | None = None,

@@ -47,19 +47,8 @@ def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping
 
 
 def _changed(answer: Mapping[str, Any]) -> str:
-    """Short text for the `changed` field of a response; "" if it is empty."""
-    changed = answer.get("changed")
-    if isinstance(changed, bool):
-        return "changed" if changed else ""
-    if isinstance(changed, Mapping):
-        return ", ".join(f"{key}: {_value(value)}" for key, value in changed.items())
-    return ", ".join(map(str, changed or ()))
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list) and len(value) == 2:
-        return f"{_value(value[0])} -> {_value(value[1])}"
-    return "(none)" if value is None else str(value)
+    """The fields that changed; "" if none did."""
+    return ", ".join(answer["changed"])
 
 
 def dry_run_text(options: argparse.Namespace) -> str:

@@ -28,6 +28,7 @@ import pytest
 import trio
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.answers import plain
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
@@ -537,7 +538,7 @@ async def test_a_fault_is_the_plugins_and_the_daemon_lives(case: Case) -> None:
         let_go.set()
         stored = await cluster.store.do(lambda store: store.get("Pod", "default", names[-1]))
         try:
-            told = await cluster.scheduler.query(lambda owner: explain(owner.machine, stored, {}))
+            told = await cluster.scheduler.query(lambda owner: plain(explain(owner.machine, stored, {})))
         except PluginError as fault:
             assert fault.plugin == "Bad"  # noqa: PT017 - one of two ways to say so
         else:

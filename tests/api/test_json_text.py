@@ -7,7 +7,7 @@ import pytest
 
 from kschedd.api.documents import read_documents
 from kschedd.api.json_text import without_lone_surrogates
-from kschedd.apiserver.bodies import read_body, read_json
+from kschedd.apiserver.codec.bodies import read_body, read_json
 from kschedd.dumps.sources import read_sources
 from kschedd.extenders.messages import first_value
 from kschedd.managed_fields.field_set import read_fields_v1, value_step

@@ -10,9 +10,9 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.access import Access
+from kschedd.apiserver.catalogue.version import ServedVersion
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.version import ServedVersion
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.config.load import default_config
 from kschedd.controllers.controller import Controller

@@ -10,7 +10,7 @@ from kschedd.access.credentials import Credentials, ListenSettings
 from kschedd.access.tokens import StaticTokens
 from kschedd.access.users import READ_ONLY, User
 from kschedd.apiserver.access import Access, check_allowed
-from kschedd.apiserver.status import StatusError
+from kschedd.apiserver.codec.status import StatusError
 from kschedd.commands.run import add_parser
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kschedd.apiserver.catalogue.resources import METRICS_GROUP
 from kschedd.apiserver.discovery import AGGREGATED
-from kschedd.apiserver.resources import METRICS_GROUP
 from tests.apiserver.asking import asking
 from tests.apiserver.conversations import FOLDER
 

@@ -1,6 +1,6 @@
 """What the encoder remembers is bounded, the objects counted that it keeps."""
 
-from kschedd.apiserver.encoding import Encoder
+from kschedd.apiserver.codec.encoding import Encoder
 
 
 def test_the_oldest_are_dropped_and_what_is_held_counts_the_objects_too() -> None:

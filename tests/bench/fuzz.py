@@ -37,8 +37,8 @@ import yaml
 from kschedd.errors import KscheddError
 from kschedd.methods import daemon_methods
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.rpc.built_in import describe, method_table
 from kschedd.rpc.protocol import Connection, ProtocolFault
+from kschedd.rpc.sessions.built_in import describe, method_table
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.applying import FROM_FILES, Applier, parse
 from kschedd.service.request import Request

@@ -17,10 +17,10 @@ from kschedd.clusters.forks import MOST_FORKS, ForkNotFoundError, fork_of
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.methods import cluster_methods, daemon_methods
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.workers import GivenUp

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from kschedd.answers import plain
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import config_from_raw
@@ -53,7 +54,7 @@ def cluster(*objects: Any, seed: int = 1, **options: Any) -> Engine:
 def explained(engine: Engine, name: str, **options: Any) -> dict[str, Any]:
     found = engine.store.get("Pod", "default", name)
     assert isinstance(found, Pod)
-    return explain(engine.machine, found, engine.driver.nominator.by_node(), **options)
+    return plain(explain(engine.machine, found, engine.driver.nominator.by_node(), **options))
 
 
 def by_node(found: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def test_scores_are_raw_normalized_and_weighted_and_add_up() -> None:
     engine = cluster(node("a", taints=preferred), node("b", cpu="4"))
     created = engine.store.create(raw, dry_run=True)
     assert isinstance(created, Pod)
-    found = explain(engine.machine, created, {})
+    found = plain(explain(engine.machine, created, {}))
     taints = found["scores"]["TaintToleration"]
     assert taints == {
         "a": {"raw": 1, "normalized": 0, "weighted": 0},
@@ -103,7 +104,7 @@ def test_equal_nodes_are_a_tie_and_nobody_is_chosen() -> None:
     engine = cluster(node("a"), node("b"))
     created = engine.store.create(pod("web"), dry_run=True)
     assert isinstance(created, Pod)
-    found = explain(engine.machine, created, {})
+    found = plain(explain(engine.machine, created, {}))
     assert sorted(found["ties"]) == ["a", "b"]
     assert found["chosen"] is None
     assert engine.store.find("Pod", "default", "web") is None
@@ -249,7 +250,7 @@ def test_preemption_is_told_with_its_victims_and_nothing_is_evicted() -> None:
     engine = cluster(node("a", cpu="1"), pod("low", "1"))
     urgent = engine.store.create(pod("urgent", "1", priorityClassName="system-node-critical"), dry_run=True)
     assert isinstance(urgent, Pod)
-    found = explain(engine.machine, urgent, {})
+    found = plain(explain(engine.machine, urgent, {}))
     preemption = found["preemption"]
     assert (preemption["node"], preemption["victims"], preemption["decided_by"]) == ("a", ["default/low"], "")
     assert found["would_fit_if"][0] == "default/low had made way on a, as preemption will ask for"
@@ -262,7 +263,7 @@ def test_nominated_pods_that_take_the_room_are_named() -> None:
     late = engine.store.create(pod("late", "1"), dry_run=True)
     assert isinstance(promised, Pod)
     assert isinstance(late, Pod)
-    found = explain(engine.machine, late, {"a": [promised]})
+    found = plain(explain(engine.machine, late, {"a": [promised]}))
     assert by_node(found)["a"]["nominated"] == ["default/promised"]
     assert "default/promised did not wait for a" in found["would_fit_if"][0]
 
@@ -447,7 +448,7 @@ def test_who_rejects_the_nominated_node_is_named_of_the_nodes_left_out() -> None
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     raw = {**pod("p", "2", affinity=affinity), "status": {"nominatedNodeName": "n1"}}
-    found = explain(engine.machine, Pod.from_raw(raw), {})
+    found = plain(explain(engine.machine, Pod.from_raw(raw), {}))
     said = {name: verdict["reasons"] for name, verdict in by_node(found).items()}
     assert said["n1"] == ["node(s) had untolerated taint(s)"]
     assert said["n3"] == ["node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]"]

@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+from kschedd.answers import plain
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.config.load import config_from_raw
@@ -25,7 +26,7 @@ def explained(*extenders: Raw, nodes: int = 4) -> Raw:
         machine.cluster.put(parse(node(f"n{number}")))
     web = parse({**pod("web"), "metadata": {"name": "web", "namespace": "default", "uid": "u"}})
     assert isinstance(web, Pod)
-    return explain(machine, web, {})
+    return plain(explain(machine, web, {}))
 
 
 def test_verdicts_and_scores_of_extenders_stand_among_those_of_plugins() -> None:
@@ -116,4 +117,4 @@ def test_without_score_plugins_each_node_has_one_point() -> None:
         machine.cluster.put(parse(node(f"n{number}")))
     web = parse({**pod("web"), "metadata": {"name": "web", "namespace": "default", "uid": "u"}})
     assert isinstance(web, Pod)
-    assert explain(machine, web, {})["totals"] == {"n0": 1, "n1": 1}
+    assert plain(explain(machine, web, {}))["totals"] == {"n0": 1, "n1": 1}

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kschedd.answers import plain
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSignature
@@ -130,7 +131,7 @@ def test_no_explanation_changes_anything(seed: int) -> None:
     rest = state([live.objects, live._pods, live._marked_deleted, live._pods_of_unknown_nodes])
     shared = state(list(engine.machine.handle._shared.values()))
     for each in pods(engine):
-        explain(engine.machine, each, engine.driver.nominator.by_node())
+        plain(explain(engine.machine, each, engine.driver.nominator.by_node()))
         assert state(live.table) == table
         assert state(live.counts) == counts
         assert state([live.objects, live._pods, live._marked_deleted, live._pods_of_unknown_nodes]) == rest
@@ -169,10 +170,10 @@ def test_a_pod_that_has_a_node_is_judged_as_in_a_cluster_without_it(seed: int) -
     if not placed:
         return
     chosen = placed[seed % len(placed)]
-    found = explain(engine.machine, chosen, {})
+    found = plain(explain(engine.machine, chosen, {}))
     assert found["as_if_absent"]
     engine.machine.cluster.remove_pod(chosen)
-    without = explain(engine.machine, attrs.evolve(chosen, node_name=""), {})
+    without = plain(explain(engine.machine, attrs.evolve(chosen, node_name=""), {}))
     for part in ("verdicts", "scores", "totals", "ties", "message", "search"):
         assert found[part] == without[part]
 
@@ -180,14 +181,14 @@ def test_a_pod_that_has_a_node_is_judged_as_in_a_cluster_without_it(seed: int) -
 def test_an_explanation_is_of_the_moment_when_it_began() -> None:
     engine = cluster(1)
     (first, *others) = pods(engine)
-    expected = explain(engine.machine, first, {})
+    expected = plain(explain(engine.machine, first, {}))
     fork = begin(engine.machine, first, {})
     for each in others:
         engine.store.delete("Pod", "default", each.name, grace_period_s=0)
     engine.store.delete("Node", "", engine.store.list("Node")[0].name)
     engine.store.create(node("late", "a", random.Random(1)))
     engine.run_until_idle()
-    assert finish(fork) == expected
+    assert plain(finish(fork)) == expected
 
 
 @pytest.mark.parametrize("uid", ["", "never-seen"])

@@ -31,10 +31,10 @@ from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
 from kschedd.http.server import HttpServer
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.errors import ConnectionLostError
-from kschedd.rpc.server import Server
-from kschedd.rpc.session import SessionLimits
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.server import Server
+from kschedd.rpc.sessions.session import SessionLimits
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.startup.state import StateOptions

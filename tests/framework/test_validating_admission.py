@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.apiserver.status import refusal_of
+from kschedd.apiserver.codec.status import refusal_of
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.validating_admission import validating_plugin
 from kschedd.startup.options import DaemonOptions, admission_of, read_options

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.answers import plain
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.config.files import convert
@@ -64,7 +65,7 @@ def _explained(config: Config, *raws: Raw) -> Raw:
         machine.cluster.put(parse(raw))
     asked = parse(raws[-1])
     assert isinstance(asked, Pod)
-    return explain(machine, asked, {})
+    return plain(explain(machine, asked, {}))
 
 
 def test_the_scores_of_a_published_log() -> None:

@@ -11,9 +11,9 @@ import pytest
 import structlog
 import trio
 
-from kschedd.rpc.built_in import method_table
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from tests.verbs.fake_daemon import FakeDaemon, methods_of, node, pod
 
 

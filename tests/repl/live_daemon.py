@@ -16,9 +16,9 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 
 

@@ -10,10 +10,10 @@ import trio
 
 from kschedd.daemon import cluster_actors
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.verbs.grammar import LiveState
 from kschedd_repl.names import MOST_NAMES, NameBook, NameKeeper

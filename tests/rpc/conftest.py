@@ -12,10 +12,10 @@ import structlog
 import trio
 from structlog.typing import FilteringBoundLogger
 
-from kschedd.rpc.built_in import method_table
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
-from kschedd.rpc.session import SessionLimits
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
+from kschedd.rpc.sessions.session import SessionLimits
 from kschedd.service.table import Method
 
 

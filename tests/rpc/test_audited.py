@@ -11,7 +11,7 @@ import trio
 from kschedd.access.audit_log import AuditFile, AuditLog
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import Client
-from kschedd.rpc.session import Shared
+from kschedd.rpc.sessions.session import Shared
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method

@@ -12,7 +12,7 @@ import trio
 from kschedd.errors import KscheddError
 from kschedd.rpc.client import BlockingClient, Client, Subscription
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError, SocketPathError
-from kschedd.rpc.listener import unix_listener
+from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method, Stream

@@ -14,7 +14,7 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.params import Param, bind
 from kschedd.service.table import Call, ClientServices, Method

@@ -3,8 +3,8 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.method_docs import methods_page
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.errors import CODES
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method

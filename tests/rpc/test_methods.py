@@ -14,10 +14,10 @@ from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.methods import ObjectMethods

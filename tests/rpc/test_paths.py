@@ -10,8 +10,8 @@ import trio
 
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.rpc.errors import DaemonRunningError, SocketPathError
-from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.paths import default_socket_path
+from kschedd.rpc.sessions.listener import unix_listener
 
 
 @pytest.fixture

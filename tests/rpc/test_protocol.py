@@ -17,8 +17,8 @@ from kschedd.rpc.protocol import (
     Frame,
     Notification,
     ProtocolFault,
-    Request,
-    Response,
+    RpcRequest,
+    RpcResponse,
     msgids,
     unpack_in_slices,
 )
@@ -29,7 +29,7 @@ SMALL = Limits(message=1000, text=100, binary=200, array=50, map=40, depth=5, to
 REQUEST = b"\x94\x00\x07\xa3get\x91\xa3Pod"
 NOTIFICATION = b"\x93\x02\xa4tick\x90"
 RESPONSE = b"\x94\x01\x07\xc0\xa2ok"
-EVENTS = [Request(7, "get", ["Pod"]), Notification("tick", []), Response(7, None, "ok")]
+EVENTS = [RpcRequest(7, "get", ["Pod"]), Notification("tick", []), RpcResponse(7, None, "ok")]
 
 
 def test_messages_in_one_chunk_come_out_in_order() -> None:
@@ -68,7 +68,7 @@ def test_error_data_without_a_messagepack_form_is_left_out() -> None:
 def test_messages_before_a_fatal_fault_are_still_events() -> None:
     connection = Connection()
     *good, fault = connection.receive(REQUEST + b"\xc1" + NOTIFICATION)
-    assert good == [Request(7, "get", ["Pod"])]
+    assert good == [RpcRequest(7, "get", ["Pod"])]
     assert isinstance(fault, ProtocolFault)
     assert connection.closed
 
@@ -168,11 +168,11 @@ def test_a_message_that_is_wrong_by_itself_leaves_the_next_one_readable(
     assert isinstance(fault, ProtocolFault)
     assert (fault.msgid, fault.fatal) == (msgid, False)
     assert why in fault.why
-    assert rest == [Request(7, "get", ["Pod"])]
+    assert rest == [RpcRequest(7, "get", ["Pod"])]
 
 
 def test_64_levels_of_params_are_taken() -> None:
-    assert isinstance(Connection().receive(nested(63))[0], Request)
+    assert isinstance(Connection().receive(nested(63))[0], RpcRequest)
 
 
 @pytest.mark.parametrize("chunk", [1, 100, 100_000])
@@ -192,7 +192,7 @@ def test_many_small_messages_together_may_exceed_the_limit_of_one() -> None:
 def test_megabytes_in_one_chunk_are_taken() -> None:
     pods = [{"name": f"p-{i}", "text": "x" * 1000} for i in range(2500)]
     (event,) = Connection().receive(encode_request(1, "apply", [pods]))
-    assert event == Request(1, "apply", [pods])
+    assert event == RpcRequest(1, "apply", [pods])
 
 
 def test_a_stream_that_ends_within_a_message_says_so() -> None:
@@ -206,9 +206,9 @@ def test_a_client_takes_results_deeper_and_larger_than_a_server_takes_params() -
     for _ in range(100):
         deep = [deep]
     data = encode_response(1, deep)
-    assert isinstance(Connection(FROM_DAEMON).receive(data)[0], Response)
+    assert isinstance(Connection(FROM_DAEMON).receive(data)[0], RpcResponse)
     long = [0] * 200_000
-    assert Connection(FROM_DAEMON).receive(encode_response(1, long)) == [Response(1, None, long)]
+    assert Connection(FROM_DAEMON).receive(encode_response(1, long)) == [RpcResponse(1, None, long)]
     assert isinstance(Connection(SMALL).receive(encode_response(1, long))[0], ProtocolFault)
 
 
@@ -229,7 +229,7 @@ def test_whatever_is_encoded_is_decoded_however_it_is_cut(msgid: int, method: st
     data = encode_request(msgid, method, params) + encode_notification(method, params) + encode_response(msgid, params)
     connection = Connection()
     events = [e for i in range(0, len(data), cut) for e in connection.receive(data[i : i + cut])]
-    assert events == [Request(msgid, method, params), Notification(method, params), Response(msgid, None, params)]
+    assert events == [RpcRequest(msgid, method, params), Notification(method, params), RpcResponse(msgid, None, params)]
 
 
 garbage = st.binary(max_size=300) | st.builds(
@@ -266,7 +266,7 @@ def test_a_large_message_is_left_to_be_unpacked_in_slices() -> None:
     (frame,) = Connection().receive_frames(encode_request(1, "apply", [pods]))
     assert isinstance(frame, Frame)
     turns, event = in_slices(frame)
-    assert event == Request(1, "apply", [pods])
+    assert event == RpcRequest(1, "apply", [pods])
     assert turns >= len(frame.data) // SLICE + 40_000 * 15 // 20_000  # and some to look at 40,000 maps
 
 
@@ -285,7 +285,7 @@ def test_arrays_and_maps_without_values_are_looked_at_in_slices_too(empty: Any) 
     (frame,) = Connection().receive_frames(encode_request(1, "m", [[empty] * 200_000]))
     assert isinstance(frame, Frame)
     turns, event = in_slices(frame)
-    assert isinstance(event, Request)
+    assert isinstance(event, RpcRequest)
     assert turns >= len(frame.data) // SLICE + 200_000 * 15 // 20_000
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.access.users import READ_ONLY, Caller, User
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import ReadOnlyError

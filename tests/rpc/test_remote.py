@@ -17,13 +17,13 @@ from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
 from kschedd.access.listening import open_listeners
 from kschedd.access.users import READ_ONLY
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
 from kschedd.rpc.encoding import encode_request
 from kschedd.rpc.errors import SocketPathError
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.remote import AdmissionLimits, RemoteDoor
-from kschedd.rpc.server import Places, Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.remote import AdmissionLimits, RemoteDoor
+from kschedd.rpc.sessions.server import Places, Server
 from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
 from tests.rpc.conftest import Raw

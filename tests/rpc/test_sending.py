@@ -6,7 +6,7 @@ import attrs
 import trio
 import trio.testing
 
-from kschedd.rpc.sending import Outbox, Pieces, Total
+from kschedd.rpc.sessions.sending import Outbox, Pieces, Total
 from kschedd.service.turns import Turns
 
 

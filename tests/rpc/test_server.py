@@ -13,15 +13,15 @@ import structlog
 import trio
 
 from kschedd.errors import KscheddError
-from kschedd.rpc.built_in import method_table
 from kschedd.rpc.client import Client
 from kschedd.rpc.encoding import PIECE
-from kschedd.rpc.listener import unix_listener
 from kschedd.rpc.message_limits import Limits
-from kschedd.rpc.sending import Total
-from kschedd.rpc.server import Places, Server
-from kschedd.rpc.session import ENDS_AT_ONCE, Shared, freed
-from kschedd.rpc.unfinished import Unfinished
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.sending import Total
+from kschedd.rpc.sessions.server import Places, Server
+from kschedd.rpc.sessions.session import ENDS_AT_ONCE, Shared, freed
+from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Large, Method, Stream
 

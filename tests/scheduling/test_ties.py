@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kschedd.rpc.virtual import VirtualCluster
 
 from kschedd.config.kube_versions import V1_34, V1_35, V1_36, KubernetesVersion, kube_version
 from kschedd.config.load import default_config
-from kschedd.rpc.virtual import VirtualCluster
 from kschedd.scheduling.batch import SortedNodes
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.ties import NodeTies, first_in_heap, heapify, pop_first

@@ -14,13 +14,16 @@ from typing import Any, cast
 import attrs
 
 from kschedd.actors.cluster import LiveCluster
+from kschedd.answers import plain
 from kschedd.api.kinds import KINDS, kind_of, lookup
 from kschedd.api.manifests import read_text
 from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.explain.answers import Explanation, Score, SearchAnswer, Skipped, VerdictAnswer
 from kschedd.methods import daemon_methods
-from kschedd.rpc.built_in import method_table
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
+from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Method, Stream, find_method
 from kschedd.store.times import stamp
@@ -79,40 +82,47 @@ def verdict(node: str, plugin: str | None = None, code: str = "Success", *reason
     return {"node": node, "plugin": plugin, "code": code, "reasons": list(reasons), "also": [], "nominated": []}
 
 
-def _score(value: int) -> Raw:
-    return {"raw": value, "normalized": value, "weighted": value}
+def _score(value: int) -> Score:
+    return Score(value, value, value)
 
 
-EXPLANATION: Raw = {
-    "pod": "default/web-1",
-    "node": None,
-    "node_exists": None,
-    "as_if_absent": False,
-    "reserved": None,
-    "profile": "default-scheduler",
-    "gated_by": None,
-    "pre_filter": None,
-    "verdicts": [verdict("node-a", "NodeResourcesFit", "Unschedulable", "Insufficient cpu"), verdict("node-b")],
-    "skipped": {"filter": [], "score": []},
-    "scores": {"NodeResourcesFit": {"node-b": _score(60)}, "ImageLocality": {"node-b": _score(0)}},
-    "weights": {"NodeResourcesFit": 1, "ImageLocality": 1},
-    "totals": {"node-b": 60},
-    "chosen": "node-b",
-    "ties": ["node-b"],
-    "nominated": None,
-    "message": "",
-    "preemption": None,
-    "would_fit_if": [],
-    "suggestions": [],
-    "untried": [],
-    "filters": ["NodeResourcesFit"],
-    "attempt": None,
-    "search": {"nodes": 2, "feasible": 1, "enough": 2},
-    "decision": None,
-    "dumped": None,
-    "took_us": [],
-    "notes": [],
-}
+EXPLANATION: Raw = plain(
+    Explanation(
+        pod="default/web-1",
+        node=None,
+        node_exists=None,
+        as_if_absent=False,
+        reserved=None,
+        profile="default-scheduler",
+        gated_by=None,
+        pre_filter=None,
+        verdicts=[
+            VerdictAnswer("node-a", "NodeResourcesFit", "Unschedulable", ["Insufficient cpu"], [], []),
+            VerdictAnswer("node-b", None, "Success", [], [], []),
+        ],
+        filters=["NodeResourcesFit"],
+        skipped=Skipped([], []),
+        scores={"NodeResourcesFit": {"node-b": _score(60)}, "ImageLocality": {"node-b": _score(0)}},
+        weights={"NodeResourcesFit": 1, "ImageLocality": 1},
+        totals={"node-b": 60},
+        chosen="node-b",
+        ties=["node-b"],
+        nominated=None,
+        message="",
+        preemption=None,
+        would_fit_if=[],
+        suggestions=[],
+        untried=[],
+        search=SearchAnswer(2, 1, 2),
+        took_us=[],
+        notes=[],
+    )
+)
+
+
+def _change(raw: Raw, changed: list[str]) -> Raw:
+    answer: Raw = plain(ChangeAnswer(raw, changed, [], []))
+    return answer
 
 
 def _merge(raw: Raw, patch: Raw) -> None:
@@ -328,7 +338,7 @@ class FakeDaemon:
     ) -> Raw:
         raw = copy.deepcopy(self._find(kind, name, namespace))
         _merge(raw, patch)
-        return {"object": raw, "changed": sorted(patch), "warnings": [], "unsupported": []}
+        return _change(raw, sorted(patch))
 
     def objects_scale(self, kind: str, name: str, replicas: int, namespace: str | None = None) -> Raw:
         return {"object": self._find(kind, name, namespace), "before": 1, "after": replicas}
@@ -347,7 +357,7 @@ class FakeDaemon:
         labels.update(set)
         for key in remove:
             labels.pop(key, None)
-        return {"object": self._find(kind, name, namespace), "changed": changed, "warnings": [], "unsupported": []}
+        return _change(self._find(kind, name, namespace), changed)
 
     objects_annotate = objects_label
 
@@ -359,12 +369,12 @@ class FakeDaemon:
 
     def _cordon(self, name: str, wanted: bool) -> Raw:
         spec = self._find("Node", name)["spec"]
-        changed = bool(spec.get("unschedulable")) is not wanted
+        changed = ["spec.unschedulable"] if bool(spec.get("unschedulable")) is not wanted else []
         spec["unschedulable"] = wanted
-        return {"object": self._find("Node", name), "changed": changed, "warnings": [], "unsupported": []}
+        return _change(self._find("Node", name), changed)
 
     def nodes_taint(self, name: str, taints: list[str], overwrite: bool = False) -> Raw:
-        return {"object": self._find("Node", name), "changed": True, "warnings": [], "unsupported": []}
+        return _change(self._find("Node", name), ["spec.taints"])
 
     def events_list(self, namespace: str | None = None, limit: int | None = None, **about: Any) -> Raw:
         event = {

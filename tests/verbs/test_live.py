@@ -23,9 +23,9 @@ from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
 from kschedd.methods import daemon_methods
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.rpc.built_in import method_table
-from kschedd.rpc.listener import unix_listener
-from kschedd.rpc.server import Server
+from kschedd.rpc.sessions.built_in import method_table
+from kschedd.rpc.sessions.listener import unix_listener
+from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.table import Method
 from kschedd.verbs.session import VerbSession

@@ -11,7 +11,8 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
 from kschedd.service.nodes.editing import edit_node
 from kschedd.service.objects import editing as edit
-from kschedd.service.objects.methods import CHANGED, DRY_RUN, OVERWRITE
+from kschedd.service.objects.answers import ChangeAnswer
+from kschedd.service.objects.methods import DRY_RUN, OVERWRITE
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
@@ -45,14 +46,14 @@ class NodeMethods:
                 self.cordon,
                 (_NODE, DRY_RUN),
                 doc="Lets no more pods onto a node; those on it stay.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
             Method(
                 "nodes.uncordon",
                 self.uncordon,
                 (_NODE, DRY_RUN),
                 doc="Lets pods onto a node again.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
             Method(
                 "nodes.taint",
@@ -65,7 +66,7 @@ class NodeMethods:
                     OVERWRITE,
                 ),
                 doc="Sets and takes away taints of a node, all of them or none.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
         ]
 

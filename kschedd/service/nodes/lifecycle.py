@@ -16,8 +16,8 @@ from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
-from kschedd.service.objects.methods import CHANGED
 from kschedd.service.params import Param
 from kschedd.service.request import Request
 from kschedd.service.table import Call, Method
@@ -39,9 +39,9 @@ class LifecycleMethods:
                 self.stop,
                 (_NODE,),
                 doc="Stops the simulated kubelet of a node: no more heartbeats, and its pods stay as they are.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
-            Method("nodes.start", self.start, (_NODE,), doc="Starts it again.", returns=CHANGED),
+            Method("nodes.start", self.start, (_NODE,), doc="Starts it again.", answer=ChangeAnswer),
             Method(
                 "nodes.initialize",
                 self.initialize,
@@ -49,7 +49,7 @@ class LifecycleMethods:
                 doc="Takes the taint node.cloudprovider.kubernetes.io/uninitialized from a node, as its cloud does. "
                 "Sets the labels of zone, region and instance type that the node's annotations "
                 "`kschedd.io/cloud-zone`, `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type` state.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
             Method(
                 "nodes.zones",

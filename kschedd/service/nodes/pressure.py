@@ -10,8 +10,8 @@ from kschedd.api.simulation_annotations import PRESSURE, PRESSURES, pressures_of
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.nodes.editing import check_simulated, edit_node
+from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
-from kschedd.service.objects.methods import CHANGED
 from kschedd.service.params import Param
 from kschedd.service.request import Request
 from kschedd.service.table import Call, Method
@@ -34,7 +34,7 @@ class PressureMethods:
                 doc="Has a node be short of memory, disk or process ids, whatever its pods are said to use: its "
                 "simulated kubelet states the condition, keeps pods away and evicts one pod after the other, until it "
                 f"is told that this is over. Kept in the node's annotation `{PRESSURE}`.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
         ]
 

@@ -17,9 +17,10 @@ from kschedd.api.selector_text import FieldSelector
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.service.errors import RpcError
+from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.kinds import find_kind, resolve_namespace
 from kschedd.service.operations.scaling import paths_of
-from kschedd.service.request import DeleteOptions, Patch, Request, Response, WriteOptions
+from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, WriteOptions
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom_scale import integer_at
 from kschedd.store.deletion import Propagation
@@ -47,22 +48,18 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
     return [path]
 
 
-def change_result(response: Response) -> dict[str, Any]:
+def change_result(response: Response) -> ChangeAnswer:
     """The answer to a change: the object, what changed, and what there is to warn of."""
     new, old = response.object, response.before
     assert old is not None, "an object that is changed was there before"
-    return {
-        "object": without_entries(new.raw),
-        "changed": changed_paths(without_entries(old.raw), without_entries(new.raw)),
-        "warnings": list(response.warnings),
-        "unsupported": [attrs.asdict(each) for each in newly_unsupported(old.raw, new.raw)],
-    }
+    changed = changed_paths(without_entries(old.raw), without_entries(new.raw))
+    return ChangeAnswer(without_entries(new.raw), changed, response.warnings, newly_unsupported(old.raw, new.raw))
 
 
 def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = False) -> Request:
     """The request to merge a change into an object."""
     options = WriteOptions(dry_run, manager)
-    return Request("patch", kind, obj.namespace, obj.name, body=Patch("merge", change), options=options)
+    return Request("patch", kind, obj.namespace, obj.name, body=PatchBody("merge", change), options=options)
 
 
 def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None = None) -> Request:

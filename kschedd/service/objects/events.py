@@ -130,29 +130,6 @@ async def follow(
         bell.close()
 
 
-def as_object(told: EventSeries) -> dict[str, Any]:
-    """An event of the scheduler as the Event object that kube-scheduler would have written."""
-    first = told.first
-    return {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {
-            "name": f"{first.name}.{told.born:016x}",
-            "namespace": first.namespace,
-            "creationTimestamp": stamp(first.at_s),
-        },
-        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": first.namespace, "name": first.name},
-        "reason": first.reason,
-        "message": told.message,
-        "type": first.type,
-        "count": told.count,
-        "firstTimestamp": stamp(first.at_s),
-        "lastTimestamp": stamp(told.last_s),
-        "reportingComponent": SOURCE,
-        "source": {"component": SOURCE},
-    }
-
-
 def _about(text: str | None) -> tuple[str | None, str | None]:
     """(kind, name) of `pod/web-1`."""
     if text is None:

@@ -1,9 +1,8 @@
 """Which kind a caller means, and which object: words of people against what the store has."""
 
-from typing import Any
-
 from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
 from kschedd.service.errors import RpcError
+from kschedd.service.objects.answers import KindAnswer
 from kschedd.service.params import similar_names
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom import defined_kind, definitions
@@ -44,18 +43,18 @@ def resolve_namespace(kind: Kind, namespace: str | None) -> str:
     return (namespace or "default") if kind.namespaced else ""
 
 
-def described(store: ClusterReader) -> list[dict[str, Any]]:
+def described(store: ClusterReader) -> list[KindAnswer]:
     """Every kind, with how many objects of it there are."""
     return [
-        {
-            "name": kind.name,
-            "plural": kind.plural,
-            "singular": kind.singular,
-            "short_names": list(kind.short),
-            "api_version": kind.api_version,
-            "namespaced": kind.namespaced,
-            "known": kind.known,
-            "count": store.count(kind.name),
-        }
+        KindAnswer(
+            kind.name,
+            kind.plural,
+            kind.singular,
+            kind.short,
+            kind.api_version,
+            kind.namespaced,
+            kind.known,
+            store.count(kind.name),
+        )
         for kind in (*KINDS, *custom_kinds(store))
     ]

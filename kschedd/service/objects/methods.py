@@ -19,6 +19,15 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
+from kschedd.service.objects.answers import (
+    ChangeAnswer,
+    DeletedObject,
+    DeletionAnswer,
+    KindAnswer,
+    ObjectAnswer,
+    ScaleAnswer,
+    WrittenAnswer,
+)
 from kschedd.service.objects.applying import (
     FROM_FILES,
     Applier,
@@ -29,10 +38,11 @@ from kschedd.service.objects.applying import (
     namespace_of,
     parse,
 )
-from kschedd.service.objects.events import SPACES, as_object, follow
+from kschedd.service.objects.events import SPACES, follow
 from kschedd.service.objects.kinds import described, find_kind, resolve_namespace
+from kschedd.service.objects.recorded_events import EVENT, as_object, recorded_event, with_recorded_events
 from kschedd.service.params import Param
-from kschedd.service.request import Patch, Request, Response, Verb, WriteOptions
+from kschedd.service.request import PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.service.selecting import selectors
 from kschedd.service.table import Call, Large, Method, Stream
 from kschedd.service.workers import GivenUp
@@ -42,6 +52,7 @@ from kschedd.store.listing import raw_in_order
 from kschedd.store.log import WatchEvent
 from kschedd.store.managing import with_resolved_entries, without_entries
 from kschedd.store.patching import PATCH_TYPES
+from kschedd.store.trial import key_of
 from kschedd.values import run_steps
 
 Raw = Mapping[str, Any]
@@ -69,15 +80,6 @@ MANAGERS = Param("managed_fields", "boolean", False, False, "with metadata.manag
 METADATA_ONLY = Param("metadata_only", "boolean", False, False, "of each object only apiVersion, kind and metadata")
 OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
 
-OBJECT = "`{object}`, the object as it is now, as kubectl would print it."
-WARNED = (
-    "`{object, warnings, unsupported}`: the object as it is now, texts to warn of, and what is kept but not acted on "
-    "yet, each `{kind, namespace, name, why}`."
-)
-CHANGED = (
-    "`{object, changed, warnings, unsupported}`: the object as it is now, the paths of the fields that changed, texts "
-    "to warn of, and what is kept but not acted on yet, each `{kind, namespace, name, why}`."
-)
 VALIDATION = Param(
     "field_validation",
     "string",
@@ -126,7 +128,7 @@ class ObjectMethods:
                 self.create,
                 (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
                 doc="Creates one object; refuses one that is there.",
-                returns=WARNED,
+                answer=WrittenAnswer,
             ),
             Method(
                 "objects.replace",
@@ -137,7 +139,7 @@ class ObjectMethods:
                     DRY_RUN,
                 ),
                 doc="Replaces one object that is there. Its status stays as it is.",
-                returns=WARNED,
+                answer=WrittenAnswer,
             ),
             Method(
                 "objects.get",
@@ -145,7 +147,7 @@ class ObjectMethods:
                 (KIND, NAME, NAMESPACE, MANAGERS),
                 reads=True,
                 doc="Reads one object.",
-                returns=OBJECT,
+                answer=ObjectAnswer,
             ),
             Method(
                 "objects.list",
@@ -189,7 +191,7 @@ class ObjectMethods:
                     ),
                 ),
                 doc="Deletes one object or several. A running pod first gets its grace period.",
-                returns="`{deleted: [{kind, namespace, name, gone}]}`; `gone` is false while something is awaited.",
+                answer=DeletionAnswer,
             ),
             Method(
                 "objects.patch",
@@ -208,7 +210,7 @@ class ObjectMethods:
                 "lists of named things by their keys; it knows `$patch`, `$setElementOrder/…`, "
                 "`$deleteFromPrimitiveList/…` and `$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is "
                 "RFC 6902. Objects of custom resources take the latter two.",
-                returns=CHANGED,
+                answer=ChangeAnswer,
             ),
             Method(
                 "objects.scale",
@@ -221,7 +223,7 @@ class ObjectMethods:
                     Param("current", "integer", False, doc="null, or how many it has to ask for now"),
                 ),
                 doc="Sets the number of replicas of a workload, or of a custom resource whose definition says where.",
-                returns="`{object, before, after}`.",
+                answer=ScaleAnswer,
             ),
             self._marking("objects.label", self.label, "labels"),
             self._marking("objects.annotate", self.annotate, "annotations"),
@@ -230,7 +232,7 @@ class ObjectMethods:
                 self.kinds,
                 reads=True,
                 doc="Every kind there is, those of which there are only objects among them.",
-                returns="An array of `{name, plural, singular, short_names, api_version, namespaced, known, count}`.",
+                answer=list[KindAnswer],
             ),
             Method(
                 "objects.watch",
@@ -278,7 +280,7 @@ class ObjectMethods:
                 OVERWRITE,
             ),
             doc=f"Sets and takes away {what} of one object.",
-            returns=CHANGED,
+            answer=ChangeAnswer,
         )
 
     async def apply(self, call: Call) -> Any:
@@ -349,23 +351,16 @@ class ObjectMethods:
         return _made(response)
 
     async def get(self, call: Call) -> Any:
-        def read(store: ClusterReader) -> Any:
-            kind = find_kind(store, call["kind"])
-            raw = store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"]).raw
-            return with_resolved_entries(raw) if call["managed_fields"] else without_entries(raw)
-
         try:
-            return {"object": await self._cluster.store.do(read)}
+            found = await self._cluster.store.do(partial(_found, call))
         except NotFound:
-            if lookup(call["kind"]).name == "Event":
-                for event in await self._recorded(call["namespace"] or "default"):
-                    if event["metadata"]["name"] == call["name"]:
-                        return {"object": event}
-            raise
-
-    async def _recorded(self, namespace: str | None) -> Sequence[dict[str, Any]]:
-        """The events of the scheduler as objects."""
-        return [as_object(event) for event in await self._cluster.events.query(lambda record: record.latest(namespace))]
+            event = None
+            if lookup(call["kind"]).name == EVENT:
+                event = await recorded_event(self._cluster, call["namespace"] or "default", call["name"])
+            if event is None:
+                raise
+            found = event
+        return ObjectAnswer(with_resolved_entries(found.raw) if call["managed_fields"] else without_entries(found.raw))
 
     async def list(self, call: Call) -> Any:
         return await self._listed(call)
@@ -380,7 +375,7 @@ class ObjectMethods:
 
         def read(store: ClusterReader) -> tuple[str, Sequence[Sequence[Object]], int] | None:
             kind = find_kind(store, call["kind"])
-            if most is not None and (kind.name == "Event" or store.count(kind.name) > most):
+            if most is not None and (kind.name == EVENT or store.count(kind.name) > most):
                 return None  # events are kept elsewhere as well
             space = call["namespace"] if kind.namespaced else None
             check_field_selector(kind, fields)
@@ -390,19 +385,14 @@ class ObjectMethods:
         if there is None:
             return None
         name, present, version = there
+        if name == EVENT:
+            present = await with_recorded_events(self._cluster, present, call["namespace"])
         sorting = raw_in_order(present, labels, fields)
         items: Sequence[Raw]
         if sum(map(len, present)) <= _FEW:
             items = run_steps(sorting)
         else:
             items = await call.services.turns.drive(call.client, sorting)
-        if name == "Event":
-            recorded = [
-                event
-                for event in await self._recorded(call["namespace"])
-                if (labels is None or labels.matches({})) and (fields is None or fields.matches(event))
-            ]
-            items = sorted((*items, *recorded), key=lambda one: (one["metadata"]["namespace"], one["metadata"]["name"]))
         head = {"kind": name, "resource_version": version, "epoch": self._cluster.epoch}
         return Large(head, "items", items, shown=shown)
 
@@ -421,16 +411,12 @@ class ObjectMethods:
         )
         chosen = await self._cluster.store.do_in_steps(lambda store: deletion.chosen(store))
         served = await Executor.of(self._cluster, call).serve_each(deletion.request, chosen)
-        deleted = [
-            {"kind": last.kind, "namespace": last.namespace, "name": last.name, "gone": response.gone}
-            for response in served
-            for last in (response.object,)
-        ]
+        deleted = [DeletedObject(*key_of(response.object), response.gone) for response in served]
         return Large({}, "deleted", deleted, each=_RESULT_BYTES)
 
     async def patch(self, call: Call) -> Any:
         options = WriteOptions(call["dry_run"], "kubectl-patch", call["field_validation"])
-        patch = Patch(call["type"], call["patch"])
+        patch = PatchBody(call["type"], call["patch"])
 
         def wanted(store: ClusterReader, obj: Object) -> Request:
             return Request("patch", obj.kind, obj.namespace, obj.name, call["subresource"], patch, options)
@@ -445,7 +431,7 @@ class ObjectMethods:
             return edit.scale(store, obj, call["replicas"], call["current"])
 
         response = await Executor.of(self._cluster, call).edit(partial(_found, call), wanted)
-        return {"object": without_entries(response.object.raw), "before": before[0], "after": call["replicas"]}
+        return ScaleAnswer(without_entries(response.object.raw), before[0], call["replicas"])
 
     async def _edited(self, call: Call, make: Callable[[ClusterReader, Object], Request], given: Any = None) -> Any:
         """Change the object that the call names."""
@@ -490,7 +476,7 @@ class ObjectMethods:
 
         async def feed(stream: Stream) -> None:
             async with trio.open_nursery() as beside:
-                if kinds == {"Event"}:
+                if kinds == {EVENT}:
                     beside.start_soon(follow, self._cluster, latest, namespace, recorded, stream)
                 await stored(stream)
                 beside.cancel_scope.cancel()
@@ -516,10 +502,9 @@ class ObjectMethods:
         return {"stream": call.open_stream(feed), "resource_version": since, "epoch": self._cluster.epoch}
 
 
-def _made(response: Response) -> dict[str, Any]:
+def _made(response: Response) -> WrittenAnswer:
     raw = response.object.raw
-    ignored = [attrs.asdict(each) for each in unsupported(raw)]
-    return {"object": without_entries(raw), "warnings": list(response.warnings), "unsupported": ignored}
+    return WrittenAnswer(without_entries(raw), response.warnings, unsupported(raw))
 
 
 def _found(call: Call, store: ClusterReader) -> Object:

@@ -6,6 +6,7 @@ import attrs
 
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
+from kschedd.service.objects.answers import BindingAnswer, EvictionAnswer
 from kschedd.service.objects.methods import DRY_RUN
 from kschedd.service.params import Param
 from kschedd.service.request import DeleteOptions, Request
@@ -31,7 +32,7 @@ class PodMethods:
                 ),
                 doc="Gives a pod its node, as the scheduler does: what an extender that binds calls. A pod that has "
                 "one is refused with `conflict`; whether the node is there, or has room, is not asked.",
-                returns="`{node}`.",
+                answer=BindingAnswer,
             ),
             Method(
                 "pods.evict",
@@ -46,7 +47,7 @@ class PodMethods:
                 ),
                 doc="Deletes a pod if its disruption budget allows that now; else the error is `too_many_requests`. "
                 "A pod that is Pending, has ended or is being deleted needs no budget.",
-                returns="`{gone}`; it is false while the pod is given its grace period, or a finalizer holds it.",
+                answer=EvictionAnswer,
             ),
         ]
 
@@ -59,7 +60,7 @@ class PodMethods:
         }
         request = Request("create", "Pod", call["namespace"], call["name"], "binding", body)
         await Executor.of(self._cluster, call).serve(request)
-        return {"node": call["node"]}
+        return BindingAnswer(call["node"])
 
     async def evict(self, call: Call) -> Any:
         options = DeleteOptions(
@@ -70,4 +71,4 @@ class PodMethods:
         )
         request = Request("create", "Pod", call["namespace"], call["name"], "eviction", deletion=options)
         response = await Executor.of(self._cluster, call).serve(request)
-        return {"gone": response.gone}
+        return EvictionAnswer(response.gone)

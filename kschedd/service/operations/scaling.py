@@ -10,9 +10,8 @@ from typing import Any, Final
 from kschedd.api.fields import invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.printing.columns_workloads import selector_text
-from kschedd.registry.warnings import update_warnings
 from kschedd.service.operations.writing import check_name, decoded, placed
-from kschedd.service.request import Patch, Request, Response
+from kschedd.service.request import PatchBody, Request, Response
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.custom import definition_of, version_of
 from kschedd.store.custom_scale import SCALABLE, NoScale, ScalePaths, integer_at, scale_paths, text_at, with_integer
@@ -89,13 +88,12 @@ def scale(store: ClusterWriter, request: Request, warnings: list[str]) -> Respon
         dry_run=request.options.dry_run,
         manager=request.options.manager,
     )
-    warnings += update_warnings(old, changed)
     return Response(changed, old)
 
 
 def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, Any]:
     patch = request.body
-    assert isinstance(patch, Patch), "a request to patch has a patch"
+    assert isinstance(patch, PatchBody), "a request to patch has a patch"
     patch_type = "merge" if patch.type == "strategic" else patch.type  # a Scale has no lists
     whole, told = decode_patched(
         scale,
@@ -136,7 +134,6 @@ def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
         subresource="scale",
         dry_run=options.dry_run,
     )
-    warnings += update_warnings(old, changed)
     return Response(changed, old)
 
 

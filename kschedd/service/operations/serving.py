@@ -9,6 +9,7 @@ from collections.abc import Callable
 import attrs
 
 from kschedd.errors import KscheddError
+from kschedd.registry.warnings import creation_warnings, update_warnings
 from kschedd.service.operations.binding import bind
 from kschedd.service.operations.deletion import delete
 from kschedd.service.operations.eviction import evict
@@ -29,10 +30,20 @@ def serve(store: ClusterWriter, request: Request) -> Response:
     with store.on_behalf_of(request.user or _CLUSTER) as told:
         try:
             response = operation(store, request, warnings)
+            warnings += _warnings(request, response)
         except KscheddError as refusal:
             refusal.request_warnings = tuple(dict.fromkeys((*warnings, *told)))
             raise
     return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *told))))
+
+
+def _warnings(request: Request, response: Response) -> tuple[str, ...]:
+    """What there is to warn of in the object as it is now stored."""
+    if response.action == "created":
+        return creation_warnings(response.object)
+    if response.before is None or request.subresource not in ("", "scale"):
+        return ()
+    return update_warnings(response.before, response.object)
 
 
 def _operation(request: Request) -> Callable[[ClusterWriter, Request, list[str]], Response]:

@@ -8,10 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from kschedd.api.decoding import duplicate_field
-from kschedd.api.objects import Object, Raw
+from kschedd.api.objects import Raw
 from kschedd.api.schema_check import schema_for
-from kschedd.registry.warnings import creation_warnings, update_warnings
-from kschedd.service.request import Patch, Request, Response
+from kschedd.service.request import PatchBody, Request, Response
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.custom import definition_of
 from kschedd.store.errors import BadRequest, DefinitionTerminating, Refused
@@ -36,13 +35,12 @@ def create(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
     if isinstance(meta, Mapping) and meta.get("resourceVersion") and not options.dry_run:
         store.create(raw, dry_run=True, as_client=True)  # whatever else is wrong with it comes first
         raise Refused("resourceVersion should not be set on objects to be created")
-    return _created(store, raw, request, warnings)
+    return _created(store, raw, request)
 
 
-def _created(store: ClusterWriter, raw: Raw, request: Request, warnings: list[str]) -> Response:
+def _created(store: ClusterWriter, raw: Raw, request: Request) -> Response:
     options = request.options
     made = store.create(raw, dry_run=options.dry_run, as_client=True, manager=options.manager)
-    warnings += creation_warnings(made)
     return Response(made, action="created")
 
 
@@ -52,19 +50,20 @@ def update(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
     meta = raw.get("metadata") or {}
     there = None
     if isinstance(meta, Mapping) and isinstance(name := meta.get("name"), str):
-        kind = request.kind or store.kind_of(raw).name
-        there = store.find(kind, str(meta.get("namespace") or ""), name)
-        if there is None and not subresource and kind in _MADE_BY_UPDATE:
-            return _created(store, raw, request, warnings)
+        kind = store.kind_of(raw)
+        namespace = str(meta.get("namespace") or "default") if kind.namespaced else ""
+        there = store.find(kind.name, namespace, name)
+        if there is None and not subresource and kind.name in _MADE_BY_UPDATE:
+            return _created(store, raw, request)
     changed = store.update(
         raw, subresource=subresource, dry_run=options.dry_run, as_client=True, manager=options.manager
     )
-    return _changed(request, there, changed, warnings)
+    return Response(changed, there, "unchanged" if changed is there else "configured")
 
 
 def patch(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
     wanted, options = request.body, request.options
-    assert isinstance(wanted, Patch), "a request to patch has a patch"
+    assert isinstance(wanted, PatchBody), "a request to patch has a patch"
     there = store.find(request.kind, request.namespace, request.name)
     changed, told = store.patch(
         request.kind,
@@ -79,7 +78,7 @@ def patch(store: ClusterWriter, request: Request, warnings: list[str]) -> Respon
         duplicates=request.duplicates,
     )
     warnings += told
-    return _changed(request, there, changed, warnings)
+    return Response(changed, there, "unchanged" if changed is there else "configured")
 
 
 def apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
@@ -88,8 +87,6 @@ def apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respon
     if not options.server_side:
         raw = placed(store, request, decoded(store, request, warnings), warnings)
         written, action = store.apply(raw, dry_run=options.dry_run, as_client=True, manager=options.manager)
-        if action == "created":
-            warnings += creation_warnings(written)
         return Response(written, action=action)
     check_patch_options(options.manager, options.force, applied=True)
     there = store.find(request.kind, request.namespace, request.name)
@@ -104,16 +101,7 @@ def apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respon
         subresource=_part(request),
         dry_run=options.dry_run,
     )
-    if action == "created":
-        warnings += creation_warnings(written)
-        return Response(written, action=action)
-    return _changed(request, there, written, warnings)
-
-
-def _changed(request: Request, there: Object | None, changed: Object, warnings: list[str]) -> Response:
-    if there is not None and not request.subresource:
-        warnings += update_warnings(there, changed)
-    return Response(changed, there, "unchanged" if changed is there else "configured")
+    return Response(written, there, action)
 
 
 def _part(request: Request) -> Subresource:

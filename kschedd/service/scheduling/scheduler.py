@@ -8,13 +8,13 @@ import attrs
 import trio
 
 from kschedd.actors.decisions import DecisionRecord
+from kschedd.answers import returned
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.model import Config, Profile
-from kschedd.explain.explain import SHAPE as EXPLANATION
+from kschedd.explain.answers import DecisionAnswer, Explanation, GroupExplanation
 from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
 from kschedd.explain.past import Past
-from kschedd.explain.pod_group import SHAPE as EXPLANATION_OF_GROUP
 from kschedd.explain.pod_group import begin_group, explain_group
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import ChangeConfig
@@ -23,27 +23,12 @@ from kschedd.scheduling.stop_view import stopped_at
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
+from kschedd.service.scheduling.answers import StatusAnswer, WeightAnswer
 from kschedd.service.table import Call, Method, Stream
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
 from kschedd.store.times import stamp
 
-_STATUS = (
-    "`{active, backoff, error_backoff, unschedulable, gated, in_flight, waiting, binding, scheduled, failed_attempts, "
-    "decisions_per_s, last_decisions, nodes, pods, paused, stopped_at, speed, virtual_time}`: the places of the "
-    "queue with their numbers of pods, how "
-    "many wait at Permit, how many are between decision and binding (those included), totals since the start "
-    "(scheduled: pods that were bound), the latest decisions, and what the scheduler sees of the cluster (pods: those "
-    "that have a node, or have one reserved). paused: the debugger has stopped scheduling, and stopped_at says where, "
-    "as `stopped` of `debug.state` does; speed: seconds of the cluster in a real one, 0 where time is virtual, and "
-    "then "
-    "virtual_time is its time, else null"
-)
-_DECISION = (
-    "`{time, pod, node, attempt, feasible, visited, ties, score, message, nominated_node, took_us}`; node is null if "
-    "it got none, score null if there was one node to choose from; visited is how many nodes were looked at, 0 where "
-    "the pod was rejected before any was"
-)
 _SHORTEST_S, _LONGEST_S = 0.05, 3600
 
 
@@ -53,9 +38,7 @@ class SchedulerMethods:
 
     def table(self) -> list[Method]:
         return [
-            Method(
-                "scheduler.status", self.status, reads=True, doc="How the scheduler is doing.", returns=f"{_STATUS}."
-            ),
+            Method("scheduler.status", self.status, reads=True, doc="How the scheduler is doing.", answer=StatusAnswer),
             Method(
                 "scheduler.watch",
                 self.watch,
@@ -64,7 +47,7 @@ class SchedulerMethods:
                 doc="The status again and again, when it has changed. It has no position to resume from: each item is "
                 "the whole status, so after a break call it again.",
                 returns="`{stream}`.",
-                items=f"{_STATUS}.",
+                items=f"{returned(StatusAnswer)}, as of `scheduler.status`.",
             ),
             Method(
                 "scheduler.config",
@@ -84,7 +67,7 @@ class SchedulerMethods:
                     Param("weight", "integer", doc="1 or more"),
                 ),
                 doc="Changes the weight of a plugin's score, from the next attempt on.",
-                returns="`{before, after}`.",
+                answer=WeightAnswer,
             ),
             Method(
                 "scheduler.decisions",
@@ -95,7 +78,7 @@ class SchedulerMethods:
                 ),
                 reads=True,
                 doc="The latest attempts, the newest last.",
-                returns=f"An array of {_DECISION}.",
+                answer=list[DecisionAnswer],
             ),
             Method(
                 "scheduler.explain",
@@ -113,7 +96,7 @@ class SchedulerMethods:
                 doc="Why a pod is where it is or nowhere, node by node and plugin by plugin, as things stand now, or "
                 "as they were at an attempt: of a pod that is gone, its last one. Nothing is changed. A manifest is "
                 "judged as if it had just been created, beside a pod of its name if there is one.",
-                returns=f"`{EXPLANATION}`. Its keys, one by one: `kschedd/explain/explain.py`.",
+                answer=Explanation,
             ),
             Method(
                 "scheduler.explain_group",
@@ -122,35 +105,35 @@ class SchedulerMethods:
                 reads=True,
                 doc="What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed. "
                 "Nothing is changed.",
-                returns=f"`{EXPLANATION_OF_GROUP}`. Its keys, one by one: `kschedd/explain/pod_group.py`.",
+                answer=GroupExplanation,
             ),
         ]
 
     async def status(self, call: Call) -> Any:
         return await self._status()
 
-    async def _status(self) -> dict[str, Any]:
+    async def _status(self) -> StatusAnswer:
         cluster = self._cluster
         now = cluster.clock.now()
         queue, (seen, stopped), decided = await cluster.ask_in_turn(
             _queue_counts, lambda owner: (_seen(owner), stopped_at(owner)), lambda record: _decided(record, now)
         )
         clock = cluster.clock
-        return {
+        return StatusAnswer(
             **queue,
             **seen,
             **decided,
-            "paused": stopped is not None,
-            "stopped_at": stopped,
-            "speed": clock.speed,
-            "virtual_time": stamp(now) if clock.is_virtual else None,
-        }
+            paused=stopped is not None,
+            stopped_at=stopped,
+            speed=clock.speed,
+            virtual_time=stamp(now) if clock.is_virtual else None,
+        )
 
     async def watch(self, call: Call) -> Any:
         interval = max(float(call["interval_s"]), _SHORTEST_S)
 
         async def feed(stream: Stream) -> None:
-            last: dict[str, Any] = {}
+            last: StatusAnswer | None = None
             while True:
                 status = await self._status()
                 if status != last:
@@ -172,7 +155,7 @@ class SchedulerMethods:
             config = with_weight(owner.machine.config, name, plugin, weight)
             before = owner.step(ChangeConfig(config, f"weight {plugin} {weight} in {name}"), now).before
             profile = before.profile(name)
-            return {"before": 0 if profile is None else profile.weight(plugin), "after": weight}
+            return WeightAnswer(0 if profile is None else profile.weight(plugin), weight)
 
         return await self._cluster.scheduler.query(change)
 
@@ -286,20 +269,20 @@ def _decided(record: DecisionRecord, now: float) -> dict[str, Any]:
     }
 
 
-def _decision(decision: AttemptRecord) -> dict[str, Any]:
-    return {
-        "time": stamp(decision.at_s),
-        "pod": decision.pod,
-        "node": decision.node or None,
-        "attempt": decision.attempt,
-        "feasible": decision.feasible,
-        "visited": decision.visited,
-        "ties": decision.ties,
-        "score": decision.score,
-        "message": decision.message,
-        "nominated_node": decision.nominated_node,
-        "took_us": round(decision.took_s * 1e6),
-    }
+def _decision(decision: AttemptRecord) -> DecisionAnswer:
+    return DecisionAnswer(
+        stamp(decision.at_s),
+        decision.pod,
+        decision.node or None,
+        decision.attempt,
+        decision.feasible,
+        decision.visited,
+        decision.ties,
+        decision.score,
+        decision.message,
+        decision.nominated_node,
+        round(decision.took_s * 1e6),
+    )
 
 
 def described(config: Config) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from kschedd.access.users import Caller
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
+from kschedd.answers import plain
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
-from kschedd.rpc.built_in import method_table
+from kschedd.rpc.sessions.built_in import method_table
 from kschedd.service.nodes.lifecycle import LifecycleMethods
 from kschedd.service.params import bind
 from kschedd.service.table import Call, ClientServices, find_method
@@ -39,7 +40,7 @@ class Talk:
         nobody: Any = None
         services = SimpleNamespace(workers=AtOnce(), caller=Caller())
         call = Call(method, bind(method, declared.params, [named]), "test", cast(ClientServices, services), nobody)
-        return await declared.handler(call)
+        return plain(await declared.handler(call))
 
 
 async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> None:

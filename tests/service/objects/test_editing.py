@@ -4,6 +4,7 @@ import attrs
 import pytest
 
 from kschedd.access.users import User
+from kschedd.answers import plain
 from kschedd.api.objects import Object
 from kschedd.api.selector_text import parse_selector_text
 from kschedd.clusters.virtual import VirtualCluster
@@ -12,7 +13,7 @@ from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.kinds import described, find_kind
 from kschedd.service.operations.serving import serve
-from kschedd.service.request import Patch, Request, WriteOptions
+from kschedd.service.request import PatchBody, Request, WriteOptions
 from kschedd.service.workers import AtOnce
 from kschedd.store.custom_scale import NoScale
 from kschedd.store.errors import Invalid, NotFound
@@ -31,7 +32,8 @@ def store() -> Store:
 
 
 def done(store: Store, request: Request) -> dict[str, Any]:
-    return edit.change_result(serve(store, request))
+    changed: dict[str, Any] = plain(edit.change_result(serve(store, request)))
+    return changed
 
 
 def taint(store: Store, name: str, wanted: list[str], overwrite: bool) -> dict[str, Any]:
@@ -44,7 +46,9 @@ def cordon(store: Store, name: str, unschedulable: bool) -> dict[str, Any]:
 
 def patched(store: Store, patch: Any, patch_type: PatchType = "strategic", **how: Any) -> dict[str, Any]:
     options = WriteOptions(**how)
-    return done(store, Request("patch", "Deployment", "default", "web", body=Patch(patch_type, patch), options=options))
+    return done(
+        store, Request("patch", "Deployment", "default", "web", body=PatchBody(patch_type, patch), options=options)
+    )
 
 
 def taints(store: Store) -> list[Any]:
@@ -247,7 +251,7 @@ def test_kinds_are_found_by_any_of_their_names(store: Store) -> None:
     with pytest.raises(RpcError, match='there is no kind "podds"; did you mean pods') as refused:
         find_kind(store, "podds")
     assert refused.value.code == "not_found"
-    counts = {kind["name"]: kind["count"] for kind in described(store) if kind["count"]}
+    counts = {kind.name: kind.count for kind in described(store) if kind.count}
     assert counts == {"Namespace": 4, "Node": 1, "Pod": 1, "Deployment": 1, "PriorityClass": 2, "Widget": 1}
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kschedd.service.operations.serving import serve
-from kschedd.service.request import DeleteOptions, Patch, Request, WriteOptions
+from kschedd.service.request import DeleteOptions, PatchBody, Request, WriteOptions
 from kschedd.store.admission_plugins.attributes import UserInfo
-from kschedd.store.errors import BadRequest, InvalidScale, NotFound, Refused
+from kschedd.store.errors import BadRequest, Invalid, InvalidScale, NotFound, Refused
 from kschedd.store.managing import with_resolved_entries
 from kschedd.store.store import Store
 from tests.actors.clusters import deployment, node, pod
@@ -56,14 +56,14 @@ def test_a_request_is_made_in_the_name_of_its_user(store: Store) -> None:
 def test_a_dry_run_writes_nothing_whatever_the_verb(store: Store) -> None:
     version, tried = store.version, WriteOptions(dry_run=True, manager="m")
     bind = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "web"}, "target": {"name": "n1"}}
-    patch = Patch("merge", {"metadata": {"labels": {"a": "b"}}})
+    patch = PatchBody("merge", {"metadata": {"labels": {"a": "b"}}})
     config = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"a": "b"}}}
     for request in (
         Request("create", "ConfigMap", body=CONFIG, options=tried),
         Request("update", "Lease", body=LEASE, options=tried),
         Request("patch", "Pod", "default", "web", body=patch, options=tried),
         Request("apply", "Pod", "default", "web", body=config, options=tried),
-        Request("patch", "Deployment", "default", "web", "scale", Patch("merge", {"spec": {"replicas": 9}}), tried),
+        Request("patch", "Deployment", "default", "web", "scale", PatchBody("merge", {"spec": {"replicas": 9}}), tried),
         Request("create", "Pod", "default", "web", "binding", bind, tried),
         Request("create", "Pod", "default", "web", "eviction", deletion=DeleteOptions(dry_run=True)),
         Request("delete", "Pod", "default", "web", deletion=DeleteOptions(dry_run=True)),
@@ -74,6 +74,8 @@ def test_a_dry_run_writes_nothing_whatever_the_verb(store: Store) -> None:
 
 def test_an_update_creates_what_is_missing_of_some_kinds(store: Store) -> None:
     assert serve(store, Request("update", "Lease", body=LEASE)).action == "created"
+    with pytest.raises(Invalid, match="must be specified for an update"):  # for it is there now
+        serve(store, Request("update", "Lease", body=LEASE))
     with pytest.raises(NotFound):
         serve(store, Request("update", "ConfigMap", body=CONFIG))
 
@@ -98,7 +100,7 @@ def test_a_new_object_has_no_resource_version(store: Store) -> None:
 
 def test_a_scale_is_written_by_its_subresource(store: Store) -> None:
     def scaled(replicas: int) -> Request:
-        patch, options = Patch("merge", {"spec": {"replicas": replicas}}), WriteOptions(manager="m")
+        patch, options = PatchBody("merge", {"spec": {"replicas": replicas}}), WriteOptions(manager="m")
         return Request("patch", "Deployment", "default", "web", "scale", patch, options)
 
     response = serve(store, scaled(5))

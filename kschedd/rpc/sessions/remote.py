@@ -19,10 +19,10 @@ from kschedd.access.addresses import SCHEME, Address
 from kschedd.access.credentials import Credentials, certified
 from kschedd.access.listening import in_tls
 from kschedd.access.users import Caller, User
-from kschedd.rpc.built_in import who_is
 from kschedd.rpc.encoding import encode_error, encode_response
 from kschedd.rpc.message_limits import Limits
-from kschedd.rpc.protocol import AUTHENTICATE, NO_MSGID, Event, Request, first_message
+from kschedd.rpc.protocol import AUTHENTICATE, NO_MSGID, Event, RpcRequest, first_message
+from kschedd.rpc.sessions.built_in import who_is
 from kschedd.service.errors import RpcError
 
 _MESSAGE: Final = 16 << 10
@@ -111,11 +111,11 @@ class RemoteDoor:
         try:
             user = self._user_of(message)
         except RpcError as refusal:
-            msgid = message.msgid if isinstance(message, Request) else NO_MSGID
+            msgid = message.msgid if isinstance(message, RpcRequest) else NO_MSGID
             with trio.move_on_after(_LAST_WORDS_S), contextlib.suppress(trio.BrokenResourceError):
                 await secured.send_all(encode_error(msgid, refusal.code, refusal.message))
             raise
-        assert isinstance(message, Request), "only a request names a user"
+        assert isinstance(message, RpcRequest), "only a request names a user"
         caller = Caller(user, address=address)
         await secured.send_all(encode_response(message.msgid, who_is(caller)))
         return Admitted(secured, caller, early)
@@ -134,7 +134,10 @@ class RemoteDoor:
     def _user_of(self, message: Event | None) -> User:
         """Raises RpcError."""
         match message:
-            case Request(method=method, params=[str(token)]) | Request(method=method, params=[{"token": str(token)}]):
+            case (
+                RpcRequest(method=method, params=[str(token)])
+                | RpcRequest(method=method, params=[{"token": str(token)}])
+            ):
                 if method == AUTHENTICATE:
                     user = self.credentials.tokens.user_of(token)
                     if user is not None:

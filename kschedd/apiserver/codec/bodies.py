@@ -9,16 +9,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kschedd.api.decoding import FieldValidation
-from kschedd.api.fields import FieldError, unsupported
 from kschedd.api.json_errors import json_error
 from kschedd.api.json_text import DEEPEST, too_deep, without_lone_surrogates
 from kschedd.api.schema import schema_of
 from kschedd.api.unmarshal_errors import json_kind, unmarshal_error
-from kschedd.apiserver.negotiation import JSON, PROTOBUF, YAML
-from kschedd.apiserver.protobuf import ProtobufError, decode_protobuf
-from kschedd.apiserver.requests import Query
-from kschedd.apiserver.status import StatusError, bad_request, without_hints
+from kschedd.apiserver.codec.negotiation import JSON, PROTOBUF, YAML
+from kschedd.apiserver.codec.protobuf import ProtobufError, decode_protobuf
+from kschedd.apiserver.codec.status import StatusError, bad_request, without_hints
 
 _LONGEST_SUMMARY: Final = 30
 _ACCEPTED: Final = f"{JSON}, {YAML}, {PROTOBUF}"
@@ -208,23 +205,6 @@ def _registered(api_version: str, kind: str) -> bool:
     return schema_of(api_version, kind) is not None or (
         kind.endswith("List") and schema_of(api_version, kind.removesuffix("List")) is not None
     )
-
-
-def field_validation(query: Query) -> FieldValidation:
-    """What is done about unknown fields: by default they are dropped with a warning."""
-    match query.text("fieldValidation"):
-        case "Strict":
-            return "Strict"
-        case "Ignore":
-            return "Ignore"
-    return "Warn"
-
-
-def field_validation_faults(query: Query) -> list[FieldError]:
-    given = query.text("fieldValidation")
-    if given in ("", "Ignore", "Strict", "Warn"):
-        return []
-    return [unsupported("fieldValidation", given[:100], ("", "Ignore", "Strict", "Warn"))]
 
 
 def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:

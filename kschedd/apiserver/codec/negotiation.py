@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from kschedd.apiserver.status import StatusError
+from kschedd.apiserver.codec.status import StatusError
 from kschedd.http.server import HttpResponse
 
 JSON: Final = "application/json"

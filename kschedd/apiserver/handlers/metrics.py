@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.quantity import QuantityError, format_milli, format_value, milli_value, value
-from kschedd.apiserver.negotiation import json_response
-from kschedd.apiserver.options import read_options
+from kschedd.apiserver.codec.negotiation import json_response
+from kschedd.apiserver.codec.status import StatusError
+from kschedd.apiserver.handlers.options import read_options
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError
 from kschedd.http.server import HttpResponse
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.times import stamp

@@ -16,16 +16,16 @@ import trio
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selector_text import FieldSelector, FieldSelectorRequirement
-from kschedd.apiserver.encoding import at_version, partial
-from kschedd.apiserver.negotiation import Form, encode, wanted_form
-from kschedd.apiserver.options import ReadOptions, read_options
-from kschedd.apiserver.reading import read_page, table_event
+from kschedd.apiserver.catalogue.skeletons import skeleton
+from kschedd.apiserver.catalogue.tables import table_columns
+from kschedd.apiserver.codec.encoding import at_version, partial
+from kschedd.apiserver.codec.negotiation import Form, encode, wanted_form
+from kschedd.apiserver.codec.status import failure
+from kschedd.apiserver.codec.versions import converted
+from kschedd.apiserver.handlers.options import ReadOptions, read_options
+from kschedd.apiserver.handlers.reading import read_page, table_event
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.skeletons import skeleton
-from kschedd.apiserver.status import failure
-from kschedd.apiserver.tables import table_columns
-from kschedd.apiserver.versions import converted
 from kschedd.apiserver.watch_groups import Member, WatchGroup
 from kschedd.http.body_sender import BodySender
 from kschedd.http.protocol import chunk

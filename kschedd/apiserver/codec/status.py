@@ -134,67 +134,56 @@ def refusal_of(error: KscheddError) -> StatusError:
     match error:
         case StatusError():
             return error
-        case store.NotFound(kind=kind, name=name):
-            return StatusError(404, "NotFound", str(error), _named(kind, name))
-        case store.AlreadyExists(kind=kind, name=name):
-            return StatusError(409, "AlreadyExists", str(error), _named(kind, name))
-        case store.PreconditionFailed(kind=kind, name=name):
-            return StatusError(409, "Conflict", str(error), {"name": name, "kind": kind})
-        case store.Conflict(kind=kind, name=name, subresource=subresource):
-            return StatusError(409, "Conflict", str(error), _named(kind, name, subresource))
-        case store.ApplyConflict(causes=found):
-            told = [{"reason": "FieldManagerConflict", "message": why, "field": field} for field, why in found]
-            return StatusError(409, "Conflict", str(error), {"causes": told})
-        case store.ApplyError() | store.PatchFailed() | store.MalformedVersion() | ScaleUnreadable():
-            return StatusError(500, "", str(error))
-        case store.DefinitionTerminating(group=group, resource=resource):
-            return StatusError(405, "MethodNotAllowed", str(error), {"group": group, "kind": resource})
-        case store.InvalidScale(name=name, faults=faults):
-            details = {"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes(faults)}
-            return StatusError(422, "Invalid", str(error), details)
         case store.InvalidOptions(kind=kind, faults=faults):
             return invalid_options(kind, faults)
-        case store.Undecodable():
-            return bad_request(str(error))
         case store.Invalid(kind=kind, name=name, faults=(FieldError(why=why) as fault,)) if why == _VERSION_NEEDED:
             # Said before the object is looked at, so by the resource and not by the kind.
             details = {**_named(kind, name), "causes": causes((fault,))}
             return StatusError(422, "Invalid", f'{store.resource_of(kind)} "{name}" is invalid: {fault}', details)
-        case store.Invalid(kind=kind, name=name, faults=faults):
-            return StatusError(422, "Invalid", without_hints(str(error)), _invalid(kind, name, faults))
-        case store.Mirrored():
-            return StatusError(403, "Forbidden", str(error))
-        case store.Forbidden(kind=kind, name=name):
-            return StatusError(403, "Forbidden", str(error), _forbidden(kind, name, str(error)))
         case store.TooManyRequests():
             return _too_many(error)
-        case store.MultipleBudgets() | store.AdmissionError() | store.Refused():
-            return StatusError(500, "", str(error))
-        case store.AdmissionPluginFailed():
-            return StatusError(500, "InternalError", str(error))
-        case store.Gone():
-            return StatusError(410, "Expired", str(error))
         case store.StillToCome(version=version, latest=latest):
             return too_large_version(version, latest)
-        case store.TooLarge():
-            return StatusError(413, "RequestEntityTooLarge", f"HttpRequest entity too large: {error}")
         case store.NoMatch():
-            return StatusError(404, "NotFound", "the server could not find the requested resource", {})
-        case FieldLabelError(upstream=why):
-            return bad_request(why)
-        case SelectorTextError(why=why):
-            return bad_request(why)
-        case JournalError():
-            return StatusError(503, "ServiceUnavailable", str(error), None, (("Retry-After", "1"),))
-        case store.StrictDecodingError():
-            return bad_request(without_hints(str(error)))
+            return not_found_path()
         case store.BadPatch(why=why) if why.startswith(_BAD_OPERATION):
             return StatusError(422, "Invalid", _BAD_OPERATION, {})
-        case store.BadRequest() | store.BadPatch():
-            return bad_request(str(error))
-    if getattr(error, "rpc_code", "") == "shutting_down":
+        case store.TooLarge():
+            return StatusError(error.code, error.reason, f"HttpRequest entity too large: {error}")
+        case store.ApiError():
+            return StatusError(error.code, error.reason, without_hints(str(error)), _details(error))
+        case ScaleUnreadable():
+            return StatusError(500, "", str(error))
+        case FieldLabelError(upstream=why) | SelectorTextError(why=why):
+            return bad_request(why)
+    if isinstance(error, JournalError) or getattr(error, "rpc_code", "") == "shutting_down":
         return StatusError(503, "ServiceUnavailable", str(error), None, (("Retry-After", "1"),))
     return bad_request(str(error))
+
+
+def _details(error: store.ApiError) -> Raw | None:
+    """The details of a Status: what the refusal is about, and its causes."""
+    match error:
+        case store.PreconditionFailed(kind=kind, name=name):
+            return {"name": name, "kind": kind}
+        case store.Conflict(kind=kind, name=name, subresource=subresource):
+            return _named(kind, name, subresource)
+        case store.NotFound(kind=kind, name=name) | store.AlreadyExists(kind=kind, name=name):
+            return _named(kind, name)
+        case store.ApplyConflict(causes=found):
+            told = [{"reason": "FieldManagerConflict", "message": why, "field": field} for field, why in found]
+            return {"causes": told}
+        case store.DefinitionTerminating(group=group, resource=resource):
+            return {"group": group, "kind": resource}
+        case store.InvalidScale(name=name, faults=faults):
+            return {"name": name, "group": "autoscaling", "kind": "Scale", "causes": causes(faults)}
+        case store.Undecodable():
+            return None
+        case store.Invalid(kind=kind, name=name, faults=faults):
+            return _invalid(kind, name, faults)
+        case store.Forbidden(kind=kind, name=name):
+            return _forbidden(kind, name, str(error))
+    return None
 
 
 def of_events_group(refusal: StatusError) -> StatusError:
@@ -271,4 +260,4 @@ def _too_many(error: store.TooManyRequests) -> StatusError:
     if error.retry_after_s:
         details["retryAfterSeconds"] = error.retry_after_s
         headers = (("Retry-After", str(error.retry_after_s)),)
-    return StatusError(429, "TooManyRequests", str(error), details, headers)
+    return StatusError(error.code, error.reason, str(error), details, headers)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api import schema
-from kschedd.apiserver.resources import Catalogue, GroupVersion, Resource
-from kschedd.apiserver.version import ServedVersion
+from kschedd.apiserver.catalogue.resources import Catalogue, GroupVersion, Resource
+from kschedd.apiserver.catalogue.version import ServedVersion
 
 V2_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 V2_PROTOBUF_ASKED: Final = frozenset((V2_PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))

@@ -13,27 +13,18 @@ import attrs
 from kschedd.api.decoding import duplicate_field
 from kschedd.api.fields import FieldError, invalid, unsupported
 from kschedd.api.objects import Raw
-from kschedd.apiserver.bodies import (
-    checked_kind,
-    field_validation,
-    field_validation_faults,
-    is_yaml,
-    media_type,
-    read_body,
-    read_delete_options,
-    read_json,
-)
-from kschedd.apiserver.negotiation import Form, json_response, wanted_form
-from kschedd.apiserver.options import read_options
-from kschedd.apiserver.reading import list_response, object_response, read_page
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.codec.bodies import checked_kind, is_yaml, media_type, read_body, read_delete_options, read_json
+from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
+from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
+from kschedd.apiserver.handlers.options import read_options
+from kschedd.apiserver.handlers.reading import list_response, object_response, read_page
+from kschedd.apiserver.requests import Asked, field_validation, field_validation_faults
 from kschedd.apiserver.services import LARGE_BODY, FaceServices
-from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.service.operations.deletion import deletion_warnings
-from kschedd.service.request import DeleteOptions, Patch, Request, Response, Verb, WriteOptions
+from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.store.deletion import Propagation
 from kschedd.store.field_validation import submitted
 from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
@@ -220,7 +211,7 @@ def manager_of(asked: Asked) -> str:
     return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
 
 
-async def read_patch(face: FaceServices, asked: Asked) -> tuple[Patch, tuple[str, ...]]:
+async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchBody, tuple[str, ...]]:
     """Return a JSON patch, merge patch or strategic merge patch, and the paths of fields that came twice."""
     patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
     if patch_type is None or (patch_type == "strategic" and asked.target.resource.definition is not None):
@@ -228,7 +219,7 @@ async def read_patch(face: FaceServices, asked: Asked) -> tuple[Patch, tuple[str
     check_options(asked)
     try:
         body = await read_aside(face, asked, lambda: read_json(asked.http.body))
-        return Patch(patch_type, body.value), body.duplicates
+        return PatchBody(patch_type, body.value), body.duplicates
     except StatusError as refused:
         if patch_type == "strategic":
             raise

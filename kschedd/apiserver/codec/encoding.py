@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
-from kschedd.apiserver.negotiation import encode
-from kschedd.apiserver.versions import converted
+from kschedd.apiserver.codec.negotiation import encode
+from kschedd.apiserver.codec.versions import converted
 from kschedd.registry.strategy import TEMPLATE_GENERATION
 from kschedd.store.managing import MANAGED, with_resolved_entries
 

@@ -31,9 +31,7 @@ from kschedd.actors.courtesy import Courtesy
 from kschedd.errors import KscheddError
 from kschedd.rpc.encoding import encode_error, encode_response
 from kschedd.rpc.errors import wire_error
-from kschedd.rpc.large_results import encode_large_at_once
 from kschedd.rpc.message_limits import FROM_CLIENTS, Limits
-from kschedd.rpc.open_stream import STOPPING, OpenStream
 from kschedd.rpc.protocol import (
     NO_MSGID,
     Connection,
@@ -41,11 +39,13 @@ from kschedd.rpc.protocol import (
     Frame,
     Notification,
     ProtocolFault,
-    Request,
+    RpcRequest,
     unpack_in_slices,
 )
-from kschedd.rpc.sending import Outbox, Pieces, Total, writer_to
-from kschedd.rpc.unfinished import Unfinished
+from kschedd.rpc.sessions.large_results import encode_large_at_once
+from kschedd.rpc.sessions.open_stream import STOPPING, OpenStream
+from kschedd.rpc.sessions.sending import Outbox, Pieces, Total, writer_to
+from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
@@ -296,7 +296,7 @@ class ClientSession:
     async def _start(self, event: Event) -> bool:
         """Starts the request of a message; false if the session must stop reading."""
         match event:
-            case Request() | Notification():
+            case RpcRequest() | Notification():
                 if not await self._take_slot():
                     return False
                 self._shared.courtesy.asked()
@@ -338,12 +338,12 @@ class ClientSession:
     def _refuse_unstarted(self) -> None:
         if self._stopping:
             for event in self._unstarted:
-                if isinstance(event, Request):
+                if isinstance(event, RpcRequest):
                     self._outbox.put(encode_error(event.msgid, *STOPPING))
 
     # Requests
 
-    async def _answer(self, message: Request | Notification) -> None:
+    async def _answer(self, message: RpcRequest | Notification) -> None:
         answered = False
         try:
             opened: list[OpenStream] = []
@@ -358,13 +358,13 @@ class ClientSession:
         finally:
             self._slots.release()
             self._active_at = trio.current_time()
-            if self._stopping and not answered and isinstance(message, Request):
+            if self._stopping and not answered and isinstance(message, RpcRequest):
                 self._outbox.put(encode_error(message.msgid, *STOPPING))
 
-    async def _outcome(self, message: Request | Notification, opened: list[OpenStream]) -> bytes | Pieces | None:
+    async def _outcome(self, message: RpcRequest | Notification, opened: list[OpenStream]) -> bytes | Pieces | None:
         """Runs the handler. Returns the response, if one is due; `opened` gets the streams opened by a call that
         succeeded."""
-        msgid = message.msgid if isinstance(message, Request) else None
+        msgid = message.msgid if isinstance(message, RpcRequest) else None
 
         def open_stream(feed: StreamProducer) -> int:
             if msgid is None:

@@ -8,7 +8,7 @@ Raises: StatusError and the store's errors.
 
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -16,9 +16,11 @@ import attrs
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object, Raw
 from kschedd.api.weight import is_large
-from kschedd.apiserver.encoding import listed_item, row_object
-from kschedd.apiserver.encoding import partial as metadata_of
-from kschedd.apiserver.negotiation import (
+from kschedd.apiserver.catalogue.resources import Resource
+from kschedd.apiserver.catalogue.tables import TableColumns, row_conditions, table_columns
+from kschedd.apiserver.codec.encoding import listed_item, row_object
+from kschedd.apiserver.codec.encoding import partial as metadata_of
+from kschedd.apiserver.codec.negotiation import (
     COMPRESSION,
     JSON,
     Form,
@@ -27,17 +29,16 @@ from kschedd.apiserver.negotiation import (
     takes_gzip,
     wanted_form,
 )
-from kschedd.apiserver.options import LATEST, ReadOptions, continue_token, exact, read_options
+from kschedd.apiserver.codec.status import StatusError, too_large_version
+from kschedd.apiserver.codec.versions import converted
+from kschedd.apiserver.handlers.options import LATEST, ReadOptions, continue_token, exact, read_options
 from kschedd.apiserver.requests import Asked
-from kschedd.apiserver.resources import Resource
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError, too_large_version
-from kschedd.apiserver.tables import TableColumns, row_conditions, table_columns
-from kschedd.apiserver.versions import converted
 from kschedd.http.server import HttpResponse, Send
+from kschedd.service.objects.recorded_events import with_recorded_events
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Gone
-from kschedd.store.listing import in_order
+from kschedd.store.listing import by_namespace, in_order
 from kschedd.values import in_parts
 
 _AT_ONCE: Final = 200  # objects that are encoded without sharing the loop
@@ -149,7 +150,7 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
 
     present, version = await face.cluster.store.do(read)
     if target.resource.stored == "Event":
-        present = _by_namespace([*present, *await face.recorded_events(namespace)])
+        present = await with_recorded_events(face.cluster, present, namespace)
         present = [[_as_core_event(obj) for obj in space] for space in present]
     if precise and wanted:
         present = await _as_it_was(face, asked, options, present, wanted, version, namespace)
@@ -172,14 +173,6 @@ def _as_core_event(event: Object) -> Object:
     if event.raw.get("apiVersion") == "v1":
         return event
     return attrs.evolve(event, raw=converted(event.raw, "v1"))
-
-
-def _by_namespace(present: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
-    spaces: dict[str, list[Object]] = {}
-    for space in present:
-        for obj in space:
-            spaces.setdefault(obj.namespace, []).append(obj)
-    return [spaces[name] for name in sorted(spaces)]
 
 
 async def _as_it_was(
@@ -215,7 +208,7 @@ async def _as_it_was(
                     there[event.new.key] = event.old
             if number % _LOOKED_AT == 0:
                 yield
-        return _by_namespace([list(there.values())])
+        return by_namespace([list(there.values())])
 
     return await face.turns.drive(asked.client, undo())
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.access.users import READ_VERBS, User
-from kschedd.apiserver.negotiation import json_response
+from kschedd.apiserver.codec.negotiation import json_response
+from kschedd.apiserver.codec.status import StatusError
+from kschedd.apiserver.handlers.writing import received
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError
-from kschedd.apiserver.writing import received
 from kschedd.http.server import HttpResponse
 from kschedd.store.times import stamp
 

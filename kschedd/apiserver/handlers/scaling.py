@@ -6,14 +6,14 @@ Raises: StatusError and the store's errors.
 
 from typing import Any
 
-from kschedd.apiserver.bodies import Body, checked_kind
-from kschedd.apiserver.negotiation import json_response, wanted_form
-from kschedd.apiserver.reading import find
+from kschedd.apiserver.catalogue.tables import scale_table
+from kschedd.apiserver.codec.bodies import Body, checked_kind
+from kschedd.apiserver.codec.negotiation import json_response, wanted_form
+from kschedd.apiserver.codec.status import internal_error
+from kschedd.apiserver.handlers.reading import find
+from kschedd.apiserver.handlers.writing import check_options, patch_request, read_object, request_of, serve
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import internal_error
-from kschedd.apiserver.tables import scale_table
-from kschedd.apiserver.writing import check_options, patch_request, read_object, request_of, serve
 from kschedd.http.server import HttpResponse
 from kschedd.service.operations.scaling import BUILT_IN, paths_of, scale_of
 from kschedd.service.request import Request

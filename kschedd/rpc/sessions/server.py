@@ -23,8 +23,8 @@ import trio
 from kschedd.access.users import Caller, User
 from kschedd.rpc.encoding import encode_error
 from kschedd.rpc.protocol import NO_MSGID
-from kschedd.rpc.remote import RemoteDoor
-from kschedd.rpc.session import ClientSession, SessionLimits, Shared
+from kschedd.rpc.sessions.remote import RemoteDoor
+from kschedd.rpc.sessions.session import ClientSession, SessionLimits, Shared
 from kschedd.service.table import Method
 
 Listener = trio.abc.Listener[Any]

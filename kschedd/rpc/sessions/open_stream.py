@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from kschedd.rpc.encoding import encode_notification
-from kschedd.rpc.sending import Outbox
+from kschedd.rpc.sessions.sending import Outbox
 from kschedd.service.table import StreamProducer
 from kschedd.service.turns import Turns
 

@@ -5,7 +5,7 @@ Source: Kubernetes v1.34, the Go types whose fields have no `omitempty`.
 
 from typing import Any, Final
 
-from kschedd.apiserver.resources import Resource
+from kschedd.apiserver.catalogue.resources import Resource
 
 _OBJECT: Final[dict[str, Any]] = {"spec": {}, "status": {}}
 _TEMPLATE: Final[dict[str, Any]] = {"metadata": {"creationTimestamp": None}, "spec": {"containers": None}}

@@ -24,10 +24,10 @@ from kschedd.api.selector_text import (
 )
 from kschedd.api.selectors import LabelSelector
 from kschedd.api.unmarshal_errors import json_kind
+from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options
+from kschedd.apiserver.codec.versions import stored_selector
 from kschedd.apiserver.requests import Asked, Query
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError, bad_request, invalid_options
-from kschedd.apiserver.versions import stored_selector
 
 _EXACT: Final = "Exact"
 NOT_OLDER: Final = "NotOlderThan"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kschedd.api.objects import Raw
-from kschedd.apiserver.resources import Resource
+from kschedd.apiserver.catalogue.resources import Resource
 from kschedd.printing.ages import age, seconds_of, span
 from kschedd.printing.columns import RowContext, labels_text, meta, spec, status
 from kschedd.printing.columns_workloads import selector_text

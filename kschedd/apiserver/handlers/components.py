@@ -5,11 +5,11 @@ Source: Kubernetes v1.34, pkg/registry/core/componentstatus.
 
 from typing import Final
 
-from kschedd.apiserver.bodies import warning_headers
-from kschedd.apiserver.negotiation import json_response, wanted_form
+from kschedd.apiserver.codec.bodies import warning_headers
+from kschedd.apiserver.codec.negotiation import json_response, wanted_form
+from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError
 from kschedd.http.server import HttpResponse
 
 _COMPONENTS: Final = ("controller-manager", "scheduler")
@@ -17,7 +17,7 @@ _DEPRECATED: Final = "v1 ComponentStatus is deprecated in v1.19+"
 
 
 def component_statuses(face: FaceServices, asked: Asked) -> HttpResponse:
-    from kschedd.apiserver.tables import component_table
+    from kschedd.apiserver.catalogue.tables import component_table
 
     wanted = asked.target.name
     form = wanted_form(asked.headers.get("accept", ""), single=bool(wanted))

@@ -10,14 +10,12 @@ import attrs
 
 from kschedd.api.fields import invalid
 from kschedd.api.pods import Pod
-from kschedd.apiserver.bodies import read_body
-from kschedd.apiserver.negotiation import json_response, text_response
-from kschedd.apiserver.reading import find, get_object
-from kschedd.apiserver.requests import CONNECTED, Asked
-from kschedd.apiserver.scaling import serve_scale
-from kschedd.apiserver.services import FaceServices
-from kschedd.apiserver.status import StatusError, bad_request, invalid_options, method_not_allowed, success
-from kschedd.apiserver.writing import (
+from kschedd.apiserver.codec.bodies import read_body
+from kschedd.apiserver.codec.negotiation import json_response, text_response
+from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
+from kschedd.apiserver.handlers.reading import find, get_object
+from kschedd.apiserver.handlers.scaling import serve_scale
+from kschedd.apiserver.handlers.writing import (
     check_options,
     options_of,
     patch,
@@ -28,6 +26,8 @@ from kschedd.apiserver.writing import (
     serve,
     update,
 )
+from kschedd.apiserver.requests import CONNECTED, Asked
+from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.service.operations.binding import named_as_path
 from kschedd.store.times import stamp

@@ -1,0 +1,211 @@
+"""The answers to why a pod, or a PodGroup, is where it is: `scheduler.explain` and `scheduler.explain_group`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import attrs
+
+NodeName = Annotated[str, "node"]
+PluginName = Annotated[str, "plugin"]
+PodKey = Annotated[str, "pod"]
+Sentence = Annotated[str, "sentence"]
+Weight = Annotated[int, "weight"]
+Total = Annotated[int, "total"]
+
+
+@attrs.frozen
+class DecisionAnswer:
+    """An attempt as it is recorded."""
+
+    time: str
+    pod: str
+    node: Annotated[str | None, "null: it got none"]
+    attempt: int
+    feasible: int
+    visited: Annotated[int, "how many nodes were looked at; 0: the pod was rejected before any was"]
+    ties: int
+    score: Annotated[int | None, "null: there was one node to choose from"]
+    message: str
+    nominated_node: str
+    took_us: int
+
+
+@attrs.frozen
+class Rejection:
+    """What a plugin says against a pod, or against a node for it."""
+
+    plugin: str
+    code: str
+    reasons: list[str]
+
+
+@attrs.frozen
+class VerdictAnswer:
+    node: str
+    plugin: Annotated[str | None, "null: the pod fits"]
+    code: str
+    reasons: list[str]
+    also: Annotated[list[Rejection], "those of the other plugins that reject the node"]
+    nominated: Annotated[list[PodKey], "pods that wait for the node and were counted as if they were there"]
+
+
+@attrs.frozen
+class Score:
+    raw: int
+    normalized: int
+    weighted: int
+
+
+@attrs.frozen
+class Skipped:
+    filter: list[PluginName]
+    score: list[PluginName]
+
+
+@attrs.frozen
+class Reserved:
+    node: str
+    plugins: Annotated[list[PluginName], "those that have the pod wait at Permit; none: it is in PreBind or Bind"]
+
+
+@attrs.frozen
+class Command:
+    command: str
+    input: Annotated[str, "what the command reads by `-f -`"]
+
+
+@attrs.frozen
+class Suggestion:
+    sentence: Annotated[str, 'completes "it would fit if"']
+    nodes: Annotated[list[NodeName], "those that need it; it was tried on the first"]
+    commands: Annotated[list[Command], "what does it; none where a pod that is not there yet would have to change"]
+    placed_on: Annotated[str, "the node that the pod got when it was tried"]
+    displaced: Annotated[list[PodKey], "pods that are gone then: removed by the change itself, or by preemption"]
+
+
+@attrs.frozen
+class PreemptionCandidate:
+    node: str
+    victims: list[PodKey]
+    violations: int
+    highest: int
+    sum: int
+    victim_count: int
+
+
+@attrs.frozen
+class CandidatesLeft:
+    criterion: str
+    candidates: int
+
+
+@attrs.frozen
+class PreemptionAnswer:
+    node: Annotated[str, "that of the chosen candidate"]
+    victims: Annotated[list[PodKey], "the pods that would make way"]
+    candidates: Annotated[list[PreemptionCandidate], "the best first, at most 20"]
+    candidate_count: Annotated[int, "how many there were"]
+    decided_by: Annotated[str, "the criterion after which one candidate was left; empty if there was only one"]
+    left: Annotated[list[CandidatesLeft], "how many were left after each criterion, in upstream's order"]
+    tied: Annotated[list[NodeName], "candidates as good as the chosen one by all of them: the first by name is taken"]
+
+
+@attrs.frozen
+class SearchAnswer:
+    nodes: int
+    feasible: int
+    enough: Annotated[int, "the number of feasible nodes at which a search ends"]
+
+
+@attrs.frozen
+class Dumped:
+    """What the cluster's own scheduler said of a pod that is pending in a dump."""
+
+    reason: str
+    message: str
+    since: Annotated[str | None, "when the condition became False; null: not known"]
+    dumped: Annotated[str | None, "the latest time in the dump; null: not known"]
+    same: Annotated[bool, "it says the same of the nodes; what it says of preemption is not compared"]
+    why: Annotated[list[Sentence], "why it may say something else"]
+
+
+@attrs.frozen
+class PastAttempt:
+    number: int
+    version: int
+    kept: bool
+
+
+@attrs.frozen
+class Took:
+    point: str
+    plugin: str
+    us: int
+
+
+@attrs.define(kw_only=True)
+class Explanation:
+    """Why a pod is where it is, or nowhere, and what would have to change for it to fit."""
+
+    pod: str
+    node: Annotated[str | None, "the node it has, or null"]
+    node_exists: Annotated[bool | None, "false: spec.nodeName names no node that there is; null: it names none"]
+    as_if_absent: Annotated[bool, "it is on that node, or has been given one, and was judged as if it were not"]
+    reserved: Annotated[Reserved | None, "it has been given a node that it is not bound to yet"]
+    profile: Annotated[str, "the schedulerName"]
+    gated_by: Annotated[Rejection | None, "the PreEnqueue plugin that holds it back"]
+    pre_filter: Annotated[Rejection | None, "the pod was rejected before any node was looked at"]
+    verdicts: Annotated[list[VerdictAnswer], "one a node, in visiting order: the first rejection"]
+    filters: Annotated[list[PluginName], "the plugins that filter, in the order of their calls"]
+    skipped: Annotated[Skipped, "plugins that had nothing to say to this pod"]
+    scores: Annotated[Mapping[PluginName, Mapping[NodeName, Score]], "extenders stand among plugins, by their URL"]
+    weights: Mapping[PluginName, Weight]
+    totals: Mapping[NodeName, Total]
+    chosen: Annotated[str | None, "the node it would get, null if several are as good"]
+    ties: Annotated[list[NodeName], "the best nodes"]
+    nominated: Annotated[str | None, "the node it has been promised by preemption, tried before all others"]
+    message: Annotated[str, "as in the PodScheduled condition; empty if it fits somewhere"]
+    preemption: Annotated[PreemptionAnswer | None, "pods of lower priority would make way"]
+    would_fit_if: Annotated[list[Sentence], "the least change first; each was tried on the fork, and placed the pod"]
+    suggestions: Annotated[list[Suggestion], "the same, with what does it and what came of it"]
+    untried: Annotated[list[Sentence], "what nothing here can carry out"]
+    search: SearchAnswer
+    took_us: list[Took]
+    notes: Annotated[list[Sentence], "how to read all this"]
+    dumped: Dumped | None = None
+    attempt: PastAttempt | None = None
+    decision: DecisionAnswer | None = None
+
+
+@attrs.frozen
+class MemberAnswer:
+    pod: str
+    state: Annotated[str, "scheduled, fits, preempts, unschedulable, gated (it is not tried) or error (nor after one)"]
+    node: Annotated[str | None, "where it is, or would be if the group were placed"]
+    plugin: str
+    message: str
+
+
+@attrs.frozen
+class GroupSuggestion:
+    sentence: str
+    commands: list[Command]
+    placed: Mapping[PodKey, NodeName]
+    displaced: list[PodKey]
+
+
+@attrs.frozen(kw_only=True)
+class GroupExplanation:
+    """What the next cycle of a PodGroup would come to, pod by pod, and what would have it placed."""
+
+    pod_group: str
+    exists: bool
+    policy: Annotated[str, "empty where there is no PodGroup"]
+    min_count: Annotated[int, "0 where there is no PodGroup"]
+    pods: int
+    scheduled: Annotated[int, "how many of them have a node"]
+    fits: Annotated[bool, "what its next cycle would come to"]
+    message: str
+    members: Annotated[Sequence[MemberAnswer], "in the order of the cycle"]
+    would_fit_if: list[Sentence]
+    suggestions: Annotated[list[GroupSuggestion], "each was tried, with the whole group"]

@@ -1,0 +1,1 @@
+"""The server side of the socket: connections, sessions and their limits, streams, large results."""

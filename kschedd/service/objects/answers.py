@@ -1,0 +1,74 @@
+"""What the methods over objects answer."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import attrs
+
+from kschedd.api.unsupported import Unsupported
+
+AsItIs = Annotated[Any, "the object as it is now, as kubectl would print it"]
+Warnings = Annotated[Sequence[Annotated[str, "text"]], "what there is to warn of"]
+Ignored = Annotated[Sequence[Unsupported], "what is kept but not acted on yet"]
+
+
+@attrs.frozen(eq=False)
+class ObjectAnswer:
+    object: AsItIs
+
+
+@attrs.frozen(eq=False)
+class WrittenAnswer:
+    object: AsItIs
+    warnings: Warnings
+    unsupported: Ignored
+
+
+@attrs.frozen(eq=False)
+class ChangeAnswer:
+    object: AsItIs
+    changed: Annotated[Sequence[Annotated[str, "path"]], "the fields that changed"]
+    warnings: Warnings
+    unsupported: Ignored
+
+
+@attrs.frozen(eq=False)
+class ScaleAnswer:
+    object: AsItIs
+    before: int
+    after: int
+
+
+@attrs.frozen
+class DeletedObject:
+    kind: str
+    namespace: str
+    name: str
+    gone: Annotated[bool, "false while something is awaited"]
+
+
+@attrs.frozen
+class DeletionAnswer:
+    deleted: Sequence[DeletedObject]
+
+
+@attrs.frozen
+class BindingAnswer:
+    node: str
+
+
+@attrs.frozen
+class EvictionAnswer:
+    gone: Annotated[bool, "false while the pod is given its grace period, or a finalizer holds it"]
+
+
+@attrs.frozen
+class KindAnswer:
+    name: str
+    plural: str
+    singular: str
+    short_names: Sequence[str]
+    api_version: str
+    namespaced: bool
+    known: Annotated[bool, "false: there are only objects of it, or a definition"]
+    count: Annotated[int, "how many objects there are"]

@@ -1,0 +1,66 @@
+"""The scheduler's events as objects: they are kept in memory, and shown among the stored objects of kind Event."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kschedd.actors.events import SOURCE, EventSeries
+from kschedd.api.objects import Object
+from kschedd.service.cluster import ClusterBackend
+from kschedd.store.cluster_api import ClusterReader
+from kschedd.store.listing import by_namespace
+from kschedd.store.times import stamp
+
+EVENT = "Event"
+
+
+async def with_recorded_events(
+    cluster: ClusterBackend, stored: Iterable[Sequence[Object]], namespace: str | None
+) -> list[Sequence[Object]]:
+    """The stored events, by namespace as `ClusterReader.present` has them, and those of the scheduler among them."""
+    return by_namespace((*stored, await recorded_events(cluster, namespace)))
+
+
+async def recorded_event(cluster: ClusterBackend, namespace: str, name: str) -> Object | None:
+    return next((event for event in await recorded_events(cluster, namespace) if event.name == name), None)
+
+
+async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> list[Object]:
+    told = await cluster.events.query(lambda record: record.latest(namespace))
+    if not told:
+        return []
+    events = [as_object(each) for each in told]
+    about = [(event["involvedObject"]["namespace"], event["involvedObject"]["name"]) for event in events]
+    uids = await cluster.store.do(lambda store: _uids(store, about))
+    for event, uid in zip(events, uids, strict=True):
+        if uid:
+            event["involvedObject"]["uid"] = uid  # by which `describe` asks for the events of an object
+    return [Object.from_raw(event) for event in events]
+
+
+def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
+    """The uid of each of these pods; "" of one that is gone."""
+    found = (store.find("Pod", namespace, name) for namespace, name in pods)
+    return ["" if pod is None else pod.uid for pod in found]
+
+
+def as_object(told: EventSeries) -> dict[str, Any]:
+    """An event of the scheduler as the Event object that kube-scheduler would have written."""
+    first = told.first
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{first.name}.{told.born:016x}",
+            "namespace": first.namespace,
+            "creationTimestamp": stamp(first.at_s),
+        },
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": first.namespace, "name": first.name},
+        "reason": first.reason,
+        "message": told.message,
+        "type": first.type,
+        "count": told.count,
+        "firstTimestamp": stamp(first.at_s),
+        "lastTimestamp": stamp(told.last_s),
+        "reportingComponent": SOURCE,
+        "source": {"component": SOURCE},
+    }
