@@ -37,7 +37,7 @@ from kschedd.registry.validation_batch import (
     validate_updated_cron_job,
     validate_updated_job,
 )
-from kschedd.registry.validation_certificates import validate_signing_request
+from kschedd.registry.validation_certificates import validate_signing_request, validate_updated_signing_request
 from kschedd.registry.validation_containers import config_key_faults
 from kschedd.registry.validation_crd import validate_definition
 from kschedd.registry.validation_devices import (
@@ -422,6 +422,7 @@ _BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]
     "Job": validate_updated_job,
     "PersistentVolumeClaim": validate_updated_claim,
     "HorizontalPodAutoscaler": validate_updated_autoscaler,
+    "CertificateSigningRequest": validate_updated_signing_request,
     "ValidatingWebhookConfiguration": validate_updated_webhooks,
     "MutatingWebhookConfiguration": validate_updated_webhooks,
 }

@@ -19,6 +19,7 @@ from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
 from kschedd.registry.validation_api_services import validate_api_service_status
 from kschedd.registry.validation_autoscaling import validate_autoscaler_status
+from kschedd.registry.validation_certificates import validate_approval, validate_signing_status
 from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_events import validate_event_changes
 from kschedd.registry.validation_job_status import validate_job_status
@@ -107,9 +108,12 @@ def _shown(kind: str, value: Any) -> Any:
     return {field: each for field, each in shown.items() if each}
 
 
-def validate_status_update(old: Raw, new: Raw) -> Faults:
-    """`validate_update` for the status subresource."""
+def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
+    """`validate_update` for the status subresource, or another that changes the status alone."""
     faults: Faults = []
+    if subresource == "approval":
+        validate_approval(old, new, faults)
+        return faults
     kind = kind_of(old).name
     if kind == "Pod":
         _pod_annotations(old, new, faults)
@@ -132,6 +136,8 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
         validate_balancer_status(new, faults)
     elif kind == "Ingress":
         validate_ingress_status(new, faults)
+    elif kind == "CertificateSigningRequest":
+        validate_signing_status(old, new, faults)
     elif kind == "APIService":
         validate_api_service_status(new, faults)
     elif kind == "HorizontalPodAutoscaler":
