@@ -732,7 +732,7 @@ class Store(StoreReader):
         managing: Managing = NOBODY,
     ) -> Object:
         wanted, requested = self._replacement.checked(old, raw, subresource, with_status, dry_run)
-        if subresource != "status":
+        if subresource not in updates.OF_STATUS:
             asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
             charges = self._admission.charges(asked, wanted, old.raw)
             if not dry_run:
