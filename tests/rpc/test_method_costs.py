@@ -229,4 +229,6 @@ async def test_twice_the_parameter_costs_at_most_little_more_than_twice(
 ) -> None:
     await cost(name, param, which, 10)  # imports, and caches of what is the same in all
     small = await cost(name, param, which, SIZE)
-    assert await cost(name, param, which, 2 * SIZE) <= GROWTH * small + APART
+    # Twice, since what happens once in a while, such as a sample of the metrics, may happen within one of them.
+    large = min([await cost(name, param, which, 2 * SIZE) for _ in range(2)])
+    assert large <= GROWTH * small + APART
