@@ -64,13 +64,6 @@ class FilterStateKey(Plugin, Protocol):
         """
 
 
-class LooksAtAmounts(Plugin, Protocol):
-    @property
-    def looks_at_amounts(self) -> bool:
-        """Rule: where this is true, codes and raw scores follow from the pod's `resource_requests` and from the row's
-        `allocatable`, `requested`, `nonzero`, `allowed_pods` and `pod_count` alone. In-tree plugins only."""
-
-
 class SkipsPreFilter(Plugin, Protocol):
     def skips_pre_filter(self, signature: PodSignature, /) -> bool:
         """Rule: where this is true `pre_filter` returns Skip for every pod of the signature, in any cluster, and
@@ -82,10 +75,10 @@ class RepeatsWhileUnchanged(Plugin, Protocol):
         """Return the methods, of `PRE_POINTS`, that need not be called again.
 
         Rule: until some part changes that `Versions.at` dates, `pre_filter` returns the same for every pod of this
-        signature and controller and leaves the same values in `state`, which nothing changes; `pre_score` returns Skip,
-        whatever rows it is given, or is one by signature. Pods that are pinned to different nodes count as of one
-        signature, but for the node to which `pre_filter` narrows. Called after an attempt for such a pod that has found
-        a node. In-tree plugins only.
+        signature and controller and leaves the same values in `state`, which nothing changes; `pre_score` returns the
+        same, whatever rows it is given, and leaves nothing in `state` that its score needs. Pods that are pinned to
+        different nodes count as of one signature, but for the node to which `pre_filter` narrows. Called after an
+        attempt for such a pod that has found a node. In-tree plugins only.
         """
 
 
@@ -99,13 +92,6 @@ class SkipsBindingCycle(Plugin, Protocol):
 class NeverRejects(Plugin, Protocol):
     def never_rejects(self, pod: Pod, /) -> bool:
         """Rule: where this is true the filter passes the pod on every node, in any cluster."""
-
-
-class PreScoreBySignature(Plugin, Protocol):
-    """Rule: where true, `pre_score` returns the same for every pod of a signature, for any cluster and rows, and
-    leaves nothing in `state` that its score needs."""
-
-    pre_score_by_signature: ClassVar[bool]
 
 
 class ConstantScore(Plugin, Protocol):

@@ -173,9 +173,6 @@ class GuardedPlugin:
         self.guard = guard
         self._run_async = run_async
         self.depends_on = _depends_on(getattr(plugin, "depends_on", None))
-        self.pre_score_by_signature = answers.flag(
-            "pre_score_by_signature", getattr(plugin, "pre_score_by_signature", False)
-        )
         self.worker_processes = answers.process_count(getattr(plugin, "worker_processes", 0))
         self.elsewhere: tuple[WorkerProcesses, ProcessPlugin] | None = None
         for method, check in GUARDED_METHODS.items():

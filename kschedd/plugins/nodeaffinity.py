@@ -71,7 +71,6 @@ class NodeAffinity:
     name: ClassVar = "NodeAffinity"
     args_type: ClassVar = NodeAffinityArgs
     depends_on: ClassVar = frozenset({"node"})
-    pre_score_by_signature: ClassVar = True
     added_required: NodeSelector | None = None
     added_preferred: Preferred = ()
     prefers: bool = False  # whether addedAffinity has preferred terms, even if all are empty

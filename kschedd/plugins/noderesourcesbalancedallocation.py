@@ -14,7 +14,7 @@ Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go
 Units: fractions are float64, computed in upstream's order of operations so that truncation agrees.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -44,7 +44,6 @@ class NodeResourcesBalancedAllocation:
     name: ClassVar = "NodeResourcesBalancedAllocation"
     args_type: ClassVar = NodeResourcesBalancedAllocationArgs
     depends_on: ClassVar = frozenset({"node", "requested"})
-    pre_score_by_signature: ClassVar = True
     resources: tuple[str, ...]
     _score: Callable[[Fractions, Sequence[int]], Ints]
     _devices: DRAManager | None  # None: devices are not behind extended resources
@@ -57,9 +56,8 @@ class NodeResourcesBalancedAllocation:
         names = tuple(resource.name for resource in args.resources)
         return cls(names, scorer, devices, args.arithmetic == "difference")
 
-    @property
-    def looks_at_amounts(self) -> bool:
-        return self._devices is None and not self._as_in_1_18
+    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> Collection[str]:
+        return ("pre_score",)
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
         """How many devices there are behind the resources that are scored."""

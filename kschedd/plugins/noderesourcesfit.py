@@ -159,10 +159,6 @@ class NodeResourcesFit:
         groups = frozenset(args.ignored_resource_groups)
         return cls(ignored, groups, strategy, scorer, devices, handle.rules.resize_rules)
 
-    @property
-    def looks_at_amounts(self) -> bool:
-        return self._devices is None
-
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
         """Which resources are left to devices, and how many of these there are, if they are scored."""
         if self._devices is None:

@@ -9,7 +9,7 @@ Errors: a claim that is missing, lost, being deleted, not the pod's own or unbou
 PreFilter; an undecidable case (missing StorageClass, invalid selector) is an error on the node.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -32,6 +32,7 @@ from kschedd.framework.events import (
     QueueingHint,
     on,
 )
+from kschedd.framework.fast_path import PRE_POINTS
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.remedies import Remedy, RemedyContext
@@ -97,7 +98,6 @@ class VolumeBinding:
     name: ClassVar = "VolumeBinding"
     args_type: ClassVar = VolumeBindingArgs
     without_pre_filter: ClassVar = "not found"
-    pre_score_by_signature: ClassVar = True
     _cluster: SchedulerCache
     _claims: AssumeCache
     _volumes: VolumeCache
@@ -121,6 +121,9 @@ class VolumeBinding:
 
     def skips_pre_filter(self, signature: PodSignature) -> bool:
         return not signature.spec.volumes
+
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Collection[str]:
+        return () if pod.pod_spec.volumes else PRE_POINTS
 
     def skips_binding_cycle(self, signature: PodSignature) -> bool:
         return not signature.spec.volumes

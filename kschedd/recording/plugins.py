@@ -67,7 +67,6 @@ def made(plugin: GuardedPlugin) -> Note:
         "methods": [method for method in GUARDED_METHODS if hasattr(plugin, method)],
         "sorts": hasattr(plugin, "sort_key"),
         "depends_on": plugin.depends_on,
-        "pre_score_by_signature": plugin.pre_score_by_signature,
         "worker_processes": plugin.worker_processes,
         "elsewhere": plugin.elsewhere is not None,
         "events": None

@@ -40,7 +40,6 @@ from kschedd.cache.table import Bools, Ints, NodeTable
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.fast_path import CacheKey, FilterKey, FilterStateKey
 from kschedd.framework.interface import Plugin
-from kschedd.scheduling.alike_nodes import AlikeNodes
 from kschedd.scheduling.node_local_plugins import NodeLocalPlugins, filter_columns
 from kschedd.scheduling.plugin_metrics import CacheUse
 from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle, Framework
@@ -269,7 +268,6 @@ class Evaluations:
     use: CacheUse = attrs.field(init=False)
     of_nodes: NodeLocalPlugins = attrs.field(init=False)  # plugins that read nothing but the Node object
     of_pods: NodeLocalPlugins = attrs.field(init=False)
-    _alike: AlikeNodes = attrs.field(init=False)  # for `of_pods`
     _first_of_pods: int = attrs.field(init=False)  # the place of the first filter of `of_pods`
     _filters: frozenset[str] = attrs.field(init=False)  # names of the cached filters
     _scores: frozenset[str] = attrs.field(init=False)
@@ -288,7 +286,6 @@ class Evaluations:
         self.use = self.profile.plugin_metrics.cache
         self.of_nodes = NodeLocalPlugins(self.profile, False)
         self.of_pods = NodeLocalPlugins(self.profile, True)
-        self._alike = AlikeNodes(self.of_pods)
         self._first_of_pods = min((filter_.place for filter_ in self.of_pods.filters), default=PASSED)
         filters = [filter_ for filter_ in self.profile.filters if filter_.style is EvaluationStyle.CACHED]
         scores = [score for score in self.profile.scores if score.style is EvaluationStyle.CACHED]
@@ -418,8 +415,7 @@ class Evaluations:
             failed = of_nodes.failed[at]
         left = (failed > self._first_of_pods).nonzero()[0]
         if len(left) == len(rows):
-            kinds = None if found.shared else self._alike.kinds_of(table, rows)
-            by_pods, codes = self._alike.judge(state, pod, table, rows, kinds, pinned_by)
+            by_pods, codes = self.of_pods.judge(state, pod, table, rows, pinned_by)
             earlier = failed < by_pods
             if count_nonzero(earlier):
                 codes[earlier] = of_nodes.codes[at][earlier]
@@ -481,8 +477,7 @@ class Evaluations:
             found.node_base[fresh] = base
             found.node_unscored[fresh] = False
         rows = found.order[at]
-        kinds = None if found.shared else self._alike.kinds_of(table, rows)
-        base = self._keep_raw(found, at, *self._alike.score(state, pod, table, rows, kinds))
+        base = self._keep_raw(found, at, *self.of_pods.score(state, pod, table, rows))
         found.base[at] = base + found.node_base[at]
         found.unscored[at] = False
 

@@ -32,7 +32,7 @@ from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.plugin_metrics import CallCounter
 from kschedd.scheduling.pre_filtering import PreFiltered
 from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
-from kschedd.scheduling.ranking import Ranking, by_signature
+from kschedd.scheduling.ranking import Ranking
 
 _MOST: Final = 4096
 
@@ -109,11 +109,7 @@ class Preparations:
             for plugin in profile.at(PRE_FILTER)
             if "pre_filter" not in repeats[plugin.name] and not _skips_pre_filter(plugin, signature)
         )
-        pre_scores = tuple(
-            plugin
-            for plugin in profile.at(PRE_SCORE)
-            if "pre_score" not in repeats[plugin.name] and not by_signature(plugin)
-        )
+        pre_scores = tuple(plugin for plugin in profile.at(PRE_SCORE) if "pre_score" not in repeats[plugin.name])
         narrowed_by = pre_filtered.narrowed_by - {plugin.name for plugin in pre_filters}
         named = bool(narrowed_by)
         if named and (

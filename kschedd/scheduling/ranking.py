@@ -18,7 +18,6 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.table_without_pods import TableWithoutPods
 from kschedd.framework.answers import Answer
 from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.fast_path import PreScoreBySignature
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import PRE_SCORE, PreScorePlugin
 from kschedd.framework.node_info import NodeInfo
@@ -39,7 +38,6 @@ from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.work import Shards, Work, drive
 
 _SHARD = 64
-_MOST_SHAPES = 4096
 
 CountedPreScore = tuple[PreScorePlugin, CallCounter]
 """A plugin and what counts the calls of its PreScore."""
@@ -63,17 +61,11 @@ class Ranking:
     cluster: SchedulerCache
     evaluations: Evaluations | None  # None: for `details` only
     scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, where every score is noted
-    _by_signature: list[CountedPreScore] = attrs.field(init=False)  # plugins whose PreScore runs once per signature
-    _anew: list[CountedPreScore] = attrs.field(init=False)
-    _ignoring_amounts: bool = attrs.field(init=False)  # whether the former say the same whatever a pod's amounts are
-    _skipped: dict[int, set[str]] = attrs.field(factory=dict, init=False)  # signature -> which of these returned Skip
+    _plugins: list[CountedPreScore] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         calls = self.profile.plugin_metrics.calls
-        plugins = [(plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in self.profile.at(PRE_SCORE)]
-        self._by_signature = [each for each in plugins if by_signature(each[0])]
-        self._anew = [each for each in plugins if not by_signature(each[0])]
-        self._ignoring_amounts = all(plugin.name in self.profile.in_tree for plugin, _ in self._by_signature)
+        self._plugins = [(plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in self.profile.at(PRE_SCORE)]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
         """Run PreScore without a stop; see `pre_scoring`."""
@@ -101,18 +93,7 @@ class Ranking:
                     return failure
                 state.skip_score |= skips
             return None
-        signature = pod.signature
-        number = signature.signature_ignoring_amounts if self._ignoring_amounts else signature.id
-        skipped = self._skipped.get(number)
-        if skipped is None:
-            if len(self._skipped) >= _MOST_SHAPES:
-                self._skipped.clear()
-            failure, skipped = self._pre_score(self._by_signature, state, pod, rows)
-            if failure is not None:
-                return failure
-            self._skipped[number] = skipped
-        failure, more = self._pre_score(self._anew, state, pod, rows)
-        state.skip_score = skipped | more
+        failure, state.skip_score = self._pre_score(self._plugins, state, pod, rows)
         return failure
 
     def _pre_score(
@@ -286,11 +267,6 @@ class Ranking:
             weighted[score.name] = normal * score.weight
             total += weighted[score.name]
         return Scores(rows, raw_scores, weighted, total)
-
-
-def by_signature(plugin: PreScorePlugin) -> bool:
-    """Whether its PreScore runs once per signature."""
-    return hasattr(plugin, "pre_score_by_signature") and cast(PreScoreBySignature, plugin).pre_score_by_signature
 
 
 def _score_failure(score: EnabledScore, why: str) -> Status:

@@ -191,20 +191,6 @@ def _skips_pre_filter(trial: Trial) -> None:
             trial.says(not state.data, f"left {state.data} for {pod.raw['spec']}")
 
 
-def _pre_score_by_signature(trial: Trial) -> None:
-    """With `pre_score_by_signature`, PreScore says the same to every pod of a signature, whatever has changed."""
-    if not getattr(trial.plugin, "pre_score_by_signature", False):
-        return
-    pods = [trial.world.pod() for _ in range(3)]
-    said = [trial.plugin.pre_score(CycleState(), pod, trial.cluster, trial.rows) for pod in pods]
-    for _ in range(_STEPS):
-        trial.world.change()
-        rows = trial.rows[: trial.world.random.randint(1, max(len(trial.rows), 1))]
-        for pod, before in zip(pods, said, strict=True):
-            now = trial.plugin.pre_score(CycleState(), trial.world.like(pod), trial.cluster, rows)
-            trial.says(now == before, f"{before}, then {now} for {pod.raw['spec']}")
-
-
 def _constant_score(trial: Trial) -> None:
     """Where `constant_score` is a number, it is the final score of every node, whichever are feasible."""
     if not trial.has("constant_score"):
@@ -289,7 +275,7 @@ RULES: Final = tuple(
     for check in (
         *(_is_whole, _says_the_same_twice, _rejects_with_a_rejection, _scores_within_range, _rows_equal_nodes),
         *(_row_by_row, _works_without_state, _depends_on_no_more, _never_rejects, _skips_pre_filter),
-        *(_pre_score_by_signature, _constant_score, _already_filtered, _follows_pods, _remembered_equals_plain),
+        *(_constant_score, _already_filtered, _follows_pods, _remembered_equals_plain),
     )
 )
 

@@ -710,7 +710,6 @@ MAKING: dict[str, type[Any]] = {
     "events-without-end": _made(events_to_register=lambda self: itertools.repeat(1)),
     "depends-on-unknown": _made(depends_on=frozenset({"moon"})),
     "columns-without-words": _made(filter_rows=scores),
-    "by-shape-a-text": _made(pre_score_by_signature="yes"),
 }
 
 

@@ -116,16 +116,6 @@ class LeavesSomething(Plain):
         return SKIP
 
 
-class PreScoresByNode(Plain):
-    pre_score_by_signature: ClassVar = True
-
-    def pre_score(self, state: Any, pod: Any, cluster: Any, rows: Any) -> Status | None:
-        return SKIP if len(rows) > 2 else None
-
-    def score(self, state: Any, pod: Any, node: Any) -> int:
-        return 1
-
-
 class NotConstant(Plain):
     def constant_score(self, pod: Any, table: Any) -> int | None:
         return 50
@@ -193,7 +183,6 @@ class Half:
         (RejectsAfterAll, "never-rejects"),
         (DoesNotSkip, "skips-pre-filter"),
         (LeavesSomething, "skips-pre-filter"),
-        (PreScoresByNode, "pre-score-by-signature"),
         (NotConstant, "constant-score"),
         (ScoresTooHigh, "scores-within-range"),
         (TwoMinds, "rows-equal-nodes"),

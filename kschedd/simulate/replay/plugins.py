@@ -30,7 +30,6 @@ class ReplayedPlugin(GuardedPlugin):
         self.name = name
         self.guard = PluginGuard(name)
         self.depends_on = described["depends_on"]
-        self.pre_score_by_signature = described["pre_score_by_signature"]
         self.worker_processes = described["worker_processes"]
         self.elsewhere = _ELSEWHERE if described["elsewhere"] else None
         self._answer = answer
