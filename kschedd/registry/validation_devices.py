@@ -18,6 +18,7 @@ from kschedd.registry.validation_device_features import (
     validate_extended_resource_name,
     validate_requested_capacity,
     validate_shared_counters,
+    validate_taint,
 )
 from kschedd.registry.validation_meta import validate_annotations, validate_labels
 from kschedd.registry.validation_selectors import validate_node_selector
@@ -190,6 +191,20 @@ def validate_pool_name(name: str, path: str, faults: Faults) -> None:
     if len(name) > _LONGEST_POOL:
         faults.append(_too_long(path, name, _LONGEST_POOL))
     faults += [invalid(path, part, why) for part in name.split("/") for why in dns_subdomain(part)]
+
+
+def validate_taint_rule(spec: Raw) -> Faults:
+    """Return what is wrong with the spec of a DeviceTaintRule."""
+    faults: Faults = []
+    selector, path = spec.get("deviceSelector") or {}, "spec.deviceSelector"
+    if (driver := selector.get("driver")) is not None:
+        validate_driver(driver, f"{path}.driver", faults)
+    if (pool := selector.get("pool")) is not None:
+        validate_pool_name(pool, f"{path}.pool", faults)
+    if (device := selector.get("device")) is not None:
+        faults += [invalid(f"{path}.device", device, why) for why in dns_label(device)]
+    validate_taint(spec.get("taint") or {}, "spec.taint", faults)
+    return faults
 
 
 def _validate_attribute_name(name: str, path: str, faults: Faults) -> None:

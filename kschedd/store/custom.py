@@ -15,6 +15,7 @@ from kschedd.api.kinds import KINDS, Kind, group_of, kind_of, name_in_group
 from kschedd.api.objects import Object
 from kschedd.store.custom_scale import scale_faults, scale_paths
 from kschedd.store.definition_names import is_established
+from kschedd.store.device_kinds import TAINT_RULE, taint_rule_faults
 from kschedd.store.errors import Forbidden, Invalid, NoMatch
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.validation_rules import definition_rule_faults, rule_faults
@@ -39,6 +40,8 @@ def definitions(cluster: Cluster) -> list[Object]:
     rule.
     """
     made = [each for each in cluster.list(DEFINITION) if is_established(each)]
+    if "device_taint_rules" in cluster.features:
+        made = [TAINT_RULE, *made]
     return [*DEFINITIONS, *made] if "pod_groups" in cluster.features else made
 
 
@@ -131,6 +134,10 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
     return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
 
 
+def _more_faults(definition: Object, made: Raw) -> list[FieldError]:
+    return spec_faults(definition, made) or taint_rule_faults(definition, made)
+
+
 def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
     """A custom object as its schema has it: without unknown fields, with defaults. Raises Invalid.
 
@@ -139,7 +146,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)
     made: dict[str, Any] = dict(raw) if schema is None else defaulted(schema, pruned(schema, raw))
-    faults = [] if schema is None else value_faults(schema, made) or spec_faults(definition, made)
+    faults = [] if schema is None else value_faults(schema, made) or _more_faults(definition, made)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
     if schema is not None and not faults:  # a rule may rely on what the schema says besides

@@ -46,7 +46,7 @@ _TEMPLATE_REF: Final = _object(
         )
     },
 )
-_CONDITION: Final = _object(
+CONDITION: Final = _object(
     {
         "type": {"type": "string"},
         "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
@@ -68,7 +68,7 @@ _POD_GROUP: Final = _object(
             {
                 "conditions": {
                     "type": "array",
-                    "items": _CONDITION,
+                    "items": CONDITION,
                     "x-kubernetes-list-type": "map",
                     "x-kubernetes-list-map-keys": ["type"],
                 }
@@ -94,13 +94,24 @@ _WORKLOAD: Final = _object(
     }
 )
 
-_AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 _SCHEDULED: Final = '.status.conditions[?(@.type=="PodGroupScheduled")]'
 
 
-def _definition(kind: str, plural: str, schema: Schema, columns: list[Schema], *, status: bool) -> Object:
+def definition_of(
+    kind: str,
+    plural: str,
+    schema: Schema,
+    columns: list[Schema],
+    *,
+    status: bool,
+    group_version: tuple[str, str] = (GROUP, VERSION),
+    scope: str = "Namespaced",
+) -> Object:
+    """Return a definition that nobody made, of one version."""
+    group, name = group_version
     version = {
-        "name": VERSION,
+        "name": name,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": {"type": "object", **schema}},
@@ -108,20 +119,20 @@ def _definition(kind: str, plural: str, schema: Schema, columns: list[Schema], *
         **({"subresources": {"status": {}}} if status else {}),
     }
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
-    spec = {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]}
+    spec = {"group": group, "scope": scope, "names": names, "versions": [version]}
     return Object.from_raw(
         {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.{GROUP}"},
+            "metadata": {"name": f"{plural}.{group}"},
             "spec": spec,
         }
     )
 
 
 DEFINITIONS: Final = (
-    _definition("Workload", "workloads", _WORKLOAD, [_AGE], status=False),
-    _definition(
+    definition_of("Workload", "workloads", _WORKLOAD, [AGE], status=False),
+    definition_of(
         "PodGroup",
         "podgroups",
         _POD_GROUP,
@@ -129,7 +140,7 @@ DEFINITIONS: Final = (
             {"name": "MinCount", "type": "integer", "jsonPath": ".spec.schedulingPolicy.gang.minCount"},
             {"name": "Scheduled", "type": "string", "jsonPath": f"{_SCHEDULED}.status"},
             {"name": "Reason", "type": "string", "jsonPath": f"{_SCHEDULED}.reason"},
-            _AGE,
+            AGE,
         ],
         status=True,
     ),
