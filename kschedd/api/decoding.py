@@ -110,7 +110,7 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
         kept: dict[str, Any] | None = None
         for name, item in value.items():
             inner = schema.get(name)
-            if type(inner) is str:
+            if type(inner) is str and name not in schema.rules:
                 continue
             here = (where, name)
             if inner is None or (schema.rules and not schema.has(name, rules)):

@@ -95,9 +95,7 @@ class Fields(dict[str, Schema]):
         self.pointers: set[str] = set()  # a zero value is not the same as none
         self.always: dict[str, None] = {}  # never left out, in this order
         self.nested: list[str] = []  # those that are no leaves
-        self.rules: dict[
-            str, str
-        ] = {}  # of fields newer than 1.34, none of them a leaf: the rule by which each is there
+        self.rules: dict[str, str] = {}  # of fields newer than 1.34: the rule by which each is there
         self.atomic = False  # one owner has all of it
         self.key_defaults: dict[str, Any] = {}  # of fields that tell items of a list apart
         self.others: Schema | None = None  # of fields that are not named; None: there are none
@@ -142,7 +140,7 @@ class MapOf:
 
 NO_RULES: Final[frozenset[str]] = frozenset()
 """Fields as 1.34 has them."""
-ALL_RULES: Final = frozenset(("declared_features", "pod_level_resize"))
+ALL_RULES: Final = frozenset(("declared_features", "pod_level_resize", "volumes_need_driver"))
 """All by which there are newer fields."""
 
 

@@ -61,12 +61,14 @@ from kschedd.devices.extended_resources import (
 from kschedd.devices.results import allocations
 from kschedd.devices.rules import DeviceRules
 from kschedd.devices.solution import AllocationError, AllocationTimeout, NodeFailure
+from kschedd.devices.taint_rules import KIND as TAINT_RULE
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE,
     QUEUE_SKIP,
     ActionType,
     ClusterEventWithHint,
+    CustomResource,
     EventResource,
     QueueingHint,
     on,
@@ -488,7 +490,13 @@ class DynamicResources:
             on(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM, self._after_pod),
             on(EventResource.DEVICE_CLASS, changed),
             on(EventResource.RESOURCE_SLICE, changed),
+            *self._events_of_taint_rules(),
         ]
+
+    def _events_of_taint_rules(self) -> list[ClusterEventWithHint]:
+        """A changed rule changes slices: upstream tells of those."""
+        any_change = ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
+        return [on(CustomResource(TAINT_RULE), any_change)] if self._rules.device_taint_rules else []
 
     def _after_claim(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
         try:

