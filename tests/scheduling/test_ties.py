@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.kube_versions import V1_34, V1_35, V1_36, KubernetesVersion, kube_version
 from kschedd.config.load import default_config
-from kschedd.rpc.virtual import VirtualCluster
 from kschedd.scheduling.batch import SortedNodes
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.ties import NodeTies, first_in_heap, heapify, pop_first
