@@ -19,6 +19,7 @@ from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.config.rules import Rules
+from kschedd.conformance.compare import differences
 from kschedd.conformance.records import GoldenRecord
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
@@ -80,6 +81,33 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     else:
         _describe_failed(outcome, scheduler, result)
     return outcome
+
+
+def stated_differences(record: GoldenRecord, version: KubernetesVersion, *, remember: bool) -> Iterator[str]:
+    """Yield the differences of a case whose `want` lists only what it is about; the rest is not compared."""
+    want = record.want
+    binding: Raw | None = {"allocations": [{"config": []}]} if "allocations" in want else None
+    found = run_case(attrs.evolve(record, raw={**record.raw, "binding": binding}), version, remember=remember)
+    bound = found.get("binding") or {}
+    allocations = [{**one, "node": bound["node"]} for one in bound.get("allocations") or ()]
+    for name, wanted in want.items():
+        if name == "message_contains":
+            for part in [wanted] if isinstance(wanted, str) else wanted:
+                if part not in found["message"]:
+                    yield f"message: want {part!r} in it, got {found['message']!r}"
+        elif name == "allocations":
+            yield from differences(wanted, _restricted(allocations, wanted), name)
+        else:
+            yield from differences(wanted, _restricted(found[name], wanted), name)
+
+
+def _restricted(found: Any, wanted: Any) -> Any:
+    """Return only those parts of what was found that are wanted."""
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        return {name: _restricted(found[name], part) for name, part in wanted.items() if name in found}
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return [_restricted(one, part) for one, part in zip(found, wanted, strict=True)]
+    return found
 
 
 def _scheduler(

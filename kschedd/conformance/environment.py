@@ -22,13 +22,13 @@ from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, W
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
 from kschedd.store.patches import merge_patch
 from kschedd.store.times import stamp
+from kschedd.store.writes import is_sent_again
 
 Raw = Mapping[str, Any]
 
 T0_S = 1_735_689_600  # 2025-01-01T00:00:00Z
 MILLISECOND = 1_000_000  # ns
 _NOT_FOUND, _CONFLICT = 404, 409
-_RETRIED = (500, 503)
 
 
 def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
@@ -88,7 +88,7 @@ class TraceEnvironment:
             entry = told(write, before, code)
             if entry is not None:
                 self.writes.append(entry)
-            if code not in _RETRIED or tries <= 0:
+            if tries <= 0 or refusal is None or not is_sent_again(code, refusal.message):
                 return refusal
 
     def _answer(self, write: Write, verb: str) -> tuple[Status | None, int]:

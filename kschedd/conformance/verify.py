@@ -18,7 +18,7 @@ import attrs
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import KUBE_VERSIONS, V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
-from kschedd.conformance import cases, traces
+from kschedd.conformance import cases, facts, traces
 from kschedd.conformance.compare import differences
 from kschedd.conformance.records import (
     GoldenRecord,
@@ -55,6 +55,10 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
 def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: bool) -> Iterator[str]:
     if record.family == TRACES:
         return traces.trace_differences(record, version, remember=remembered)
+    if record.evidence and record.raw["kind"] != facts.CYCLE:
+        return facts.fact_differences(record, version)
+    if record.evidence:
+        return cases.stated_differences(record, version, remember=remembered)
     want = record.want if record.binding is None else {**record.want, "binding": record.binding}
     return differences(want, cases.run_case(record, version, remember=remembered))
 

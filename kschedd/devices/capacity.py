@@ -68,14 +68,11 @@ def consumed_capacity(
     consumed = {}
     for name, capacity in sorted(capacities.items()):
         policy: Raw = capacity.get("requestPolicy") or {}
-        try:
-            amount = _consumed(requested.get(name), str(capacity.get("value", "0")), policy, rules)
-        except _NotRepresentableError as fault:
-            raise CapacityError(name, f"{_NOT_REPRESENTABLE}: {fault}") from fault
+        amount = consumed_amount(requested.get(name), str(capacity.get("value", "0")), policy, rules, name)
         if rules.capacity_representable and parse(amount) < 0:
             raise CapacityError(name, NEGATIVE)
         consumed[name] = amount
-    if any(_violates(amount, capacities[name].get("requestPolicy") or {}, rules) for name, amount in consumed.items()):
+    if any(violates(amount, capacities[name].get("requestPolicy") or {}, rules) for name, amount in consumed.items()):
         return None
     return {name: canonical(amount) for name, amount in consumed.items()}
 
@@ -90,6 +87,17 @@ def fits(consumed: Amounts, used: Mapping[str, Fraction], capacities: Mapping[st
 
 class _NotRepresentableError(Exception):
     pass
+
+
+def consumed_amount(requested: str | None, total: str, policy: Raw, rules: DeviceRules, name: str) -> str:
+    """Return what a request consumes of one capacity, whatever its policy admits; `name`: in the error.
+
+    Raises CapacityError.
+    """
+    try:
+        return _consumed(requested, total, policy, rules)
+    except _NotRepresentableError as fault:
+        raise CapacityError(name, f"{_NOT_REPRESENTABLE}: {fault}") from fault
 
 
 def _consumed(requested: str | None, total: str, policy: Raw, rules: DeviceRules) -> str:
@@ -111,7 +119,7 @@ def _round_up(requested: str, valid_range: Raw, rules: DeviceRules) -> str:
     if valid_range.get("step") is None:
         return requested
     written = style(valid_range["step"]) if rules.capacity_formatted_by_step else "BinarySI"
-    if _in_thousandths(valid_range, rules):
+    if in_thousandths(valid_range, rules):
         return format_nanos(_in_steps_of_thousandths(requested, valid_range) * 10**6, written)
     step = value(valid_range["step"])
     if not step:
@@ -125,7 +133,7 @@ def _round_up(requested: str, valid_range: Raw, rules: DeviceRules) -> str:
 
 
 def _in_steps_of_thousandths(requested: str, valid_range: Raw) -> int:
-    asked = _thousandths(requested)
+    asked = thousandths(requested)
     if asked is None:
         raise _NotRepresentableError(f"request {as_stored(requested)} is not a representable milli value")
     least, step = milli_value(valid_range["min"]), milli_value(valid_range["step"])
@@ -136,31 +144,32 @@ def _in_steps_of_thousandths(requested: str, valid_range: Raw) -> int:
     return least + steps * step
 
 
-def _in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
+def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
     """Return whether a range is counted in thousandths: all of it can be, and the step is at least one."""
     if not rules.fractional_capacity:
         return False
     given = [valid_range[name] for name in ("min", "max", "step") if valid_range.get(name) is not None]
-    if any(_thousandths(quantity) is None for quantity in given):
+    if any(thousandths(quantity) is None for quantity in given):
         return False
     return valid_range.get("step") is None or milli_value(valid_range["step"]) >= 1
 
 
-def _thousandths(quantity: str) -> int | None:
+def thousandths(quantity: str) -> int | None:
     """Return an amount in thousandths; None if it is no whole number of them within 64 bits."""
     exact = parse(quantity) * 1000
     return int(exact) if exact.denominator == 1 and abs(exact) <= MAX_INT64 else None
 
 
-def _violates(amount: str, policy: Raw, rules: DeviceRules) -> bool:
+def violates(amount: str, policy: Raw, rules: DeviceRules) -> bool:
+    """Return whether the policy of a capacity forbids this amount."""
     if policy.get("default") is not None and parse(amount) == parse(policy["default"]):
         return False
     valid_range = policy.get("validRange")
     if valid_range is not None:
         if valid_range.get("max") is not None and parse(amount) > parse(valid_range["max"]):
             return True
-        if valid_range.get("step") is not None and _in_thousandths(valid_range, rules):
-            asked = _thousandths(amount)
+        if valid_range.get("step") is not None and in_thousandths(valid_range, rules):
+            asked = thousandths(amount)
             least, step = milli_value(valid_range.get("min") or 0), milli_value(valid_range["step"])
             return asked is None or (asked - least) % step != 0
         step = value(valid_range.get("step") or 0)

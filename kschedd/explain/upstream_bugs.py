@@ -6,6 +6,7 @@ Sources: the issues named, and the modules that follow upstream there (InterPodA
 from collections.abc import Collection, Iterator
 
 from kschedd.api.amounts import amount
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import MAX_INT64, nanos
 from kschedd.api.selectors import SelectorError
@@ -15,6 +16,7 @@ from kschedd.config.rules import Rules
 from kschedd.devices.claims import ClaimError, allocation, pod_claims, read_claim
 from kschedd.devices.extended_resources import IMPLICIT, DeviceClassResolver
 from kschedd.plugins.interpodaffinity import as_asked
+from kschedd.storage.claims import claims_used
 
 
 def notes(
@@ -31,6 +33,8 @@ def notes(
         found += _alternatives(pod, cluster)
     if rules.partitionable_devices and not rules.pool_counters_apart:
         found += _pools_of_one_name(pod, cluster)
+    if rules.capacity_scored:
+        found += _pools_without_capacity(pod, cluster)
     if rules.extended_resources:
         found += _classes_without_resource(pod, cluster)
         found += _crashes(pod, cluster, balanced)
@@ -94,6 +98,24 @@ def _pools_of_one_name(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
                 f"the pools named {pool} of {', '.join(sorted(of_pool))} share their counters, those of the one that "
                 "is looked at first: kube-scheduler 1.36.3 remembers counters by the pool's name without the driver"
             )
+
+
+def _pools_without_capacity(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
+    classes = {claim.spec.get("storageClassName") for claim in _claims_to_provision(pod, cluster)}
+    for one in cluster.of_kind("CSIStorageCapacity").values():
+        raw = one.raw
+        if raw.get("maximumVolumeSize") and not raw.get("capacity") and raw.get("storageClassName") in classes:
+            yield (
+                f"CSIStorageCapacity {one.key} has maximumVolumeSize but no capacity: kube-scheduler 1.37.0 to 1.37.2 "
+                "crashes when it scores nodes for such a claim, here its capacity counts as 0"
+            )
+
+
+def _claims_to_provision(pod: Pod, cluster: SchedulerCache) -> Iterator[Object]:
+    for use in claims_used(pod):
+        claim = cluster.get("PersistentVolumeClaim", use.key)
+        if claim is not None and not claim.spec.get("volumeName"):
+            yield claim
 
 
 def _classes_without_resource(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:

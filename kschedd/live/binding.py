@@ -35,14 +35,13 @@ from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import EvictionOutcome
 from kschedd.store.cluster_api import ClusterApi
-from kschedd.store.writes import Bind, Write
+from kschedd.store.writes import Bind, Write, is_sent_again
 
 log = structlog.get_logger("kschedd.binding")
 
 _UNDER_WAY: Final = 128  # plans and writes that are begun; beyond that, no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
-_FAILED: Final = (500, 503)  # answers after which a binding is sent again
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
 _ENDING: Final = error("the daemon is ending: it has not waited for the API server's answer")
 _NONE: Final = Outcomes(0, 0)
@@ -215,7 +214,7 @@ class RemoteBindingActor:
             try:
                 return await self._writer.write(write, written)
             except LiveError as failure:
-                if failure.code and failure.code not in _FAILED:
+                if not is_sent_again(failure.code, str(failure)):
                     raise
             await trio.sleep(pause_s)
         await self._writer.write(write, written)

@@ -71,7 +71,7 @@ class DefaultPreemption:
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
     _cancels: Callable[[str], bool]  # whether the binding of the victim with this uid is cancelled
     _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
-    _success: Callable[[str, int], Status]  # by the node and the number of victims of a preemption that begins
+    success: Callable[[str, int], Status]  # by the node and the number of victims of a preemption that begins
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -128,7 +128,7 @@ class DefaultPreemption:
             if victim not in rejected and victim not in cancelled:
                 writes += evict(victim, pod)
         return PostFilterResult(
-            self._success(best.node_name, len(best.victims)),
+            self.success(best.node_name, len(best.victims)),
             best.node_name,
             best.victims,
             tuple(writes),

@@ -345,13 +345,13 @@ class DynamicResources:
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, verdicts: Any) -> PostFilterResult:
         if not self._enabled:
-            return self._did_nothing("plugin disabled")
+            return self.did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
             # Another plugin's PreFilter ended the cycle before this one ran: upstream reports its missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
-            return self._did_nothing("no new claims to deallocate")
+            return self.did_nothing("no new claims to deallocate")
         for place in sorted(attempt.unavailable):
             claim = attempt.claims[place]
             reserved = reserved_for(claim)
@@ -365,9 +365,10 @@ class DynamicResources:
                 unschedulable("deletion of ResourceClaim completed"),
                 writes=tuple(writes_of.deleted(attempt.extended.obj)),
             )
-        return self._did_nothing("still not schedulable")
+        return self.did_nothing("still not schedulable")
 
-    def _did_nothing(self, why: str) -> PostFilterResult:
+    def did_nothing(self, why: str) -> PostFilterResult:
+        """Return the result of PostFilter where it has nothing to do, for this reason."""
         return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))
 
     # -- scores -----------------------------------------------------------------------------------------------

@@ -26,6 +26,14 @@ class Update:
     subresource: Subresource = ""
 
 
+_FAILED = (500, 503)
+
+
+def is_sent_again(code: int, why: str) -> bool:
+    """Return whether a binding is sent again that was answered with this code (0: it was not answered)."""
+    return code in _FAILED or (not code and "connection refused" in why.lower())
+
+
 @fast_frozen
 class Bind:
     """Give the pod its node; only if `uid` ("": any) is still the pod's.

@@ -5,7 +5,7 @@ from typing import Any
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_36
+from kschedd.config.kube_versions import V1_34, V1_36, V1_37
 from kschedd.explain.upstream_bugs import notes
 from tests.devices.made import claim_raw, class_raw, exact, first_of, slice_raw, subrequest
 
@@ -61,3 +61,25 @@ def test_alternatives_are_mixed_up_before_1_36_only() -> None:
     on = cluster(claim_raw("c", first_of("r", subrequest("a"), subrequest("b", allocationMode="All"))))
     assert len(notes(pod("c"), on, V1_34.rules)) == 1
     assert notes(pod("c"), on, V1_36.rules) == []
+
+
+def test_a_storage_capacity_over_which_1_37_crashes() -> None:
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"storageClassName": "fast"},
+    }
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity"}
+    meta = {"metadata": {"name": "c", "namespace": "default"}, "storageClassName": "fast", "maximumVolumeSize": "1Gi"}
+    asking = Pod.from_raw(
+        {
+            "metadata": {"name": "p", "namespace": "default", "uid": "uid-p"},
+            "spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
+        }
+    )
+    on = cluster(claim, {**kind, **meta})
+    [note] = notes(asking, on, V1_37.default_rules)
+    assert note.startswith("CSIStorageCapacity default/c has maximumVolumeSize but no capacity")
+    assert notes(asking, on, V1_36.default_rules) == []
+    assert notes(asking, cluster(claim, {**kind, **meta, "capacity": "1Gi"}), V1_37.default_rules) == []
