@@ -57,6 +57,11 @@ class KubernetesVersion:
         rules = attrs.evolve(self.rules, ties_in_order=False)
         return KubernetesVersion(f"{self.name}{RANDOM_TIES}", self.patch, self.gates, rules)
 
+    def with_ties_of(self, other: KubernetesVersion) -> KubernetesVersion:
+        """Return this version with ties broken as by the other: of two that are compared the difference is no luck."""
+        rules = attrs.evolve(self.rules, ties_in_order=other.rules.ties_in_order)
+        return KubernetesVersion(self.name, self.patch, self.gates, rules)
+
     def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
         """This version, but for one rule, and the gate that it takes, as in the other."""
         own = [gate for gate in RULES[name].gates if gate in other.gates]

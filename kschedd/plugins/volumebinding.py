@@ -18,7 +18,7 @@ import numpy as np
 from kschedd.api.objects import Object, Raw, with_fields
 from kschedd.api.pods import Pod, PodSignature, PodSpec
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Bools, NodeTable, Rows
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.config.args import ArgsContext, arg
 from kschedd.config.reading import INT64, ConfigValue
 from kschedd.config.scoring_args import ShapePoint, shape
@@ -199,10 +199,16 @@ class VolumeBinding:
         # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
         return None if self._shape else SKIP
 
-    def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        scores = np.zeros(len(rows), dtype=np.int64)
         attempt: _Attempt | None = state.data.get(self.name)
-        volumes = None if attempt is None else attempt.by_node.get(node.name)
-        return 0 if volumes is None or not self._shape else score(self._shape, usage(volumes, of_pools=True))
+        if attempt is None or not self._shape:
+            return scores
+        for place, row in enumerate(rows.tolist()):
+            volumes = attempt.by_node.get(table.names[row])
+            if volumes is not None:
+                scores[place] = score(self._shape, usage(volumes, of_pools=True))
+        return scores
 
     # --- reserve -----------------------------------------------------------------------------------------------
 

@@ -38,11 +38,9 @@ _MOST_SETS: Final = 4  # of rules that only matter together
 def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> dict[str, Any]:
     """What the method `capacity.compare` answers for two versions.
 
-    Ties are luck, so if one version draws them both do.
+    Both break ties as the first does.
     """
-    names = [a.name, b.name]
-    if a.rules.ties_in_order != b.rules.ties_in_order:
-        a, b = a.with_random_ties(), b.with_random_ties()
+    b = b.with_ties_of(a)
     comparison = _Comparison(judge, a, b, judge(a, None), judge(b, None))
     first, second = comparison.first, comparison.second
     keys = list(dict.fromkeys((*first, *second)))
@@ -59,7 +57,7 @@ def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -
         for rule in [""] if each["together"] else each["rules"]:
             counts[rule] = counts.get(rule, 0) + 1
     return {
-        "versions": names,
+        "versions": [a.name, b.name],
         "pods": len(keys),
         "different": told,
         "pending": [sum(not outcome.node for outcome in outcomes.values()) for outcomes in (first, second)],

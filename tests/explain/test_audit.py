@@ -7,6 +7,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import config_from_raw
 from kschedd.explain.audit import Auditor
 from kschedd.framework.events import (
@@ -84,7 +85,7 @@ def engine(*plugins: type[Any], **options: Any) -> Engine:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugin.name} for plugin in plugins]}}}],
     }
-    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=V1_34)
     return Engine(config, registry=registry, audit=True, **options)
 
 

@@ -8,7 +8,8 @@ import pytest
 from kschedd.answers import plain
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.kube_versions import V1_34
+from kschedd.config.load import config_from_raw, default_config
 from kschedd.explain.explain import NoProfile, explain
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
@@ -44,6 +45,7 @@ def pod(name: str, cpu: str = "100m", *, labels: dict[str, str] | None = None, *
 
 
 def cluster(*objects: Any, seed: int = 1, **options: Any) -> Engine:
+    options.setdefault("config", default_config(version=V1_34))
     engine = Engine(seed=seed, **options)
     for raw in objects:
         engine.store.create(raw)
@@ -309,7 +311,7 @@ def test_a_pod_that_has_a_node_and_is_not_bound_is_said_to_be(
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugin.name}]}}}],
     }
-    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=V1_34)
     engine = cluster(node("a"), pod("web"), config=config, registry=registry)
     found = explained(engine, "web")
     assert (found["node"], found["as_if_absent"], found["chosen"]) == (None, True, "a")
@@ -343,7 +345,7 @@ def test_a_plugin_that_fails_is_an_error_verdict() -> None:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
     }
-    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=V1_34)
     engine = cluster(node("a"), pod("web"), config=config, registry=registry)
     verdict = by_node(explained(engine, "web"))["a"]
     assert (verdict["plugin"], verdict["code"]) == ("Faulty", "Error")
@@ -365,7 +367,7 @@ def test_a_score_plugin_that_fails_is_told_as_its_fault() -> None:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": {"score": {"enabled": [{"name": "Faulty"}]}}}],
     }
-    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=V1_34)
     engine = cluster(node("a"), node("b"), pod("web"), config=config, registry=registry)
     found = explained(engine, "web")
     line = FaultyScore.score_rows.__code__.co_firstlineno + 1

@@ -12,7 +12,7 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import DEFAULT, V1_34, V1_34_1, V1_36, KubernetesVersion
+from kschedd.config.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
 from kschedd.config.load import default_config
 from kschedd.framework.events import QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
@@ -78,7 +78,7 @@ def preempt(
     seed: int = 0,
     percentage: int = 10,
     absolute: int = 100,
-    version: KubernetesVersion = DEFAULT,
+    version: KubernetesVersion = V1_34,
 ) -> PostFilterResult:
     cluster = SchedulerCache()
     cluster.load([*nodes, *pods])
@@ -176,7 +176,8 @@ def test_only_nodes_that_preemption_may_help_on_are_tried() -> None:
     ],
 )
 def test_how_many_candidates_are_enough(percentage: int, absolute: int, nodes: int, wanted: int) -> None:
-    plugin = DefaultPreemption.from_args(DefaultPreemptionArgs(percentage, absolute), Handle(SchedulerCache()))
+    handle = Handle(SchedulerCache(), rules=V1_34.default_rules)
+    plugin = DefaultPreemption.from_args(DefaultPreemptionArgs(percentage, absolute), handle)
     assert plugin.wanted(nodes) == wanted
 
 

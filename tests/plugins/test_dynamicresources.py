@@ -13,7 +13,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import DEFAULT
+from kschedd.config.kube_versions import V1_34
 from kschedd.devices.allocated import held_devices
 from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import allocation
@@ -75,7 +75,7 @@ class ScenarioCluster:
         self.cluster.load([node("n1"), node("n2"), parse(GPU_CLASS)])
         self.cluster.load(slice_of(name, device("g0", model="a"), device("g1", model="b")) for name in ("n1", "n2"))
         self.cluster.load(objects)
-        self.handle = Handle(self.cluster, {**defaults(DEFAULT.gates), **gates})
+        self.handle = Handle(self.cluster, {**defaults(V1_34.gates), **gates}, rules=V1_34.default_rules)
         self.plugin = DynamicResources.from_args(DynamicResourcesArgs(), self.handle)
 
     def start(self, of: Pod) -> tuple[CycleState, Status | None]:

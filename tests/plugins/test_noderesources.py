@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import default_config
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint, piecewise_linear
 from kschedd.framework.cycle_state import CycleState
@@ -82,7 +83,7 @@ def clusters(draw: st.DrawFn, *, huge: bool = False) -> SchedulerCache:
 
 
 def fit(**args: Any) -> NodeResourcesFit:
-    return NodeResourcesFit.from_args(NodeResourcesFitArgs(**args), Handle(SchedulerCache()))
+    return NodeResourcesFit.from_args(NodeResourcesFitArgs(**args), Handle(SchedulerCache(), rules=V1_34.default_rules))
 
 
 def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[str]] | None:
@@ -134,7 +135,7 @@ def compare_fit(cluster: SchedulerCache, incoming: Pod) -> None:
 def test_fit_names_exactly_what_is_lacking_however_many_resources_are_asked_for(count: int) -> None:
     names = [f"example.com/r{number:03}" for number in range(count)]
     full = dict.fromkeys(names, "2")
-    machine = SchedulingMachine(default_config())
+    machine = SchedulingMachine(default_config(version=V1_34))
     for name, has in {
         "last": {**full, names[-1]: "0"},
         "none": {},
@@ -297,7 +298,7 @@ def test_balance_wraps_around_as_the_plain_rule_does(
 
 def compare_balance(cluster: SchedulerCache, incoming: Pod, names: tuple[str, ...]) -> None:
     args = NodeResourcesBalancedAllocationArgs(tuple(ResourceWeight(name) for name in names))
-    plugin = NodeResourcesBalancedAllocation.from_args(args, Handle(SchedulerCache()))
+    plugin = NodeResourcesBalancedAllocation.from_args(args, Handle(SchedulerCache(), rules=V1_34.default_rules))
     table = cluster.table
     scores = plugin.score_rows(CycleState(), incoming, table, table.order)
     for row, score in zip(table.order.tolist(), scores.tolist(), strict=True):
@@ -308,7 +309,9 @@ def compare_balance(cluster: SchedulerCache, incoming: Pod, names: tuple[str, ..
 
 
 def test_a_pod_that_requests_nothing_is_not_balanced() -> None:
-    plugin = NodeResourcesBalancedAllocation.from_args(NodeResourcesBalancedAllocationArgs(), Handle(SchedulerCache()))
+    plugin = NodeResourcesBalancedAllocation.from_args(
+        NodeResourcesBalancedAllocationArgs(), Handle(SchedulerCache(), rules=V1_34.default_rules)
+    )
     assert plugin.pre_score(CycleState(), pod("best-effort", {}), None, np.zeros(0, dtype=np.int64)) is SKIP
 
 

@@ -10,6 +10,7 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.config.files import convert
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import load_config
 from kschedd.config.model import Config
 from kschedd.explain.explain import explain
@@ -37,7 +38,7 @@ V1ALPHA2 = {"apiVersion": "kubescheduler.config.k8s.io/v1alpha2", "kind": "KubeS
 
 
 def _config(raw: Raw) -> Config:
-    return load_config(json.dumps(raw), "old.yaml", catalogue=IN_TREE)
+    return load_config(json.dumps(raw), "old.yaml", catalogue=IN_TREE, version=V1_34)
 
 
 def _node(name: str, cpu: int, memory: int) -> Raw:

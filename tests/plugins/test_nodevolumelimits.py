@@ -11,7 +11,7 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
-from kschedd.config.kube_versions import DEFAULT, V1_36
+from kschedd.config.kube_versions import V1_34, V1_36
 from kschedd.config.rules import Rules
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
@@ -58,7 +58,7 @@ def pod(name: str, *claims: str, node: str = "", volumes: list[dict[str, Any]] |
 
 
 class Trial:
-    def __init__(self, *objects: Object, rules: Rules = DEFAULT.rules) -> None:
+    def __init__(self, *objects: Object, rules: Rules = V1_34.rules) -> None:
         self.cluster = SchedulerCache()
         self.cluster.load([make("Node", "n"), *objects])
         self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster, rules=rules))
@@ -260,7 +260,7 @@ class Known:
         self.cluster = SchedulerCache()
         volumes = [each for name in "abcd" for each in bound(name)]
         self.cluster.load([*(make("Node", f"n{number}") for number in range(3)), *volumes])
-        self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster))
+        self.plugin = NodeVolumeLimits.from_args(None, Handle(self.cluster, rules=V1_34.default_rules))
         self.state, self.wanted = CycleState(), pod("new", "a", "b")
 
     def ask(self, table: NodeTable) -> list[bool]:

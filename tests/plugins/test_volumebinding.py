@@ -294,7 +294,7 @@ def test_the_less_of_the_room_a_volume_takes_the_better(capacity: str, score: in
     wanted = pod("data")
     assert trial.verdicts(wanted) == {"a": []}
     assert trial.plugin.pre_score(trial.state, wanted, trial.cluster, None) is None
-    assert trial.plugin.score(trial.state, wanted, NodeInfo(trial.cluster.table, 0)) == score
+    assert trial.plugin.score_rows(trial.state, wanted, trial.cluster.table, np.array([0])).tolist() == [score]
 
 
 # --- binding, with a store and the controllers of the embedded cluster -----------------------------------------------

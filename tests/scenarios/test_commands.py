@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.config.kube_versions import DEFAULT, V1_34, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import CommandError, ScenarioCluster, duration
 from kschedd.service.errors import RpcError
@@ -34,8 +35,12 @@ profiles: [{schedulerName: default-scheduler, plugins: {multiPoint: {enabled: [{
 @pytest.fixture
 def scenario(tmp_path: Path) -> ScenarioCluster:
     """The cluster that the verbs' live tests have, in virtual time."""
+    return begun(tmp_path, DEFAULT)
+
+
+def begun(tmp_path: Path, version: KubernetesVersion) -> ScenarioCluster:
     (tmp_path / "hold.py").write_text(GANG)
-    cluster = ScenarioCluster(tmp_path)
+    cluster = ScenarioCluster(tmp_path, version=version)
     assert cluster.do("plugin hold.py", "") == "plugins Hold\n"
     assert cluster.do("config", CONFIG) == ""
     assert "error" not in cluster.do("apply", CLUSTER)
@@ -114,7 +119,8 @@ def test_what_was_answered_is_a_copy(scenario: ScenarioCluster) -> None:
     assert daemon.call("objects.get", kind="Node", name="node-a")["object"]["metadata"]["name"] == "node-a"
 
 
-def test_time_passes_only_when_it_is_told_to(scenario: ScenarioCluster) -> None:
+def test_time_passes_only_when_it_is_told_to(tmp_path: Path) -> None:
+    scenario = begun(tmp_path, V1_34)
     assert "60s" in scenario.do("waiting", "")
     assert scenario.do("advance 20s", "") == ""
     assert "40s" in scenario.do("waiting", "")

@@ -7,7 +7,7 @@ from typing import Any
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
+from kschedd.config.kube_versions import V1_34, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.framework.registry import Registry
 from kschedd.queue.entry import QueuedPod
@@ -48,7 +48,7 @@ class Driven:
         self,
         *plugins: type[Any],
         profiles: Sequence[str] = ("default-scheduler",),
-        version: KubernetesVersion = DEFAULT,
+        version: KubernetesVersion = V1_34,
         **settings: Any,
     ) -> None:
         registry = Registry({plugin.name: plugin for plugin in plugins})

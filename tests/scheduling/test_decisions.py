@@ -13,6 +13,7 @@ import attrs
 import pytest
 
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import config_from_raw
 from kschedd.simulate.engine import Engine, LoggedAttempt
 
@@ -98,7 +99,7 @@ def _config(percentage: int, plugins: dict[str, Any] | None = None) -> Any:
         "percentageOfNodesToScore": percentage,
         "profiles": [{} if plugins is None else {"plugins": plugins}],
     }
-    return config_from_raw(raw, catalogue=IN_TREE)
+    return config_from_raw(raw, catalogue=IN_TREE, version=V1_34)
 
 
 def _first_by_name(rows: Any, names: Sequence[str], places: Any = None) -> int:

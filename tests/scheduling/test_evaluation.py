@@ -20,6 +20,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import config_from_raw
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
@@ -195,8 +196,8 @@ def scheduler(cluster: SchedulerCache, cached: bool, *added: type[Any]) -> Sched
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
     }
-    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
-    running = build_profile(config, config.profiles[0], registry, Handle(cluster))
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=V1_34)
+    running = build_profile(config, config.profiles[0], registry, Handle(cluster, rules=V1_34.default_rules))
     return Scheduler(running, cluster, by_name, StartNode(), cached)
 
 

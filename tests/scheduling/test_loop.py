@@ -6,7 +6,8 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.kube_versions import V1_34
+from kschedd.config.load import config_from_raw, default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.registry import Registry
@@ -75,7 +76,7 @@ def with_volume_that_never_comes(engine: Engine) -> None:
 
 
 def test_a_pod_deleted_while_its_volume_is_made_gives_its_place_back_at_once() -> None:
-    run = Engine(controllers=embedded_controllers(), audit=True)
+    run = Engine(default_config(version=V1_34), controllers=embedded_controllers(), audit=True)
     with_volume_that_never_comes(run)
     create(run, pod("next"))
     assert len(run.driver.bindings.cycles) == 1
@@ -90,7 +91,7 @@ def test_a_pod_deleted_while_its_volume_is_made_gives_its_place_back_at_once() -
 
 def test_a_victim_that_waits_for_its_volume_is_preempted_once() -> None:
     decisions: list[LoggedAttempt] = []
-    run = Engine(controllers=embedded_controllers(), on_decision=decisions.append)
+    run = Engine(default_config(version=V1_34), controllers=embedded_controllers(), on_decision=decisions.append)
     with_volume_that_never_comes(run)
     create(run, priority("high", 10), pod("high", priorityClassName="high"))
     run.advance(run.now + 3)
@@ -101,7 +102,7 @@ def test_a_victim_that_waits_for_its_volume_is_preempted_once() -> None:
 
 def test_a_preemptor_is_kept_out_until_its_victims_are_evicted_and_then_woken_by_their_end() -> None:
     moves: list[Move] = []
-    run = Engine(controllers=embedded_controllers(), recorder=moves.append)
+    run = Engine(default_config(version=V1_34), controllers=embedded_controllers(), recorder=moves.append)
     create(run, node(), priority("high", 10), pod("low", terminationGracePeriodSeconds=5))
     create(run, pod("high", priorityClassName="high"))
     entry = run.queue.entry("default/high")
@@ -153,7 +154,7 @@ def with_plugin(plugin: type[Any], moves: list[Move]) -> Engine:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugin.name}]}}}],
     }
-    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()})
+    config = config_from_raw(raw, catalogue={**IN_TREE, **registry.catalogue()}, version=V1_34)
     return Engine(config, registry=registry, recorder=moves.append)
 
 
@@ -207,7 +208,7 @@ def test_what_an_attempt_raises_is_that_pods_and_the_run_goes_on(
         return there(self, *args)
 
     monkeypatch.setattr(owner, method, trips)
-    run = Engine()
+    run = Engine(default_config(version=V1_34))
     create(run, node(cpu="4"), pod("bad"), pod("good"))
     assert node_of(run, "good") == "n"
     bad = run.store.get("Pod", "default", "bad")

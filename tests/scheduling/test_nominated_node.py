@@ -7,6 +7,7 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import default_config
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.outcome import FitError, ScheduleResult
@@ -32,7 +33,7 @@ def pod(name: str, cpu: str = "1", *, nominated: str = "", priority: int = 0, **
 
 
 def machine(*objects: Object) -> SchedulingMachine:
-    made = SchedulingMachine(default_config(), seed=1)
+    made = SchedulingMachine(default_config(version=V1_34), seed=1)
     made.cluster.load(objects)
     return made
 

@@ -17,6 +17,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import default_config
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
@@ -32,7 +33,7 @@ from kschedd.scheduling.scheduler import Scheduler, StartNode
 from kschedd.scheduling.ties import by_name
 from kschedd.scheduling.work import drive
 
-CONFIG = default_config()
+CONFIG = default_config(version=V1_34)
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
 
@@ -135,7 +136,7 @@ def scheduler(cluster: SchedulerCache, *, remember: bool = True, preempts: bool 
         kept = {**profile.plugin_args}
         kept["DefaultPreemption"] = attrs.evolve(profile.args("DefaultPreemption"), **args)
         profile = attrs.evolve(profile, plugin_args=kept)
-    running = build_profile(CONFIG, profile, Registry(), Handle(cluster, CONFIG.feature_gates))
+    running = build_profile(CONFIG, profile, Registry(), Handle(cluster, CONFIG.feature_gates, rules=CONFIG.rules))
     return Scheduler(running, cluster, by_name, StartNode(), remember=remember)
 
 
@@ -148,7 +149,9 @@ def with_filters(cluster: SchedulerCache, *added: type[Any]) -> Scheduler:
         for point in ("pre_filter", "filter"):
             if hasattr(plugin, point):
                 plugins[point] = (*plugins[point], attrs.evolve(plugins[point][0], name=plugin.name))
-    running = build_profile(CONFIG, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster))
+    running = build_profile(
+        CONFIG, attrs.evolve(profile, plugins=plugins), registry, Handle(cluster, rules=V1_34.default_rules)
+    )
     return Scheduler(running, cluster, by_name, StartNode())
 
 

@@ -9,6 +9,7 @@ import pytest
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, Rows
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import default_config
 from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.machine import SchedulingMachine
@@ -18,7 +19,7 @@ NODES = 600
 
 
 def cluster() -> SchedulingMachine:
-    machine = SchedulingMachine(default_config(), seed=1)
+    machine = SchedulingMachine(default_config(version=V1_34), seed=1)
     for number in range(NODES):
         labels = {HOSTNAME: f"n{number}", ZONE: f"z{number % 3}"}
         if number % 7:

@@ -7,6 +7,7 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.changes import with_percentage
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import default_config
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.node_search import nodes_to_find
@@ -44,7 +45,7 @@ def pod(name: str, **spec: Any) -> Pod:
 
 
 def machine(*nodes: Node, percentage: int = 0) -> SchedulingMachine:
-    config = with_percentage(default_config(), percentage) if percentage else default_config()
+    config = with_percentage(default_config(version=V1_34), percentage) if percentage else default_config(version=V1_34)
     made = SchedulingMachine(config, seed=1)
     made.cluster.load(nodes)
     return made
@@ -116,7 +117,7 @@ def test_a_cluster_without_nodes_says_so() -> None:
 
 def test_one_seed_makes_the_same_choices_and_another_others() -> None:
     def run(seed: int) -> list[str]:
-        made = SchedulingMachine(default_config(), seed=seed)
+        made = SchedulingMachine(default_config(version=V1_34), seed=seed)
         made.cluster.load(node(f"n{number}") for number in range(50))
         chosen = []
         for number in range(20):

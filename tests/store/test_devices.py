@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.config.kube_versions import V1_34
 from kschedd.store.errors import Invalid
 from kschedd.store.store import Store
 
@@ -22,7 +23,7 @@ def test_a_selector_that_does_not_compile_is_refused_with_its_path() -> None:
 
 
 def test_admin_access_needs_a_namespace_that_allows_it() -> None:
-    store = Store(now=lambda: 0.0)
+    store = Store(now=lambda: 0.0, rules=V1_34.default_rules)
     request = {"name": "r", "exactly": {"deviceClassName": "gpu", "adminAccess": True}}
     raw = {
         "apiVersion": "resource.k8s.io/v1",
@@ -49,7 +50,7 @@ def allocated(*devices: str, **fields: Any) -> dict[str, Any]:
 
 
 def test_what_is_said_of_devices_goes_with_them_and_shares_where_there_are_none() -> None:
-    store = Store(now=lambda: 0.0)
+    store = Store(now=lambda: 0.0, rules=V1_34.default_rules)
     request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}
     store.create(
         {

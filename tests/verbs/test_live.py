@@ -19,6 +19,7 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
+from kschedd.config.kube_versions import DEFAULT
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
 from kschedd.methods import daemon_methods
@@ -219,7 +220,7 @@ LINES = [
     ("status --limits", "WHERE IT IS REACHED"),
     ("set weight ImageLocality 3", "1 -> 3"),
     ("config", "schedulerName"),
-    ("config show", "default of v1.34"),
+    ("config show", f"default of {DEFAULT.release}"),
     ("config convert", "kind: KubeSchedulerConfiguration"),
     ("set plugin ImageLocality off", "plugins.score[ImageLocality]: 3 -> -"),
     ("set args InterPodAffinity '{hardPodAffinityWeight: 5}'", '{} -> {"hardPodAffinityWeight": 5}'),

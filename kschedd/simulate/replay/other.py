@@ -132,7 +132,7 @@ def compare_with(
     catalogue = IN_TREE | registry.catalogue()
     as_recorded = kube_version(header.kube_version)
     recorded = config_of(header.config, catalogue, as_recorded, header.feature_gates, header.unschedulable_flush_s)
-    by = version or as_recorded
+    by = as_recorded if version is None else version.with_ties_of(as_recorded)
     gates = parse_flag(feature_gates, by.gates)
     if text is None:
         other = recorded if version is None and not gates else with_version(recorded, by, catalogue, gates)

@@ -11,7 +11,8 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
+from kschedd.config.kube_versions import V1_34, KubernetesVersion
+from kschedd.config.load import default_config
 from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
@@ -80,7 +81,7 @@ class Fickle(Moody):
         return unschedulable("not after all") if self._mood.random() < 0.1 else None
 
 
-def moody(version: KubernetesVersion = DEFAULT) -> tuple[Config, Registry]:
+def moody(version: KubernetesVersion = V1_34) -> tuple[Config, Registry]:
     config, registry = with_plugins(Fickle, version=version)
     # What it rejects is soon tried again, with nothing to wake it.
     return attrs.evolve(config, unschedulable_flush_s=1), registry
@@ -111,7 +112,7 @@ async def busy_run(
     since = 0.0
     chance = random.Random(seed)
     async with cluster_actors(
-        config,
+        config or default_config(version=V1_34),
         registry=registry,
         controllers=embedded_controllers(),
         seed=seed,
