@@ -22,6 +22,7 @@ from kschedd.registry.validation_autoscaling import validate_autoscaler_status
 from kschedd.registry.validation_certificates import validate_approval, validate_signing_status
 from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_events import validate_event_changes
+from kschedd.registry.validation_flow_control import validate_flow_control_status
 from kschedd.registry.validation_job_status import validate_job_status
 from kschedd.registry.validation_networking import validate_ingress_status
 from kschedd.registry.validation_nodes import validate_node_annotations
@@ -138,6 +139,8 @@ def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> F
         validate_ingress_status(new, faults)
     elif kind == "CertificateSigningRequest":
         validate_signing_status(old, new, faults)
+    elif kind in ("FlowSchema", "PriorityLevelConfiguration"):
+        validate_flow_control_status(new, faults)
     elif kind == "APIService":
         validate_api_service_status(new, faults)
     elif kind == "HorizontalPodAutoscaler":
