@@ -136,6 +136,19 @@ def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
     return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}
 
 
+def go_selector(selector: Mapping[str, Any]) -> dict[str, Any]:
+    """A label selector: what is empty is left out, but for keys and operators; labels are in order."""
+    shown = {
+        "matchLabels": dict(sorted((selector.get("matchLabels") or {}).items())),
+        "matchExpressions": [
+            {"key": each.get("key") or "", "operator": each.get("operator") or ""}
+            | ({"values": each["values"]} if each.get("values") else {})
+            for each in selector.get("matchExpressions") or ()
+        ],
+    }
+    return {field: value for field, value in shown.items() if value}
+
+
 def go_diff(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """What differs between two objects of this Go type, line by line; ends with a line feed."""
     before, after = (go_json(go_struct(name, raw), indent=1).splitlines() for raw in (old, new))

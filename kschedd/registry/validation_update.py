@@ -13,7 +13,7 @@ from kschedd.api.conditions import is_true
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.schema import STR, Fields, schema_of, type_named
-from kschedd.registry.go_structs import go_diff, go_struct, go_template
+from kschedd.registry.go_structs import go_diff, go_selector, go_struct, go_template
 from kschedd.registry.same import canonical_amount, same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
@@ -104,9 +104,7 @@ def _shown(kind: str, value: Any) -> Any:
         return go_template(value or {}, "ResourceClaimSpec")
     if not isinstance(value, Mapping) or not value.keys() <= {"matchLabels", "matchExpressions"}:
         return value
-    labels = dict(sorted((value.get("matchLabels") or {}).items()))
-    shown = {"matchLabels": labels, "matchExpressions": value.get("matchExpressions")}
-    return {field: each for field, each in shown.items() if each}
+    return go_selector(value)
 
 
 def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
