@@ -86,7 +86,8 @@ def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_
         strategy.on_update(new, old)
     counts = strategy.counts if strategy is not _CUSTOM else (new.keys() | old.keys()) - _SAID_OF_ALL
     if any(not _same(kind, new, old, part) for part in counts) or (
-        kind == "Deployment" and (_annotations(new) or {}) != (_annotations(old) or {})
+        (described := _COUNTED_METADATA.get(kind)) is not None
+        and ((new.get("metadata") or {}).get(described) or {}) != ((old.get("metadata") or {}).get(described) or {})
     ):
         new["metadata"] = {**new["metadata"], "generation": next_generation(old.get("metadata") or {})}
     return new
@@ -125,6 +126,9 @@ def prepare_status(
     if strategy.drop_status is not None:
         strategy.drop_status(new, old, features)
     return new
+
+
+_COUNTED_METADATA: Final = {"Deployment": "annotations", "EndpointSlice": "labels"}
 
 
 def next_generation(meta: Old) -> int:

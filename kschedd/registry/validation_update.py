@@ -13,7 +13,7 @@ from kschedd.api.conditions import is_true
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.schema import STR, Fields, schema_of, type_named
-from kschedd.registry.go_structs import go_diff, go_selector, go_struct, go_template
+from kschedd.registry.go_structs import go_diff, go_selector, go_source_diff, go_struct, go_template
 from kschedd.registry.same import canonical_amount, same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
@@ -417,7 +417,7 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
         after = {**after, "csi": {name: value for name, value in after["csi"].items() if name != secret}}
     sources = _without(before, _VOLUME_MUTABLE), _without(after, _VOLUME_MUTABLE)
     if not same(*sources, type_named("PersistentVolumeSpec")):
-        why = "spec.persistentvolumesource is immutable after creation"
+        why = f"spec.persistentvolumesource is immutable after creation\n{go_source_diff(before, after)}"
         faults.append(forbidden("spec.persistentvolumesource", why))
     then = {"nodeAffinity": _with_new_labels(before.get("nodeAffinity"), after.get("nodeAffinity"))}
     if "nodeAffinity" in before and not same_in(then, after, "nodeAffinity", type_named("PersistentVolumeSpec")):
