@@ -187,3 +187,16 @@ def test_changes_of_all_but_pods_are_told() -> None:
     objects.log.show(1)
     objects.roll_back(1)
     assert told == ["ConfigMap"] * 4
+
+
+def test_a_pod_is_found_by_its_node_from_its_first_write_and_by_the_owners_that_it_has_now() -> None:
+    objects = stored()
+    first = bound(new_pod("a", 1), "n", 1, AT)
+    objects.commit(ADDED, None, first)
+    assert objects.pods_on("n") == [first]
+    owned = bound(new_pod("a", 2, ownerReferences=[{"uid": "uid-owner"}]), "n", 2, AT)
+    objects.commit(MODIFIED, first, owned)
+    assert (objects.pods_on("n"), objects.owned_by("uid-owner")) == ([owned], [owned])
+    free = bound(new_pod("a", 3), "n", 3, AT)
+    objects.commit(MODIFIED, owned, free)
+    assert (objects.pods_on("n"), objects.owned_by("uid-owner")) == ([free], [])
