@@ -116,7 +116,7 @@ def _leaf(value: Any, schema: str) -> Any:
     if schema is STR:
         return value
     if schema is QUANTITY:
-        return as_stored(value)
+        return as_stored(value.strip() if type(value) is str else value)
     if schema is TIME:
         return value if len(value) == 20 and value[19] == "Z" else stamp(micros(value) // 1_000_000)
     if schema is MICRO_TIME:

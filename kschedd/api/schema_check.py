@@ -168,7 +168,7 @@ def _is_leaf(value: Any, schema: str) -> bool:
         if sort is str and len(value) > LONGEST:
             return False
         try:
-            nanos(value)
+            nanos(value.strip() if sort is str else value)  # as Go does before it reads one
         except QuantityError:
             return False
         return True

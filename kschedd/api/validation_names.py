@@ -18,14 +18,11 @@ _QUALIFIED: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE: Final = f"({_QUALIFIED})?"
 _DNS1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 
-_LABEL_RE: Final = re.compile(_LABEL, re.ASCII)
-_SUBDOMAIN_RE: Final = re.compile(_SUBDOMAIN, re.ASCII)
-_WILDCARD_RE: Final = re.compile(_WILDCARD, re.ASCII)
 _QUALIFIED_RE: Final = re.compile(_QUALIFIED, re.ASCII)
-_DNS1035_RE: Final = re.compile(_DNS1035, re.ASCII)
 _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+", re.ASCII)
 _PERCENT: Final = re.compile("[0-9]+%", re.ASCII)
 
+_LONGEST_MATCHED: Final = 10_000  # characters
 _CACHED: Final = 1 << 11  # few: names that come again are asked for often, and most do not come again
 
 
@@ -50,71 +47,91 @@ def without_last_dash(prefix: str) -> str:
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix[-1] == "-" else prefix
 
 
+class _Form:
+    """Text of at most so many characters that matches a regular expression; `why` is told of what does not."""
+
+    def __init__(self, most: int, regex: str, rule: str, *examples: str) -> None:
+        self.most, self.why = most, does_not_match(rule, regex, *examples)
+        self._pattern: Final = re.compile(regex, re.ASCII)
+
+    def matches(self, value: str) -> bool:
+        return len(value) <= _LONGEST_MATCHED and self._pattern.fullmatch(value) is not None
+
+    def faults(self, value: str) -> Faults:
+        wrong = (too_long(self.most),) if len(value) > self.most else ()
+        return wrong if self.matches(value) else (*wrong, self.why)
+
+
+_LABEL_FORM: Final = _Form(
+    63,
+    _LABEL,
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with "
+    "an alphanumeric character",
+    "my-name",
+    "123-abc",
+)
+_SUBDOMAIN_FORM: Final = _Form(
+    253,
+    _SUBDOMAIN,
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character",
+    "example.com",
+)
+_WILDCARD_FORM: Final = _Form(
+    253,
+    _WILDCARD,
+    "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist of "
+    "lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character",
+    "*.example.com",
+)
+_DNS1035_FORM: Final = _Form(
+    63,
+    _DNS1035,
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, "
+    "and end with an alphanumeric character",
+    "my-name",
+    "abc-123",
+)
+_LABEL_VALUE_FORM: Final = _Form(
+    63,
+    _LABEL_VALUE,
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character",
+    "MyValue",
+    "my_value",
+    "12345",
+)
+
+
 @lru_cache(_CACHED)
 def dns_label(value: str) -> Faults:
     """An RFC 1123 label: the name of a namespace, container or volume."""
-    faults = []
-    if len(value) > 63:
-        faults.append(too_long(63))
-    if len(value) > 10_000 or not _LABEL_RE.fullmatch(value):
-        if len(value) <= 10_000 and _SUBDOMAIN_RE.fullmatch(value):
-            faults.append("must not contain dots")
-        else:
-            rule = (
-                "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-                "and must start and end with an alphanumeric character"
-            )
-            faults.append(does_not_match(rule, _LABEL, "my-name", "123-abc"))
-    return tuple(faults)
+    faults = _LABEL_FORM.faults(value)
+    if faults[-1:] == (_LABEL_FORM.why,) and _SUBDOMAIN_FORM.matches(value):
+        return (*faults[:-1], "must not contain dots")
+    return faults
 
 
 def is_dns_subdomain(value: str) -> bool:
     """Whether `dns_subdomain` finds no fault: for what is rarely asked about twice."""
-    return len(value) <= 253 and _SUBDOMAIN_RE.fullmatch(value) is not None
+    return len(value) <= _SUBDOMAIN_FORM.most and _SUBDOMAIN_FORM.matches(value)
 
 
 @lru_cache(_CACHED)
 def dns_subdomain(value: str) -> Faults:
     """An RFC 1123 subdomain: the name of most objects."""
-    faults = []
-    if len(value) > 253:
-        faults.append(too_long(253))
-    if len(value) > 10_000 or not _SUBDOMAIN_RE.fullmatch(value):
-        rule = (
-            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "
-            "and must start and end with an alphanumeric character"
-        )
-        faults.append(does_not_match(rule, _SUBDOMAIN, "example.com"))
-    return tuple(faults)
+    return _SUBDOMAIN_FORM.faults(value)
 
 
 def wildcard_subdomain(value: str) -> Faults:
     """A host name whose first label is an asterisk: the host of an Ingress."""
-    faults = []
-    if len(value) > 253:
-        faults.append(too_long(253))
-    if len(value) > 10_000 or not _WILDCARD_RE.fullmatch(value):
-        rule = (
-            "a wildcard DNS-1123 subdomain must start with '*.', followed by a valid DNS subdomain, which must consist "
-            "of lower case alphanumeric characters, '-' or '.' and end with an alphanumeric character"
-        )
-        faults.append(does_not_match(rule, _WILDCARD, "*.example.com"))
-    return tuple(faults)
+    return _WILDCARD_FORM.faults(value)
 
 
 @lru_cache(_CACHED)
 def dns1035_label(value: str) -> Faults:
     """An RFC 1035 label: the name of a Service."""
-    faults = []
-    if len(value) > 63:
-        faults.append(too_long(63))
-    if len(value) > 10_000 or not _DNS1035_RE.fullmatch(value):
-        rule = (
-            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
-            "alphabetic character, and end with an alphanumeric character"
-        )
-        faults.append(does_not_match(rule, _DNS1035, "my-name", "abc-123"))
-    return tuple(faults)
+    return _DNS1035_FORM.faults(value)
 
 
 @lru_cache(_CACHED)
@@ -150,23 +167,14 @@ def qualified_name(value: str) -> Faults:
         faults.append("name part must be non-empty")
     elif len(name) > 63:
         faults.append("name part " + too_long(63))
-    if len(name) > 10_000 or not _QUALIFIED_RE.fullmatch(name):
+    if len(name) > _LONGEST_MATCHED or not _QUALIFIED_RE.fullmatch(name):
         faults.append("name part " + does_not_match(rule, _QUALIFIED, *examples))
     return tuple(faults)
 
 
 @lru_cache(_CACHED)
 def label_value(value: str) -> Faults:
-    faults = []
-    if len(value) > 63:
-        faults.append(too_long(63))
-    if len(value) > 10_000 or (value and not _QUALIFIED_RE.fullmatch(value)):
-        rule = (
-            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-            "and must start and end with an alphanumeric character"
-        )
-        faults.append(does_not_match(rule, _LABEL_VALUE, "MyValue", "my_value", "12345"))
-    return tuple(faults)
+    return _LABEL_VALUE_FORM.faults(value)
 
 
 @lru_cache(_CACHED)

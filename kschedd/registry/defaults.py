@@ -309,7 +309,7 @@ def _csi_driver(driver: Raw) -> None:
         requiresRepublish=False,
         seLinuxMount=False,
     )
-    if not spec.get("fsGroupPolicy"):
+    if spec.get("fsGroupPolicy") is None:
         spec["fsGroupPolicy"] = "ReadWriteOnceWithFSType"
     if not spec.get("volumeLifecycleModes"):
         spec["volumeLifecycleModes"] = ["Persistent"]

@@ -121,6 +121,12 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
 _AS_OUTSIDE: Final = ("LabelSelector", "ObjectMeta")
 
 
+_VOLUME_SOURCES: Final = (
+    "GCEPersistentDisk AWSElasticBlockStore HostPath Glusterfs NFS RBD Quobyte ISCSI FlexVolume Cinder CephFS FC "
+    "Flocker AzureFile VsphereVolume AzureDisk PhotonPersistentDisk PortworxVolume ScaleIO Local StorageOS CSI"
+).split()
+
+
 def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
     """An object of this Go type: of one of the tables, or of the schema."""
     raw = raw or {}
@@ -136,9 +142,32 @@ def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
     return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}
 
 
+def go_selector(selector: Mapping[str, Any]) -> dict[str, Any]:
+    """A label selector: what is empty is left out, but for keys and operators; labels are in order."""
+    shown = {
+        "matchLabels": dict(sorted((selector.get("matchLabels") or {}).items())),
+        "matchExpressions": [
+            {"key": each.get("key") or "", "operator": each.get("operator") or ""}
+            | ({"values": each["values"]} if each.get("values") else {})
+            for each in selector.get("matchExpressions") or ()
+        ],
+    }
+    return {field: value for field, value in shown.items() if value}
+
+
 def go_diff(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """What differs between two objects of this Go type, line by line; ends with a line feed."""
-    before, after = (go_json(go_struct(name, raw), indent=1).splitlines() for raw in (old, new))
+    return _diff(go_struct(name, old), go_struct(name, new))
+
+
+def go_source_diff(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What differs between the sources of two PersistentVolumes' specs."""
+    before, after = (go_struct("PersistentVolumeSpec", spec) for spec in (old, new))
+    return _diff(*({name: spec[name] for name in _VOLUME_SOURCES} for spec in (before, after)))
+
+
+def _diff(old: dict[str, Any], new: dict[str, Any]) -> str:
+    before, after = (go_json(struct, indent=1).splitlines() for struct in (old, new))
     return "".join(f"{line}\n" for line in list(unified_diff(before, after, lineterm=""))[2:])
 
 

@@ -86,7 +86,8 @@ def prepare_update(kind: str, raw: Raw, old: Old, features: frozenset[str] = NO_
         strategy.on_update(new, old)
     counts = strategy.counts if strategy is not _CUSTOM else (new.keys() | old.keys()) - _SAID_OF_ALL
     if any(not _same(kind, new, old, part) for part in counts) or (
-        kind == "Deployment" and (_annotations(new) or {}) != (_annotations(old) or {})
+        (described := _COUNTED_METADATA.get(kind)) is not None
+        and ((new.get("metadata") or {}).get(described) or {}) != ((old.get("metadata") or {}).get(described) or {})
     ):
         new["metadata"] = {**new["metadata"], "generation": next_generation(old.get("metadata") or {})}
     return new
@@ -125,6 +126,9 @@ def prepare_status(
     if strategy.drop_status is not None:
         strategy.drop_status(new, old, features)
     return new
+
+
+_COUNTED_METADATA: Final = {"Deployment": "annotations", "EndpointSlice": "labels"}
 
 
 def next_generation(meta: Old) -> int:
@@ -398,6 +402,7 @@ def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
     ]
 
 
+_DESCRIBED: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _PLAIN: Final = KindStrategy()
 _CUSTOM: Final = KindStrategy(born=True)  # what is not built in, of which any part but the metadata counts
 _WITH_STATUS: Final = KindStrategy(status=True)
@@ -437,7 +442,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "ResourceClaim": attrs.evolve(
         _DEVICES,
         status=True,
-        status_keeps=("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp"),
+        status_keeps=(*_DESCRIBED, "deletionTimestamp"),
         on_status=_claim_status,
         drop_status=drop_disabled_claim_status,
     ),
@@ -449,13 +454,13 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "HorizontalPodAutoscaler": _WITH_STATUS,
     "IngressClass": KindStrategy(counts=("spec",), born=True),
     "EndpointSlice": KindStrategy(counts=("addressType", "endpoints", "ports"), born=True),
-    "ServiceCIDR": _WITH_STATUS,
+    "ServiceCIDR": KindStrategy(status=True, status_keeps=_DESCRIBED),
     "CertificateSigningRequest": KindStrategy(status=True, on_update=_update_signing_request, on_status=_sign),
     "MutatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
     "ValidatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
     "ValidatingAdmissionPolicy": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),
     "ValidatingAdmissionPolicyBinding": KindStrategy(counts=("spec",), born=True, unconditional=False),
-    "FlowSchema": KindStrategy(status=True, counts=("spec",), born=True),
-    "PriorityLevelConfiguration": KindStrategy(status=True, counts=("spec",), born=True),
+    "FlowSchema": KindStrategy(status=True, counts=("spec",), born=True, status_keeps=_DESCRIBED),
+    "PriorityLevelConfiguration": KindStrategy(status=True, counts=("spec",), born=True, status_keeps=_DESCRIBED),
     "APIService": KindStrategy(status=True, unconditional=False, on_create=_create_api_service),
 }

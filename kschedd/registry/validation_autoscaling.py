@@ -32,9 +32,18 @@ _SOURCES: Final[Mapping[str, str]] = {
 _METRIC_TYPES: Final = tuple(sorted(_SOURCES))
 
 
-def validate_autoscaler(autoscaler: Raw, faults: Faults, least: int = 1) -> None:
-    """Append the faults of a HorizontalPodAutoscaler that may ask for `least` replicas."""
-    spec = autoscaler.get("spec") or {}
+def validate_autoscaler(autoscaler: Raw, faults: Faults) -> None:
+    """Append the faults of a new HorizontalPodAutoscaler."""
+    validate_updated_autoscaler(autoscaler, {}, faults)
+
+
+def validate_updated_autoscaler(autoscaler: Raw, old: Mapping[str, Any], faults: Faults) -> None:
+    """Append the faults of a changed one.
+
+    One that scaled to zero before may go on doing so, and versions of APIs that were invalid may stay.
+    """
+    spec, before = autoscaler.get("spec") or {}, old.get("spec") or {}
+    least = 0 if before.get("minReplicas") == 0 else 1
     low, high = spec.get("minReplicas"), spec.get("maxReplicas") or 0
     if low is not None and low < least:
         faults.append(invalid("spec.minReplicas", low, f"must be greater than or equal to {least}"))
@@ -42,10 +51,15 @@ def validate_autoscaler(autoscaler: Raw, faults: Faults, least: int = 1) -> None
         faults.append(invalid("spec.maxReplicas", high, "must be greater than 0"))
     if low is not None and high < low:
         faults.append(invalid("spec.maxReplicas", high, "must be greater than or equal to `minReplicas`"))
-    _validate_reference(spec.get("scaleTargetRef") or {}, "spec.scaleTargetRef", faults)
+    target, then = spec.get("scaleTargetRef") or {}, before.get("scaleTargetRef") or {}
+    _validate_reference(target, "spec.scaleTargetRef", faults)
+    if not old or any((target.get(field) or "") != (then.get(field) or "") for field in ("apiVersion", "kind")):
+        core = target.get("kind") == "ReplicationController"
+        _validate_api_version(target, "spec.scaleTargetRef", faults, core=core)
+    tolerated = any(_version_fault(_described(metric), core=True) for metric in _metrics(before))
     metrics = _metrics(spec)
     for index, metric in enumerate(metrics):
-        _validate_metric(metric, f"spec.metrics[{index}]", faults)
+        _validate_metric(metric, f"spec.metrics[{index}]", faults, any_version=tolerated)
     if low == 0 and not any(metric.get("type") in ("Object", "External") for metric in metrics):
         why = "must specify at least one Object or External metric to support scaling to zero replicas"
         faults.append(forbidden("spec.metrics", why))
@@ -53,11 +67,6 @@ def validate_autoscaler(autoscaler: Raw, faults: Faults, least: int = 1) -> None
     for field in ("scaleUp", "scaleDown"):
         if (rules := behavior.get(field)) is not None:
             _validate_scaling_rules(rules, f"spec.behavior.{field}", faults)
-
-
-def validate_updated_autoscaler(autoscaler: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed one; one that scaled to zero before may go on doing so."""
-    validate_autoscaler(autoscaler, faults, 0 if (old.get("spec") or {}).get("minReplicas") == 0 else 1)
 
 
 def validate_autoscaler_status(autoscaler: Mapping[str, Any], faults: Faults) -> None:
@@ -83,6 +92,26 @@ def _validate_reference(reference: Raw, path: str, faults: Faults) -> None:
         if not text:
             faults.append(required(f"{path}.{field}"))
         faults += [invalid(f"{path}.{field}", text, why) for why in path_segment(text)]
+
+
+def _described(metric: Raw) -> Raw:
+    """Return the object that a metric is of; an empty one for other metrics."""
+    source = (metric.get("object") or {}) if metric.get("type") == "Object" else {}
+    described: Raw = source.get("describedObject") or {}
+    return described
+
+
+def _version_fault(reference: Raw, *, core: bool) -> str:
+    """Return what is wrong with the version of a reference, "" if nothing is; `core`: the core group is allowed."""
+    stated = reference.get("apiVersion") or ""
+    if stated.count("/") > 1:
+        return f"unexpected GroupVersion string: {stated}"
+    return "" if core or (stated.partition("/")[1] and stated[0] != "/") else "apiVersion must specify API group"
+
+
+def _validate_api_version(reference: Raw, path: str, faults: Faults, *, core: bool) -> None:
+    if why := _version_fault(reference, core=core):
+        faults.append(invalid(f"{path}.apiVersion", reference.get("apiVersion") or "", why))
 
 
 def _validate_scaling_rules(rules: Raw, path: str, faults: Faults) -> None:
@@ -113,7 +142,7 @@ def _validate_scaling_rules(rules: Raw, path: str, faults: Faults) -> None:
 # -- metrics ----------------------------------------------------------------------------------------------------------
 
 
-def _validate_metric(metric: Raw, path: str, faults: Faults) -> None:
+def _validate_metric(metric: Raw, path: str, faults: Faults, *, any_version: bool) -> None:
     kind = metric.get("type") or ""
     if not kind:
         faults.append(required(f"{path}.type", "must specify a metric source type"))
@@ -121,7 +150,7 @@ def _validate_metric(metric: Raw, path: str, faults: Faults) -> None:
         faults.append(unsupported(f"{path}.type", kind, _METRIC_TYPES))
     present = [field for field in _SOURCES.values() if metric.get(field) is not None]
     for field in present[:1]:
-        _validate_source(field, metric[field], f"{path}.{field}", faults)
+        _validate_source(field, metric[field], f"{path}.{field}", faults, any_version=any_version)
     expected = _SOURCES.get(kind)
     if expected is None:
         faults.append(unsupported(f"{path}.type", kind, _METRIC_TYPES))
@@ -132,10 +161,13 @@ def _validate_metric(metric: Raw, path: str, faults: Faults) -> None:
         faults += [forbidden(f"{path}.{field}", why) for field in present if field != expected]
 
 
-def _validate_source(field: str, source: Raw, path: str, faults: Faults) -> None:
+def _validate_source(field: str, source: Raw, path: str, faults: Faults, *, any_version: bool) -> None:
     target = source.get("target") or {}
     if field == "object":
-        _validate_reference(source.get("describedObject") or {}, f"{path}.describedObject", faults)
+        described = source.get("describedObject") or {}
+        _validate_reference(described, f"{path}.describedObject", faults)
+        if not any_version:
+            _validate_api_version(described, f"{path}.describedObject", faults, core=True)
     if field in ("resource", "containerResource"):
         _validate_resource_name(field, source, path, faults)
     else:

@@ -7,7 +7,7 @@ Takes objects that match the schema and have their defaults; appends to `faults`
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, duplicate, invalid, required, too_many, unsupported
-from kschedd.api.ip_addresses import Address, ip_address, ip_family
+from kschedd.api.ip_addresses import Address, address_faults, ip_address, ip_family
 from kschedd.api.validation_names import between, dns_label, dns_subdomain, label_value, qualified_name
 from kschedd.registry.service_addresses import BAD_ADDRESS
 from kschedd.registry.validation_meta import validate_labels
@@ -48,7 +48,7 @@ def validate_endpoint_slice(item: Raw, faults: Faults) -> None:
         if name in names:
             faults.append(duplicate(f"{here}.name", name))
         names.add(name)
-        _validate_protocols(port, here, faults)
+        _validate_protocols(port, here, faults, stated="protocol" in port)
 
 
 def _validate_endpoint(endpoint: Raw, kind: str, path: str, faults: Faults) -> None:
@@ -83,11 +83,11 @@ def _validate_typed_address(text: str, kind: str, path: str, faults: Faults) -> 
         _validate_domain(text, path, faults)
     elif kind in _ADDRESS_TYPES:
         found = ip_address(text)
-        if found is None or f"IPv{ip_family(found)}" != kind:
-            faults.append(invalid(path, text, f"must be a valid {kind} address"))
-        if found is None:
-            faults.append(invalid(path, text, "must be a valid IP address"))
-        else:
+        wrong = address_faults(text) if kind == "IPv6" else [BAD_ADDRESS] if found is None else []
+        faults += [invalid(path, text, why) for why in wrong]
+        if found is not None and not wrong:
+            if f"IPv{ip_family(found)}" != kind:
+                faults.append(invalid(path.rpartition("[")[0], text, f"must be an {kind} address"))
             _validate_reachable(found, text, path, faults)
 
 
@@ -167,9 +167,10 @@ def _validate_port(port: Raw, path: str, faults: Faults, *, named: bool) -> None
     _validate_protocols(port, path, faults)
 
 
-def _validate_protocols(port: Raw, path: str, faults: Faults) -> None:
+def _validate_protocols(port: Raw, path: str, faults: Faults, *, stated: bool = False) -> None:
+    """Append the faults of a port's protocols; one that is `stated` to be empty is not merely missing."""
     protocol = port.get("protocol") or ""
-    if not protocol:
+    if not protocol and not stated:
         faults.append(required(f"{path}.protocol"))
     elif protocol not in _PROTOCOLS:
         faults.append(unsupported(f"{path}.protocol", protocol, _PROTOCOLS))

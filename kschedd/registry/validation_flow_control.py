@@ -82,7 +82,7 @@ def validate_flow_schema(item: Raw, faults: Faults) -> None:
     if fixed is not None and not same(spec, fixed, type_named("flowcontrol.v1.FlowSchemaSpec")):
         shown = go_struct("flowcontrol.v1.FlowSchemaSpec", spec)
         faults.append(invalid("spec", shown, f"spec of '{name}' must equal the fixed value"))
-    _conditions(item, faults)
+    validate_flow_control_status(item, faults)
 
 
 def _rule(rule: Raw, path: str, faults: Faults) -> None:
@@ -211,7 +211,7 @@ def validate_priority_level(item: Raw, faults: Faults) -> None:
         faults.append(unsupported("spec.type", kind, ("Exempt", "Limited")))
     if name in _FIXED_LEVELS:
         _fixed_level(name, spec, faults)
-    _conditions(item, faults)
+    validate_flow_control_status(item, faults)
 
 
 def _fixed_level(name: str, spec: Raw, faults: Faults) -> None:
@@ -278,7 +278,8 @@ def _hand_fault(hand: int, queues: int) -> str:
     return ""
 
 
-def _conditions(item: Raw, faults: Faults) -> None:
+def validate_flow_control_status(item: Mapping[str, Any], faults: Faults) -> None:
+    """Append the faults of the conditions of a FlowSchema or a PriorityLevelConfiguration."""
     seen: set[str] = set()
     for index, condition in enumerate((item.get("status") or {}).get("conditions") or ()):
         kind, at = condition.get("type") or "", f"status.conditions[{index}].type"
@@ -286,4 +287,4 @@ def _conditions(item: Raw, faults: Faults) -> None:
             faults.append(duplicate(at, kind))
         seen.add(kind)
         if not kind:
-            faults.append(required(at, "must not be empty"))
+            faults.append(required(at))

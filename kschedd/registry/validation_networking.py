@@ -232,7 +232,7 @@ def _validate_policy_port(port: Raw, path: str, faults: Faults) -> None:
             faults.append(invalid(f"{path}.port", number, _PORT_RANGE))
         if end is not None:
             if end < number:
-                faults.append(invalid(f"{path}.endPort", end, "must be greater than or equal to `port`"))
+                faults.append(invalid(f"{path}.endPort", number, "must be greater than or equal to `port`"))
             if not 1 <= end <= 65535:
                 faults.append(invalid(f"{path}.endPort", end, _PORT_RANGE))
         return

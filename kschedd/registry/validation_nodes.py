@@ -8,7 +8,7 @@ Takes Nodes that match the schema; appends to `faults`.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, invalid, required
+from kschedd.api.fields import FieldError, invalid, required
 from kschedd.api.ip_addresses import cidr_family
 from kschedd.api.json_errors import json_error
 from kschedd.api.json_text import json_value
@@ -60,8 +60,6 @@ def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
             faults.append(FieldError(path, None, told))
         if set(families) != {4, 6} or len(ranges) > 2:
             faults.append(invalid(path, ranges, "may specify no more than one CIDR for each IP family"))
-        repeated = [index for index, text in enumerate(ranges) if text in ranges[:index]]
-        faults += [duplicate(f"{path}[{index}]", ranges[index]) for index in repeated]
 
 
 def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> None:

@@ -93,8 +93,6 @@ def _validate_subject(subject: Raw, path: str, faults: Faults, *, namespaced: bo
         if not namespaced and not subject.get("namespace"):
             faults.append(required(f"{path}.namespace"))
     elif kind in _SUBJECTS:
-        if not name:
-            faults.append(invalid(f"{path}.name", name, f"{kind.lower()} name cannot be empty"))
         if group != RBAC_GROUP:
             faults.append(unsupported(f"{path}.apiGroup", group, (RBAC_GROUP,)))
     else:

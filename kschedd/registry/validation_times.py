@@ -27,12 +27,8 @@ class _Times:
 
 
 _UPDATED: Final[Mapping[str, _Times]] = {
-    **dict.fromkeys(
-        ("Pod", "Namespace", "ConfigMap", "Secret", "Service", "RuntimeClass", "StorageClass"), _Times(meta=1)
-    ),
-    **dict.fromkeys(
-        ("Ingress", "IngressClass", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(meta=1)
-    ),
+    **dict.fromkeys(("Pod", "Namespace", "ConfigMap", "Secret", "RuntimeClass", "StorageClass"), _Times(meta=1)),
+    **dict.fromkeys(("Ingress", "IngressClass", "Endpoints", "ControllerRevision"), _Times(meta=1)),
     **dict.fromkeys(
         (
             "EndpointSlice",
@@ -44,6 +40,8 @@ _UPDATED: Final[Mapping[str, _Times]] = {
     ),
     **dict.fromkeys(("ReplicationController", "Job", "DeviceClass", "Node"), _Times(1, 1, 2)),
     **dict.fromkeys(("ResourceClaim", "ResourceClaimTemplate"), _Times(1, 1, 2)),
+    **dict.fromkeys(("Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"), _Times(2, 1, 2)),
+    "NetworkPolicy": _Times(1, 1, 2),
     "PriorityClass": _Times(spec=0),
     "PersistentVolumeClaim": _Times(2, 1, 2),
     **dict.fromkeys(("PersistentVolume", "CSINode", "VolumeAttachment"), _Times(2, 0, 2)),

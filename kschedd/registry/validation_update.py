@@ -13,7 +13,7 @@ from kschedd.api.conditions import is_true
 from kschedd.api.fields import FieldError, forbidden, invalid
 from kschedd.api.kinds import kind_of
 from kschedd.api.schema import STR, Fields, schema_of, type_named
-from kschedd.registry.go_structs import go_diff, go_struct, go_template
+from kschedd.registry.go_structs import go_diff, go_selector, go_source_diff, go_struct, go_template
 from kschedd.registry.same import canonical_amount, same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
@@ -22,6 +22,7 @@ from kschedd.registry.validation_autoscaling import validate_autoscaler_status
 from kschedd.registry.validation_certificates import validate_approval, validate_signing_status
 from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_events import validate_event_changes
+from kschedd.registry.validation_flow_control import validate_flow_control_status
 from kschedd.registry.validation_job_status import validate_job_status
 from kschedd.registry.validation_networking import validate_ingress_status
 from kschedd.registry.validation_nodes import validate_node_annotations
@@ -103,9 +104,7 @@ def _shown(kind: str, value: Any) -> Any:
         return go_template(value or {}, "ResourceClaimSpec")
     if not isinstance(value, Mapping) or not value.keys() <= {"matchLabels", "matchExpressions"}:
         return value
-    labels = dict(sorted((value.get("matchLabels") or {}).items()))
-    shown = {"matchLabels": labels, "matchExpressions": value.get("matchExpressions")}
-    return {field: each for field, each in shown.items() if each}
+    return go_selector(value)
 
 
 def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
@@ -138,6 +137,8 @@ def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> F
         validate_ingress_status(new, faults)
     elif kind == "CertificateSigningRequest":
         validate_signing_status(old, new, faults)
+    elif kind in ("FlowSchema", "PriorityLevelConfiguration"):
+        validate_flow_control_status(new, faults)
     elif kind == "APIService":
         validate_api_service_status(new, faults)
     elif kind == "HorizontalPodAutoscaler":
@@ -416,7 +417,7 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
         after = {**after, "csi": {name: value for name, value in after["csi"].items() if name != secret}}
     sources = _without(before, _VOLUME_MUTABLE), _without(after, _VOLUME_MUTABLE)
     if not same(*sources, type_named("PersistentVolumeSpec")):
-        why = "spec.persistentvolumesource is immutable after creation"
+        why = f"spec.persistentvolumesource is immutable after creation\n{go_source_diff(before, after)}"
         faults.append(forbidden("spec.persistentvolumesource", why))
     then = {"nodeAffinity": _with_new_labels(before.get("nodeAffinity"), after.get("nodeAffinity"))}
     if "nodeAffinity" in before and not same_in(then, after, "nodeAffinity", type_named("PersistentVolumeSpec")):

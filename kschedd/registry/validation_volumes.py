@@ -274,9 +274,9 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         for number, expression in enumerate(term.get("matchLabelExpressions") or ()):
             here = f"allowedTopologies[{index}].matchLabelExpressions[{number}]"
             key = expression.get("key", "")
-            faults += [invalid(f"{here}.key", key, why) for why in qualified_name(key)]
             if not expression.get("values"):
                 faults.append(required(f"{here}.values"))
+            faults += [invalid(f"{here}.key", key, why) for why in qualified_name(key)]
             values = expression.get("values") or ()
             for place, value in enumerate(values):
                 if value in values[:place]:
@@ -294,9 +294,7 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
     for index, driver in enumerate((node.get("spec") or {}).get("drivers") or ()):
         here = f"spec.drivers[{index}]"
         name = driver.get("name") or ""
-        if not name:
-            faults.append(required(f"{here}.name"))
-        faults += [invalid(f"{here}.name", name, why) for why in dns_subdomain(name.lower())]
+        validate_driver_name(name, f"{here}.name", faults)
         if name in names:
             faults.append(duplicate(f"{here}.name", name))
         names.add(name)
@@ -306,9 +304,6 @@ def validate_csi_node(node: Raw, faults: Faults) -> None:
         elif len(identity) > _LONGEST_NODE_ID:
             why = f"must be {_LONGEST_NODE_ID} characters or less"
             faults.append(invalid(f"{here}.nodeID", identity, why))
-        if len(name) > _LONGEST_DRIVER:
-            why = f"Too long: may not be more than {_LONGEST_DRIVER} bytes"
-            faults.append(FieldError(f"{here}.name", name, why))
         keys: set[str] = set()
         for key in driver.get("topologyKeys") or ():
             if not key:

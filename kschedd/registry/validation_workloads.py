@@ -5,13 +5,14 @@ Takes objects that match the schema and have their defaults.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid, required, unsupported
 from kschedd.api.requirements import SelectorError
 from kschedd.api.selectors import from_map, parse_label_selector
 from kschedd.api.validation_names import dns_label, percent
-from kschedd.registry.go_structs import go_struct
+from kschedd.registry.go_structs import go_selector, go_struct
 from kschedd.registry.validation_meta import validate_annotations, validate_labels
 from kschedd.registry.validation_pod import validate_pod_spec
 from kschedd.registry.validation_pod_annotations import validate_pod_annotations, validate_profiles_match
@@ -84,9 +85,7 @@ def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
             faults.append(required("spec.selector"))
         _mismatch(spec, faults)  # no selector selects nothing
         return True
-    shown = {field: selector[field] for field in ("matchLabels", "matchExpressions") if selector.get(field)}
-    if labels := shown.get("matchLabels"):
-        shown["matchLabels"] = dict(sorted(labels.items()))
+    shown = go_selector(selector)
     before = len(faults)
     validate_label_selector(selector, "spec.selector", faults)
     if not shown:
@@ -181,14 +180,15 @@ def validate_stateful_set(workload: Raw, faults: Faults) -> None:
     spec = workload.get("spec") or {}
     if name := spec.get("serviceName"):
         faults += [invalid("spec.serviceName", name, why) for why in dns_label(name)]
-    validate_updated_stateful_set(workload, faults)
-    for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
-        validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec", faults)
+    _validate_set(spec, spec.get("volumeClaimTemplates") or (), faults)
 
 
 def validate_updated_stateful_set(workload: Raw, faults: Faults) -> None:
     """A StatefulSet without what cannot change: the name of its service, and its claim templates."""
-    spec = workload.get("spec") or {}
+    _validate_set(workload.get("spec") or {}, (), faults)
+
+
+def _validate_set(spec: Raw, claims: Sequence[Raw], faults: Faults) -> None:
     policy = spec.get("podManagementPolicy")
     if policy not in ("OrderedReady", "Parallel"):
         faults.append(invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'"))
@@ -203,6 +203,8 @@ def validate_updated_stateful_set(workload: Raw, faults: Faults) -> None:
         if (policy := retention.get(field)) and policy not in ("Retain", "Delete"):
             here = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
             faults.append(unsupported(here, policy, ("Retain", "Delete")))
+    for index, claim in enumerate(claims):
+        validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec", faults)
     _validate_counts(spec, faults, "replicas", "minReadySeconds")
     start = (spec.get("ordinals") or {}).get("start") or 0
     if start < 0:
@@ -234,7 +236,7 @@ def _with_identity(spec: Raw) -> Raw | None:
     pod = {field: value for field, value in pod.items() if field not in ("hostname", "subdomain")}
     claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
     if claims:
-        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in dict.fromkeys(claims)]
         pod["volumes"] = volumes + [each for each in pod.get("volumes") or () if each.get("name") not in claims]
     return {**template, "spec": pod}
 

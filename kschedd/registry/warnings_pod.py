@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kschedd.api.quantity import canonical, milli_value
 from kschedd.registry.warnings_addresses import address_warnings
+from kschedd.registry.warnings_volumes import overlapping_paths
 
 Raw = Mapping[str, Any]
 
@@ -64,6 +65,8 @@ def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[st
     for index, volume in enumerate(volumes):
         yield from _volume(volume, f"{at}.volumes[{index}]")
     yield from _token_paths(volumes, at)
+    for volume in volumes:
+        yield from overlapping_paths(volume)
     yield from _lists(spec, at)
     for resource in ("memory", "ephemeral-storage"):
         yield from fraction(spec.get("overhead"), resource, f"{at}.overhead")

@@ -21,6 +21,7 @@ from kschedd.managed_fields.noted import LIMITED, note, with_note, with_resolved
 from kschedd.managed_fields.reset_fields import kept_fields
 from kschedd.managed_fields.structural import structural_schema
 from kschedd.managed_fields.updater import Conflicted
+from kschedd.registry.strategy import TEMPLATE_GENERATION
 from kschedd.store.custom import version_of
 from kschedd.store.custom_scale import ScalePaths, scale_paths, steps_of
 from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, Conflict
@@ -68,7 +69,15 @@ def _custom_schema(version: Raw) -> Fields:
 
 
 def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
-    """A new object with its defaults, without what its kind's strategy and not the request says."""
+    """A new object with its defaults, without what its kind's strategy and not the request says.
+
+    Upstream reads a DaemonSet into a type that has the generation of its template as a field, and writes it back as an
+    annotation, which is the writer's then.
+    """
+    if defaulted.get("kind") == "DaemonSet" and defaulted.get("apiVersion") == "apps/v1":
+        meta = defaulted.get("metadata") or {}
+        annotations = {TEMPLATE_GENERATION: "0", **(meta.get("annotations") or {})}
+        return {**defaulted, "metadata": {**meta, "annotations": annotations}}
     field = _FROM_STRATEGY.get(str(defaulted.get("kind"))) if defaulted.get("apiVersion") == "v1" else None
     spec = {} if field is None else defaulted.get("spec") or {}
     if field not in spec or (raw.get("spec") or {}).get(field):

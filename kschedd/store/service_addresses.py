@@ -35,7 +35,7 @@ def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool
     name = service["metadata"].get("name") or ""
     specs = [other.spec for other in others]
     if needs_cluster_ip(spec) and not headless(spec):
-        _allocate_address(name, spec, specs, ipaddress.ip_network(network))
+        _allocate_address(name, spec, specs, ipaddress.ip_network(network), dry_run)
     if has_node_ports(spec):
         _allocate_ports(name, spec, specs, dry_run)
     if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
@@ -44,7 +44,7 @@ def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool
     return {**service, "spec": spec}
 
 
-def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], network: Any) -> None:
+def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], network: Any, dry_run: bool) -> None:
     used = {address for other in specs for address in other.get("clusterIPs") or ()}
     if given := spec.get("clusterIPs"):
         why = ""
@@ -55,6 +55,9 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
         if why:
             path = "spec.clusterIPs"
             raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
+        return
+    if dry_run:  # upstream does not look for a free one
+        spec["clusterIP"], spec["clusterIPs"] = str(network[0]), [str(network[0])]
         return
     usable = range(2, network.num_addresses - 1)  # all but the network's own, the API server's, and the last
     numbers = {_number(address) for address in used}  # an address of a network takes longer to make than to look up

@@ -3,6 +3,7 @@
 import gc
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,6 +21,17 @@ from kschedd.framework.guard import (
 )
 from kschedd.framework.status import fault_text
 from tests.framework.pods import make_pod
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _no_thread_stays() -> Any:
+    before = set(threading.enumerate())
+    yield
+    gc.collect()  # a plugin's threads end with its guard
+    threads = [one for one in threading.enumerate() if one not in before and one.name.startswith("plugin ")]
+    for one in threads:
+        one.join(30)
+    assert not [one for one in threads if one.is_alive()]
 
 
 @pytest.fixture
@@ -103,19 +115,21 @@ class Mute(Exception):
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
-        pytest.param(KeyError("x"), "KeyError: 'x'", id="exception"),
-        pytest.param(SystemExit(3), "SystemExit: 3", id="exit"),
-        pytest.param(KeyboardInterrupt(), "KeyboardInterrupt", id="interrupt"),
-        pytest.param(GeneratorExit(), "GeneratorExit", id="generator-exit"),
-        pytest.param(StopIteration(1), "StopIteration: 1", id="stop-iteration"),
-        pytest.param(Mute(), "Mute", id="one-that-cannot-be-shown"),
-        pytest.param(ValueError("\ud800"), "ValueError: \\ud800", id="text-that-cannot-be-encoded"),
+        pytest.param(lambda: KeyError("x"), "KeyError: 'x'", id="exception"),
+        pytest.param(lambda: SystemExit(3), "SystemExit: 3", id="exit"),
+        pytest.param(KeyboardInterrupt, "KeyboardInterrupt", id="interrupt"),
+        pytest.param(GeneratorExit, "GeneratorExit", id="generator-exit"),
+        pytest.param(lambda: StopIteration(1), "StopIteration: 1", id="stop-iteration"),
+        pytest.param(Mute, "Mute", id="one-that-cannot-be-shown"),
+        pytest.param(lambda: ValueError("\ud800"), "ValueError: \\ud800", id="text-that-cannot-be-encoded"),
     ],
 )
 @pytest.mark.parametrize("inline", [False, True])
-def test_whatever_is_raised_bears_the_plugins_name_and_line(fault: BaseException, why: str, inline: bool) -> None:
+def test_whatever_is_raised_bears_the_plugins_name_and_line(
+    fault: Callable[[], BaseException], why: str, inline: bool
+) -> None:
     def fails() -> None:
-        raise fault
+        raise fault()  # made here: its traceback refers to the guard
 
     guard = PluginGuard("Bad")
     run = GuardedCall().run if inline else (lambda work: work())

@@ -182,7 +182,7 @@ def test_both_names_of_the_service_account_are_the_same(stated: Raw, name: str) 
             ("strategy", "rollingUpdate", "maxSurge"),
             "",
         ),
-        ("CSIDriver", "storage.k8s.io/v1", {"fsGroupPolicy": ""}, ("fsGroupPolicy",), "ReadWriteOnceWithFSType"),
+        ("CSIDriver", "storage.k8s.io/v1", {"fsGroupPolicy": ""}, ("fsGroupPolicy",), ""),
     ],
 )
 def test_an_empty_text_is_absent_only_where_go_has_no_pointer(

@@ -89,3 +89,20 @@ def test_replicas_that_terminate_are_not_counted_yet() -> None:
     asked = {**old, "status": {"replicas": 1, "terminatingReplicas": 1}}
     assert prepare_status("Deployment", asked, old, NOW)["status"] == {"replicas": 1}
     assert prepare_status("Deployment", asked, asked, NOW)["status"] == asked["status"]
+
+
+@pytest.mark.parametrize("kind", ["FlowSchema", "PriorityLevelConfiguration", "ServiceCIDR", "ResourceClaim"])
+def test_an_update_of_the_status_leaves_what_describes_the_object(kind: str) -> None:
+    old: Raw = {"kind": kind, "metadata": {"name": "a", "labels": {"a": "b"}}, "spec": {}}
+    meta = {"name": "a", "annotations": {"c": "d"}, "finalizers": ["e/f"], "ownerReferences": []}
+    new = prepare_status(kind, {**old, "metadata": meta, "status": {"conditions": []}}, old, NOW)
+    assert new["metadata"] == old["metadata"]
+    assert new["status"] == {"conditions": []}
+
+
+def test_labels_of_an_endpoint_slice_count_as_a_change() -> None:
+    old: Raw = {"kind": "EndpointSlice", "metadata": {"name": "a", "generation": 1}, "endpoints": []}
+    plain = {"name": "a", "annotations": {"a": "b"}, "labels": {}}
+    assert "generation" not in prepare_update("EndpointSlice", {**old, "metadata": plain}, old)["metadata"]
+    labeled = {**plain, "labels": {"a": "b"}}
+    assert prepare_update("EndpointSlice", {**old, "metadata": labeled}, old)["metadata"]["generation"] == 2

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.registry.validation import default_and_validate, validate_updated
+from kschedd.registry.validation_update import validate_status_update
 from tests.api.objects import Raw, named
 from tests.registry.test_validation_kept_kinds import ABSENT, SUBDOMAIN, changed, said
 
@@ -336,5 +337,6 @@ def test_a_condition_is_there_once_and_has_a_type() -> None:
     new = {**stored, "status": {"conditions": [{"type": "A"}, {"type": "A"}, {}]}}
     assert [str(fault) for fault in validate_updated(new, [], stored)] == [
         'status.conditions[1].type: Duplicate value: "A"',
-        "status.conditions[2].type: Required value: must not be empty",
+        "status.conditions[2].type: Required value",
     ]
+    assert validate_status_update(stored, new) == validate_updated(new, [], stored)

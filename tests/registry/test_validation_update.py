@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.validation import default_and_validate
+from kschedd.registry.validation import default_and_validate, validate_updated
 from kschedd.registry.validation_update import validate_update
 from tests.api.objects import Raw, named, pod, workload
 
@@ -151,3 +151,48 @@ def test_a_revision_has_data_for_good() -> None:
     (fault,) = said(revision(data={"a": {"b": 1}}), revision(data={"a": {"b": 2}}))
     assert fault.startswith("data: Invalid value: ")
     assert fault.endswith("field is immutable")
+
+
+def test_the_sources_of_a_volume_are_compared_as_go_prints_them() -> None:
+    meta, sources = {"name": "a"}, ({"hostPath": {"path": "/x", "type": ""}}, {"nfs": {"server": "s", "path": "/p"}})
+    old, new = ({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": meta, "spec": spec} for spec in sources)
+    assert [str(fault) for fault in validate_update(old, new)] == [
+        """spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable after creation
+@@ -1,12 +1,13 @@
+ {
+  "GCEPersistentDisk": null,
+  "AWSElasticBlockStore": null,
+- "HostPath": {
+-  "Path": "/x",
+-  "Type": ""
++ "HostPath": null,
++ "Glusterfs": null,
++ "NFS": {
++  "Server": "s",
++  "Path": "/p",
++  "ReadOnly": false
+  },
+- "Glusterfs": null,
+- "NFS": null,
+  "RBD": null,
+  "Quobyte": null,
+  "ISCSI": null,
+"""
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "api_version", "told"),
+    [
+        ("Service", "v1", 3),
+        ("Endpoints", "v1", 4),
+        ("ControllerRevision", "apps/v1", 4),
+        ("NetworkPolicy", "networking.k8s.io/v1", 4),
+        ("Role", "rbac.authorization.k8s.io/v1", 5),
+        ("ClusterRoleBinding", "rbac.authorization.k8s.io/v1", 5),
+    ],
+)
+def test_a_fault_is_told_as_often_as_the_server_finds_it(kind: str, api_version: str, told: int) -> None:
+    meta = {"name": "a", "namespace": "default", "labels": {"a": "Not Valid!"}}
+    found = validate_updated({"apiVersion": api_version, "kind": kind, "metadata": meta}, [])
+    assert sum(fault.path == "metadata.labels" for fault in found) == told

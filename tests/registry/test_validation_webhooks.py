@@ -228,7 +228,7 @@ _ADDRESS = f"{_ENDPOINT}.addresses[0]"
 SLICE_FAULTS: list[tuple[str, object, list[str]]] = [
     ("addressType", ABSENT, ["addressType: Required value"]),
     ("addressType", "IP", ['addressType: Unsupported value: "IP": supported values: "FQDN", "IPv4", "IPv6"']),
-    ("addressType", "IPv6", [f'{_ADDRESS}: Invalid value: "10.0.0.1": must be a valid IPv6 address']),
+    ("addressType", "IPv6", [f'{_ENDPOINT}.addresses: Invalid value: "10.0.0.1": must be an IPv6 address']),
     ("endpoints", [], []),
     ("endpoints", [{"addresses": ["10.0.0.1"]}] * 1001, ["endpoints: Too many: 1001: must have at most 1000 items"]),
     (f"{_ENDPOINT}.addresses", [], [f"{_ENDPOINT}.addresses: Required value: must contain at least 1 address"]),
@@ -241,8 +241,7 @@ SLICE_FAULTS: list[tuple[str, object, list[str]]] = [
         _ADDRESS,
         "a",
         [
-            f'{_ADDRESS}: Invalid value: "a": must be a valid IPv4 address',
-            f'{_ADDRESS}: Invalid value: "a": must be a valid IP address',
+            f'{_ADDRESS}: Invalid value: "a": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)',
         ],
     ),
     (

@@ -262,3 +262,34 @@ def test_a_job_made_before_its_labels_had_prefixes_need_not_have_them(before: Ra
 
     faults = validate_updated(labelled({"controller-uid": "u", "job-name": "x"}), [], labelled(before))
     assert {fault.path for fault in faults} == {f"spec.template.metadata.labels[{label}]" for label in missing}
+
+
+def test_an_invalid_selector_is_shown_as_it_is_decoded() -> None:
+    expressions = [{"key": "app", "values": ["a"]}]
+    raw = apps("Deployment", selector={"matchLabels": LABELS, "matchExpressions": expressions})
+    assert said(raw) == [
+        'spec.selector.matchExpressions[0].operator: Invalid value: "": not a valid selector operator',
+        'spec.selector: Invalid value: {"matchLabels":{"app":"a"},"matchExpressions":[{"key":"app","operator":"",'
+        '"values":["a"]}]}: invalid label selector',
+    ]
+
+
+def test_claim_templates_are_checked_before_the_template_and_make_one_volume_of_a_name() -> None:
+    claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    named = [{"metadata": {"name": "d"}, **claim}] * 2
+    assert said(apps("StatefulSet", volumeClaimTemplates=named)) == []
+    assert [fault.partition(":")[0] for fault in said(apps("StatefulSet", volumeClaimTemplates=[{}]))] == [
+        "spec.volumeClaimTemplates[0].spec.accessModes",
+        "spec.volumeClaimTemplates[0].spec.resources[storage]",
+        "spec.template.spec.volumes[0].persistentVolumeClaim.claimName",
+        "spec.template.spec.volumes[0].name",
+    ]
+
+
+def test_space_around_a_quantity_means_nothing() -> None:
+    limits = {"limits": {"cpu": " 500m", "memory": "1Gi "}}
+    containers = [container(name="c", resources=limits)]
+    done = default_and_validate(apps("Deployment", template=template(containers=containers)))
+    assert done.faults == ()
+    resources = done.raw["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert resources["limits"] == {"cpu": "500m", "memory": "1Gi"}

@@ -331,3 +331,30 @@ def test_a_head_that_is_damaged_is_said_although_nothing_was_written(tmp_path: P
     (tmp_path / "journal.db-head").write_bytes(b"x" * 1024)
     with pytest.raises(JournalDamaged, match="head is damaged"):
         Journal(path)
+
+
+def test_a_repair_goes_back_to_an_earlier_version_from_which_the_journal_goes_on(path: Path) -> None:
+    store = Store(now=Clock(), seed=5)
+    watch = store.watch(None, 0)
+    busy(store)
+    events = watch.take()
+    journal = Journal(path)
+    journal.append(events)
+    tail, last = journal.tail, journal.version
+    journal.repair(last - 2)
+    assert (journal.version, journal.tail, journal.head_flushed) == (last - 2, tail - 2, True)
+    assert journal.state.epoch == journal.epoch
+    journal.append(events[-2:])
+    journal.close()
+    assert everything(loaded(path)) == everything(store)
+
+
+@pytest.mark.parametrize("version", [-1, 10_000])
+def test_a_repair_to_a_version_that_the_journal_does_not_have_is_refused(path: Path, version: int) -> None:
+    written(path)
+    journal = Journal(path)
+    last = journal.version
+    with pytest.raises(JournalDamaged, match=f"ends at version {last}, and version {version} was the last"):
+        journal.repair(version)
+    assert journal.version == last
+    journal.close()

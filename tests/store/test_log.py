@@ -1,8 +1,9 @@
 import pytest
 
 from kschedd.store.errors import Gone
-from kschedd.store.log import ADDED, DELETED, MODIFIED
+from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog, WatchEvent
 from kschedd.store.store import Store
+from kschedd.store.stored_objects import typed
 from tests.store.manifests import Clock, config_map, node
 
 
@@ -64,3 +65,40 @@ def test_what_a_watcher_has_not_taken_is_kept_for_it() -> None:
         store.create(config_map(f"c{number}"))
     with pytest.raises(Gone):
         store.watch(None, late)
+
+
+def test_a_watch_knows_how_far_behind_it_is() -> None:
+    store = Store(now=Clock())
+    watch = store.watch()
+    for number in range(3):
+        store.create(config_map(f"c{number}"))
+    assert watch.lag == 3
+    watch.take(limit=2)
+    assert watch.lag == 1
+    watch.take()
+    assert watch.lag == 0
+
+
+def filled(log: EventLog, events: int) -> EventLog:
+    """The log with so many more events."""
+    for version in range(log.version + 1, log.version + events + 1):
+        obj = typed("ConfigMap", {**config_map("c"), "metadata": {"name": "c", "resourceVersion": str(version)}})
+        log.append(WatchEvent(ADDED, None, obj, version))
+    return log
+
+
+def test_a_log_that_is_to_keep_less_drops_events_when_it_grows() -> None:
+    log = filled(EventLog(history=100), 50)
+    log.keep(2)
+    assert log.used == (50, 50)
+    kept, most = filled(log, 4).used
+    assert 2 <= kept <= 4
+    assert 50 <= most <= 54
+
+
+def test_a_log_counts_the_events_that_it_keeps_and_kept_at_most() -> None:
+    log = EventLog(history=2)
+    assert log.used == (0, 0)
+    kept, most = filled(log, 8).used
+    assert (kept, log.oldest) == (8 - log.oldest, log.version - kept)
+    assert 2 <= kept <= most <= 4

@@ -399,3 +399,18 @@ def test_appliers_own_together_exactly_what_is_there(steps: list[tuple[str, Raw,
     there = {("f:data", f"f:{name}") for name in final.raw.get("data") or ()}
     there |= {("f:metadata", "f:labels", f"f:{name}") for name in final.labels}
     assert found == there
+
+
+def test_who_creates_a_daemon_set_manages_the_generation_of_its_template() -> None:
+    store = Store()
+    labels = {"app": "a"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": "a", "namespace": "default"}
+    made = store.create({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": spec}, manager="me")
+    [entry] = made.metadata["managedFields"]
+    assert entry["fieldsV1"]["f:metadata"]["f:annotations"] == {
+        ".": {},
+        "f:deprecated.daemonset.template.generation": {},
+    }
+    assert made.annotations == {"deprecated.daemonset.template.generation": "1"}

@@ -9,6 +9,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.store.binding import bound
 from kschedd.store.deletion import marked, marked_pod
+from kschedd.store.errors import NotFound
 from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog
 from kschedd.store.stored_objects import StoredObjects, retyped, typed
 from kschedd.values import run_steps
@@ -127,6 +128,55 @@ def test_a_copy_holds_the_same_objects_and_goes_its_own_way() -> None:
     assert (twin.find("Pod", "default", "a"), twin.pods_on("n")) == (first, [])
 
 
+def test_a_copy_has_the_indexes() -> None:
+    objects, twin = stored(), stored()
+    first = new_pod("a", 1, ownerReferences=[{"uid": "uid-owner"}])
+    objects.commit(ADDED, None, bound(first, "n", 1, AT))
+    run_steps(twin.copying(objects))
+    assert state(twin) == state(objects) | {"log": []}
+    assert twin.pods_on("n") == twin.owned_by("uid-owner") != []
+
+
+def test_spaces_are_those_of_the_namespace_that_is_asked_for() -> None:
+    objects = stored()
+    for number, namespace in enumerate(("b", "a"), 1):
+        objects.commit(ADDED, None, new(config_map("c"), number, namespace=namespace))
+    assert [list(space.values()) for space in objects.spaces("ConfigMap", "b")] == [objects.in_namespace("b")]
+    assert [[obj.namespace for obj in space.values()] for space in objects.spaces("ConfigMap", None)] == [["a"], ["b"]]
+    assert (objects.count("ConfigMap"), objects.count("Secret"), objects.spaces("Secret", None)) == (2, 0, [])
+
+
+def test_only_what_is_loaded_is_an_event_of_something_loaded() -> None:
+    objects = stored()
+    objects.commit(ADDED, None, new(config_map("c"), 1))
+    objects.commit(ADDED, None, new(config_map("d"), 2), loaded=True)
+    assert [event.loaded for event in objects.log.written_after(0)] == [False, True]
+
+
+def test_nothing_is_committed_while_writes_are_refused() -> None:
+    objects = stored()
+    first = new_pod("a", 1)
+    objects.commit(ADDED, None, first)
+    before, objects.refusal = state(objects), NotFound("Pod", "x")
+    going = marked_pod(first, 1.0, 2)
+    for write in (
+        lambda: objects.commit(ADDED, None, new(config_map("c"), 2)),
+        lambda: objects.commit_copy(new_pod("b", 2), indexed=False),
+        lambda: objects.commit_binding(first, bound(first, "n", 2, AT)),
+        lambda: objects.commit_end(first, going, going.at_version(3)),
+    ):
+        with pytest.raises(NotFound):
+            write()
+    assert state(objects) == before
+
+
+def test_a_kind_of_another_group_keeps_its_name_in_the_store() -> None:
+    raw = {"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "a", "resourceVersion": "1"}}
+    made = typed("Pod.example.com", raw)
+    assert (made.kind, made.raw["kind"], made.name) == ("Pod.example.com", "Pod", "a")
+    assert retyped(made, {**raw, "spec": {}}).kind == "Pod.example.com"
+
+
 def test_changes_of_all_but_pods_are_told() -> None:
     told: list[str] = []
     objects = StoredObjects(EventLog(), told.append)
@@ -137,3 +187,16 @@ def test_changes_of_all_but_pods_are_told() -> None:
     objects.log.show(1)
     objects.roll_back(1)
     assert told == ["ConfigMap"] * 4
+
+
+def test_a_pod_is_found_by_its_node_from_its_first_write_and_by_the_owners_that_it_has_now() -> None:
+    objects = stored()
+    first = bound(new_pod("a", 1), "n", 1, AT)
+    objects.commit(ADDED, None, first)
+    assert objects.pods_on("n") == [first]
+    owned = bound(new_pod("a", 2, ownerReferences=[{"uid": "uid-owner"}]), "n", 2, AT)
+    objects.commit(MODIFIED, first, owned)
+    assert (objects.pods_on("n"), objects.owned_by("uid-owner")) == ([owned], [owned])
+    free = bound(new_pod("a", 3), "n", 3, AT)
+    objects.commit(MODIFIED, owned, free)
+    assert (objects.pods_on("n"), objects.owned_by("uid-owner")) == ([free], [])
