@@ -97,7 +97,7 @@ async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at
     """Read the body by `read`, in a thread if it has more than `at_once` bytes."""
     if len(asked.http.body) <= at_once:
         return read()
-    return await face.workers.run(asked.client, lambda given_up: read())
+    return await face.shares.workers.run(asked.client, lambda given_up: read())
 
 
 async def read_object(
