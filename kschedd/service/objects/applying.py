@@ -21,6 +21,7 @@ from kschedd.service.operations.serving import serve
 from kschedd.service.request import Request, Response, WriteOptions
 from kschedd.service.weights import weight
 from kschedd.service.workers import GivenUp
+from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.managing import without_entries
@@ -186,13 +187,14 @@ class ApplyOutcome:
 
 @attrs.frozen(eq=False)
 class Applier:
-    """Applies manifests by one request after the other. `request` has what these share.
+    """Applies manifests by one request after the other, in a user's name.
 
     Objects that name no namespace go to `namespace`.
     """
 
-    request: Request = attrs.field(factory=lambda: Request("apply", options=FROM_FILES))
+    options: WriteOptions = FROM_FILES
     namespace: str = "default"
+    user: UserInfo | None = None
 
     def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
         """Apply one after the other; those that are refused are noted, the others applied."""
@@ -209,16 +211,17 @@ class Applier:
         return outcome
 
     def _request_for(self, store: ClusterWriter, raw: Raw) -> Request:
-        namespace = namespace_of(raw, self.namespace)
-        if not self.request.options.server_side:
-            return attrs.evolve(self.request, body=raw, namespace=namespace)
+        namespace = namespace_for(raw, self.namespace)
+        if not self.options.server_side:
+            return Request("apply", namespace=namespace, body=raw, options=self.options, user=self.user)
         kind = store.kind_of(raw)
         meta = raw.get("metadata")
-        name = meta.get("name") if isinstance(meta, dict) else None
-        if not name or not isinstance(name, str):
+        meta = meta if isinstance(meta, dict) else {}
+        name, given = meta.get("name"), meta.get("namespace") or namespace or "default"
+        if not name or not isinstance(name, str) or not isinstance(given, str):
             raise Invalid(kind.name, "", (required("metadata.name", "what is applied by the server is named"),))
-        where = (namespace or "default") if kind.namespaced else ""
-        return attrs.evolve(self.request, kind=kind.name, namespace=where, name=name, body=raw)
+        where = given if kind.namespaced else ""
+        return Request("apply", kind.name, where, name, body=raw, options=self.options, user=self.user)
 
 
 def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: ClusterWriter) -> None:
@@ -234,13 +237,12 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
     outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
 
 
-def namespace_of(raw: Raw, namespace: str) -> str:
-    """The namespace of an object that goes to `namespace` if it names none; "": the default."""
+def namespace_for(raw: Raw, namespace: str) -> str:
+    """The namespace of the request for an object that goes to `namespace`; "": the object's own, or the default."""
     meta = raw.get("metadata")
-    given = meta.get("namespace") if isinstance(meta, dict) else None
-    if given:
-        return given if isinstance(given, str) else ""
-    return "" if namespace == "default" else namespace
+    if namespace == "default" or (isinstance(meta, dict) and meta.get("namespace")):
+        return ""
+    return namespace
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:

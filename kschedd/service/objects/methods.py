@@ -34,7 +34,7 @@ from kschedd.service.objects.applying import (
     Parsed,
     Wanted,
     chunks,
-    namespace_of,
+    namespace_for,
     parse,
 )
 from kschedd.service.objects.events import SPACES, follow
@@ -300,7 +300,7 @@ class ObjectMethods:
             force=call["force_conflicts"],
             server_side=call["server_side"],
         )
-        apply = Applier(Request("apply", options=options, user=executor.user_info), call["namespace"])
+        apply = Applier(options, call["namespace"], executor.user_info)
         if call["dry_run"] or (call["atomic"] and parsed.errors):
             tried = await executor.beside(partial(_tried, parsed.wanted, apply))
             if call["atomic"] and (parsed.errors or tried.errors):
@@ -343,7 +343,7 @@ class ObjectMethods:
     async def _written(self, call: Call, verb: Verb, namespace: str, options: WriteOptions) -> Any:
         """Write the object of a manifest, in this namespace if it names none."""
         raw = call["manifest"]
-        request = Request(verb, namespace=namespace_of(raw, namespace), body=raw, options=options)
+        request = Request(verb, namespace=namespace_for(raw, namespace), body=raw, options=options)
         executor = Executor.of(self._cluster, call)
         response = await executor.change(
             lambda store: executor.requested(store, request), partial(_named_in, raw), given=raw

@@ -34,6 +34,8 @@ def serve(store: ClusterWriter, request: Request) -> Response:
         except KscheddError as refusal:
             refusal.request_warnings = tuple(dict.fromkeys((*warnings, *told)))
             raise
+    if not (warnings or told):
+        return response
     return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *told))))
 
 

@@ -127,6 +127,8 @@ def placed(store: ClusterWriter, request: Request, raw: dict[str, Any], warnings
     given = raw.get("metadata") or {}
     if not isinstance(given, Mapping):
         return raw  # which the validation of the object reports
+    if not (request.namespace or request.name or given.get("ownerReferences")):
+        return raw
     meta = dict(given)
     kind = str(raw.get("kind"))
     if request.namespace and store.kind_of(raw).namespaced:

@@ -8,7 +8,6 @@ import yaml
 from kschedd.api import documents
 from kschedd.api.documents import composed
 from kschedd.service.objects.applying import FROM_FILES, Applier, ApplyOutcome, Wanted, chunks, parse
-from kschedd.service.request import Request
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
 
@@ -27,7 +26,7 @@ spec:
 
 
 def apply_all(wanted: Sequence[Wanted], store: Store, **how: Any) -> ApplyOutcome:
-    return Applier(Request("apply", options=attrs.evolve(FROM_FILES, **how))).each(wanted, store)
+    return Applier(attrs.evolve(FROM_FILES, **how)).each(wanted, store)
 
 
 def names(store: Store) -> list[str]:
