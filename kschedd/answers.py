@@ -2,17 +2,27 @@
 
 The type of a field gives its shape, an annotation its meaning: `node: Annotated[str | None, "null: it got none"]`. Of
 the items of a list or a map an annotation is the label: by `NodeName = Annotated[str, "node"]` a list of these is
-`[node]`, and a map by them `{NODE: ...}`.
+`[node]`, and a map by them `{NODE: ...}`. A field that may be `ABSENT` is left out where it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
 _WORDS: Mapping[Any, str] = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "value"}
+
+
+class Absent(Enum):
+    """The value of a field that an answer does not have."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
 
 
 def shape(answer: type) -> str:
@@ -48,7 +58,7 @@ def plain(value: Any) -> Any:
 def fields_of(value: object) -> dict[str, Any]:
     """The fields of an attrs instance, as they are."""
     kind: Any = type(value)
-    return {name: getattr(value, name) for name in _names(kind)}
+    return {name: found for name in _names(kind) if (found := getattr(value, name)) is not ABSENT}
 
 
 @cache
@@ -82,7 +92,7 @@ def _shape(kind: Any) -> str:
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         hints = _hints(kind)
-        parts = ((name, _shape(hints[name])) for name in _names(kind))
+        parts = ((f"{name}{'?' * _may_be_absent(hints[name])}", _shape(hints[name])) for name in _names(kind))
         return "{" + ", ".join(f"{name}: {part}" if part else name for name, part in parts) + "}"
     args = get_args(kind)
     if _is(kind, Mapping):
@@ -111,9 +121,15 @@ def _unwrapped(kind: Any) -> tuple[Any, str]:
     if get_origin(kind) is Annotated:
         kind, label = get_args(kind)[:2]
     if get_origin(kind) in (Union, UnionType):
-        rest = [each for each in get_args(kind) if each is not NoneType]
+        rest = [each for each in get_args(kind) if each not in (NoneType, Absent)]
         kind = rest[0] if len(rest) == 1 else Any
     return kind, label
+
+
+def _may_be_absent(kind: Any) -> bool:
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return Absent in get_args(kind)
 
 
 def _word(kind: Any) -> str:

@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.answers import ABSENT
 from kschedd.api.documents import MOST_FAULTS
 from kschedd.api.fields import FieldError, required
 from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
-from kschedd.api.unsupported import unsupported
+from kschedd.api.unsupported import Unsupported, unsupported
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
+from kschedd.service.objects.answers import AppliedAnswer, FaultAnswer
 from kschedd.service.operations.serving import serve
 from kschedd.service.request import Request, Response, WriteOptions
 from kschedd.service.weights import weight
@@ -58,7 +60,7 @@ class Wanted:
 @attrs.frozen(eq=False)
 class Parsed:
     wanted: list[Wanted]
-    errors: tuple[dict[str, Any], ...]
+    errors: tuple[FaultAnswer, ...]
 
     def free(self) -> None:
         """When all is told: what large texts were read into is freed in portions."""
@@ -78,7 +80,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
             tuple(_fault(error) for error in reading.errors),
         )
     wanted: list[Wanted] = []
-    errors: list[dict[str, Any]] = []
+    errors: list[FaultAnswer] = []
     several = isinstance(manifests, list)
     for number, value in enumerate(manifests if several else [manifests]):
         _unfold(value, f"{source}[{number}]" if several else source, wanted, errors)
@@ -89,7 +91,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
     return Parsed(wanted, tuple(errors))
 
 
-def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str, Any]], depth: int = 0) -> None:
+def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[FaultAnswer], depth: int = 0) -> None:
     faults = []
     for field in ("apiVersion", "kind"):
         text = value.get(field)
@@ -118,22 +120,14 @@ def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str
         _unfold(item, where, wanted, errors, depth + 1)
 
 
-def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> dict[str, Any]:
-    fault = {
-        "source": error.file,
-        "line": error.line,
-        "path": error.path,
-        "value": error.value,
-        "why": error.why,
-        "message": str(error),
-        "code": code,
-    }
-    if wanted is not None:
-        meta = wanted.raw.get("metadata")
-        fault["kind"] = str(wanted.raw.get("kind"))
-        fault["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
-        fault["name"] = str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
-    return fault
+def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> FaultAnswer:
+    fault = FaultAnswer(error.file, error.line, error.path, error.value, error.why, str(error), code)
+    if wanted is None:
+        return fault
+    meta = wanted.raw.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    name = str(meta.get("name") or meta.get("generateName") or "")
+    return attrs.evolve(fault, kind=str(wanted.raw.get("kind")), namespace=str(meta.get("namespace") or ""), name=name)
 
 
 @attrs.frozen(eq=False)
@@ -144,11 +138,10 @@ class AppliedObject:
     action: str
     resource: str
 
-    def told(self, with_object: bool) -> dict[str, Any]:
+    def told(self, with_object: bool) -> AppliedAnswer:
         obj = self.object
-        told = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": self.action}
-        told["resource"] = self.resource
-        return {**told, "object": without_entries(obj.raw)} if with_object else told
+        shown = without_entries(obj.raw) if with_object else ABSENT
+        return AppliedAnswer(obj.kind, obj.namespace, obj.name, self.action, self.resource, shown)
 
 
 @attrs.define(eq=False)
@@ -156,9 +149,9 @@ class ApplyOutcome:
     """What came of applying. Refusals are told (`tell`) afterwards: to find the line of each takes its time."""
 
     results: list[AppliedObject] = attrs.field(factory=list)
-    errors: list[dict[str, Any]] = attrs.field(factory=list)
+    errors: list[FaultAnswer] = attrs.field(factory=list)
     warnings: list[str] = attrs.field(factory=list)
-    unsupported: list[dict[str, Any]] = attrs.field(factory=list)
+    unsupported: list[Unsupported] = attrs.field(factory=list)
     refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
 
     def tell(self) -> "ApplyOutcome":
@@ -234,7 +227,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
     created = response.action == "created"
     if created and one.raw["metadata"].get("uid") and _OF_A_DUMP not in outcome.warnings:
         outcome.warnings.append(_OF_A_DUMP)
-    outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
+    outcome.unsupported += unsupported(obj.raw)
 
 
 def namespace_for(raw: Raw, namespace: str) -> str:

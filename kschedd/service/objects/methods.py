@@ -19,6 +19,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.answers import (
+    ApplyAnswer,
     ChangeAnswer,
     DeletedObject,
     DeletionAnswer,
@@ -117,11 +118,7 @@ class ObjectMethods:
                 "spoil the others, unless `atomic`. Lists and several documents are taken. With `server_side` an "
                 "object gets what its `field_manager` states, and loses what only that one did state; a field that "
                 "another manager has with another value is a `conflict`.",
-                returns="`{results: [{kind, namespace, name, action, resource, object?}], errors: [{source, line, "
-                "path, value, why, message, code, kind?, namespace?, name?}], warnings: [string], "
-                "unsupported: [{kind, namespace, name, why}]}`, the latter what is kept but not acted on. An action is "
-                "`created`, `configured` or "
-                "`unchanged`; a line counts from 1, 0 where there is none.",
+                answer=ApplyAnswer,
             ),
             Method(
                 "objects.create",
