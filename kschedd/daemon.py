@@ -53,7 +53,7 @@ from kschedd.framework.registry import Registry
 from kschedd.limits import DaemonLimits
 from kschedd.live.binding import RemoteBindingActor
 from kschedd.live.remote import RemoteCluster
-from kschedd.recording.driver import RecordedDriver
+from kschedd.recording.inputs import DriverNotes, QueueNotes
 from kschedd.recording.plugins import RecordedRegistry
 from kschedd.recording.recorder import RunRecorder
 from kschedd.recording.wiring import RecordOptions, as_driver, header_of
@@ -85,6 +85,7 @@ class _Parts:
     state: StateOptions
     driver: SchedulingDriver
     registry: RecordedRegistry
+    recorder: RunRecorder | None
     recording: RunRecording
     controllers: Sequence[Controller]
     plugin_limit_s: float
@@ -145,6 +146,7 @@ async def cluster_actors(
         state=state,
         driver=driver,
         registry=guarded,
+        recorder=recorder,
         recording=RunRecording(record, recorder),
         controllers=controllers,
         plugin_limit_s=plugin_limit_s,
@@ -249,6 +251,8 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
         moves_kept=limits["queue-moves"],
         courtesy=courtesy,
     )
+    if parts.recorder is not None:
+        queue_actor.operations.listener = QueueNotes(parts.recorder)
     handle = driver.machine.handle
     handle.evicting = queue_actor.operations.evicting  # called by a plugin that the queue calls
     handle.lock, handle.changed = lock, rung_from_threads(bell)
@@ -331,7 +335,8 @@ def _driver(
     registry.recorder = recorder
     with as_driver():
         machine = SchedulingMachine(config, registry=registry, seed=seed, metrics=metrics)
-    driver = RecordedDriver(machine, recorder)
+    driver = SchedulingDriver(machine)
+    driver.listener = DriverNotes(driver, recorder)
     recorder.begin(header_of(record, config, registry, seed, started_s))
     return driver
 

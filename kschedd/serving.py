@@ -29,7 +29,7 @@ from kschedd.config.model import Config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
 from kschedd.daemon import cluster_actors
-from kschedd.dumps.loading import LoadOptions
+from kschedd.dumps.loading import Prepared
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import FullCollections, collection_paused, tune_gc
@@ -56,6 +56,7 @@ from kschedd.startup.clock import started_clock
 from kschedd.startup.doors import audit_log, remote_door, tell_of
 from kschedd.startup.log import configure_log
 from kschedd.startup.options import DaemonOptions, admission_of, read_config, read_options, version
+from kschedd.startup.release import by_release, dumped, read_origin, served_release
 from kschedd.startup.state import StateOptions, load_origin, nowhere
 from kschedd.store.admission import Admission
 from kschedd.store.clock_mark import ClockMark
@@ -66,6 +67,7 @@ from kschedd.telemetry.otlp import exporting
 
 log = structlog.get_logger("kschedd")
 
+JOURNAL = "journal.db"  # in the state directory
 SWITCH_S = 0.001  # thread switch interval; Python's default of 5 ms delays the event loop by up to 20 ms in one request
 BUG = 70  # exit status: internal software error, EX_SOFTWARE in sysexits.h
 
@@ -139,12 +141,17 @@ async def _serve(
             if mirrored is None:
                 return
             await opened.enter_async_context(mirrored)
+            if options.version_by_cluster:
+                options, config = by_release(options, config, registry, await served_release(mirrored))
         listener = await opened.enter_async_context(unix_listener(path))
         telemetry = None
         if options.otlp_endpoint:
             telemetry = opened.enter_context(exporting(options.otlp_endpoint, version()))
         mark = None if state is None else opened.enter_context(closing(ClockMark(state.path)))
         clock, remote_cluster = started_clock(options, mark), None
+        dump = dumped(options, config, None if state is None else state.path / JOURNAL, clock.now())
+        if dump is not None:
+            options, config = by_release(options, config, registry, dump.release)
         if mirrored is not None and options.mirror is not None and options.mirror.schedules:
             election = options.mirror.election(config.leader_election)
             scheduled = scheduling(mirrored, clock, election, config.client_connection)
@@ -152,7 +159,7 @@ async def _serve(
         actors = cluster_actors(
             config,
             controllers=without_parts(embedded_controllers(options=options.controller_options), options.without),
-            state=_state_options(options, config, admission, state, mark),
+            state=_state_options(options, config, admission, state, mark, dump),
             registry=registry,
             seed=random.SystemRandom().getrandbits(32) if options.seed is None else options.seed,
             clock=clock,
@@ -194,17 +201,22 @@ async def _serve(
 
 
 def _state_options(
-    options: DaemonOptions, config: Config, admission: Admission, state: LockedStateDir | None, mark: ClockMark | None
+    options: DaemonOptions,
+    config: Config,
+    admission: Admission,
+    state: LockedStateDir | None,
+    mark: ClockMark | None,
+    dump: Prepared | None,
 ) -> StateOptions:
-    taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
+    read = partial(read_origin, options, config) if dump is None else lambda now_s: dump
     return StateOptions(
-        journal=None if state is None else state.path / "journal.db",
+        journal=None if state is None else state.path / JOURNAL,
         apart=True,
         lock=None if state is None else state.lock,
         drop_damaged=options.drop_damaged,
         leave_out=options.leave_out,
         mark_time=nowhere if mark is None else mark.write,
-        begin=partial(load_origin, taking, options.origin) if options.origin else None,
+        begin=partial(load_origin, read, options.origin) if options.origin else None,
         admission=admission,
         max_object_bytes=options.max_object_bytes,
         service_range=options.service_range,

@@ -24,6 +24,8 @@ from kschedd.actors.clock import REAL, Clock
 from kschedd.actors.mailbox import Doorbell
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod
+from kschedd.api.weight import is_large
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.copies import copy_of, copying
 from kschedd.controllers.runner import ControllerState
@@ -34,7 +36,8 @@ from kschedd.store.journal_format import JournalError
 from kschedd.store.log import WatchEvent
 from kschedd.store.trial import Changes
 
-_LARGE = 1_000  # labels, taints or resources of a node
+_LARGE = 1_000  # items in a collection of a pod or node
+_COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
 _MOST = 500  # events in a turn; a turn holds the store
 _LONG_S = 0.02  # a look after which the store is left to others for a while
@@ -109,7 +112,7 @@ class ControllerActor:
                     self._at_work = True
                     events = self._given = concerning(self._controller, watch.take(_MOST))
                     taken, rest_s = -1 if watch.first else watch.version, 0.0
-                    if any(map(_of_large_node, events)) and await self._turn_aside(events):
+                    if any(map(_of_large_object, events)) and await self._turn_aside(events):
                         self._given = ()
                     elif events or self._due():
                         await self._store.do_in_steps(self._turn)
@@ -172,12 +175,20 @@ class ControllerActor:
         return at is not None and at <= self._clock.now()
 
 
-def _of_large_node(event: WatchEvent) -> bool:
-    """Whether it is about a node of which each write takes tens of milliseconds to check."""
-    node = event.new
-    if not isinstance(node, Node):
-        return False
-    return max(len(node.labels), len(node.taints), len(node.allocatable)) > _LARGE
+def _of_large_object(event: WatchEvent) -> bool:
+    """Return whether a turn with this event may take tens of milliseconds to read and to check.
+
+    A workload's pods have its labels, so what is written of either is large if the event's object is. Of pods and
+    nodes, of which there are many, only the sizes of their collections are looked at.
+    """
+    obj = event.new
+    meta = obj.metadata
+    sizes = [len(meta.get(field) or ()) for field in _COLLECTIONS]
+    if isinstance(obj, Node):
+        sizes += (len(obj.taints), len(obj.allocatable))
+    elif not isinstance(obj, Pod):
+        return is_large(obj.raw)
+    return max(sizes) > _LARGE
 
 
 def _adopting(changes: Changes, store: ClusterWriter) -> Generator[None, None, object]:

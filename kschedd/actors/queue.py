@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import structlog
@@ -34,7 +34,18 @@ from kschedd.object_faults import FaultLedger
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.queue.history import both
 from kschedd.queue.move_record import MoveRecord
-from kschedd.queue.operations import EventsObserved, QueueOperation, QueueOperations, Reconfigured
+from kschedd.queue.operations import (
+    EventsObserved,
+    FlushBackoff,
+    FlushLeftover,
+    PodDone,
+    Pop,
+    PopOthersOfGroup,
+    QueueOperation,
+    QueueOperations,
+    Reconfigured,
+    TakeNominated,
+)
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, SchedulingQueue
 from kschedd.queue.times import QueueTimes
 
@@ -189,24 +200,24 @@ class QueueActor:
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
             while self.queue.backoff_expired(now // SECOND * SECOND):
-                self.queue.flush_backoff(now, _FLUSHED)
+                self.operations.step(FlushBackoff(_FLUSHED), now)
                 yield
         if now >= self._next_leftover * SECOND:
             missed = (now / SECOND - self._next_leftover) // _LEFTOVER_S
             self._next_leftover += (missed + 1) * _LEFTOVER_S
-            self.queue.flush_unschedulable_leftover(now)
+            self.operations.step(FlushLeftover(), now)
         for message in messages:
             if isinstance(message, OwnerQuery):
                 message.evaluate(self)
                 continue
             yield
             for uid in message.released:
-                self.queue.done(uid, now)
+                self.operations.step(PodDone(uid), now)
             for operation in message.operations:
                 if isinstance(operation, Reconfigured):
                     self._out_of_tree = operation.out_of_tree
                 for part in _parts(operation):
-                    self.operations.apply(part, now)
+                    self.operations.step(part, now)
                     yield
             if message.max_pods is not None:
                 assert self._wanted is None, "one request for pods at a time"
@@ -221,7 +232,7 @@ class QueueActor:
             room -= 1
             yield popped
         if room and self.operations.nominated:
-            yield Popped((), self.operations.take_nominated(), asked=False)
+            yield Popped((), self._nominated(now), asked=False)
 
     def _pops(self, room: int, now: int) -> Iterator[Popped]:
         """Pop the requested pods, or pods that sort before some already popped. Without room, pods stay in the queue
@@ -246,11 +257,17 @@ class QueueActor:
     def _pop(self, most: int, now: int, *, asked: bool) -> Popped | None:
         entries: list[QueuedPod] = []
         while len(entries) < most:
-            entry = self.queue.pop(now)
+            entry = self.operations.step(_POP, now)
             if entry is None:
                 break
-            entries += (entry, *self.queue.pop_others_of_group(entry, now))
-        return Popped(entries, self.operations.take_nominated(), asked) if entries else None
+            entries.append(entry)
+            if entry.pod.pod_group:
+                entries += self.operations.step(PopOthersOfGroup(entry), now)
+        return Popped(entries, self._nominated(now), asked) if entries else None
+
+    def _nominated(self, now: int) -> Sequence[Pod]:
+        nominated: Sequence[Pod] = self.operations.step(TakeNominated(), now) if self.operations.nominated else ()
+        return nominated
 
     def _send(self, answers: Sequence[Popped]) -> None:
         for popped in answers:
@@ -262,6 +279,7 @@ class QueueActor:
 
 
 _FLUSH_S = 1.0
+_POP: Final = Pop()
 _LEFTOVER_S = LEFTOVER_FLUSH / SECOND
 
 

@@ -21,11 +21,10 @@ from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.threads import in_actor_thread
 from kschedd.queue.operations import AtThisPoint, QueueOperations
-from kschedd.recording import queue as recorded_queue
-from kschedd.recording.driver import RecordedDriver
 from kschedd.recording.format import RecordingError
+from kschedd.recording.inputs import DriverNotes, QueueNotes
 from kschedd.recording.notes import Note
-from kschedd.recording.plugins import RecordedRegistry
+from kschedd.recording.plugins import PluginNotes, RecordedRegistry, out_of_tree
 from kschedd.recording.recorder import RecordingState, RunRecorder
 from kschedd.recording.state import DriverPart, QueuePart, objects_at
 from kschedd.recording.wiring import RecordOptions, header_of
@@ -124,7 +123,7 @@ class RunRecording:
 
         def queue_too(operations: QueueOperations) -> None:
             found.append(QueuePart.of(operations))
-            recorded_queue.take_over(operations, recorder)
+            operations.listener = QueueNotes(recorder)
 
         with trio.move_on_after(wait_s):
             while True:
@@ -170,7 +169,7 @@ class RunRecording:
         recorder.end()
         actors.registry.recorder = None
         await actors.scheduler.query(_give_back)
-        await actors.queue.query(lambda owner: recorded_queue.give_back(owner.operations))
+        await actors.queue.query(_queue_given_back)
         await in_actor_thread(recorder.close)
         self._recorder = None
 
@@ -192,16 +191,21 @@ def _in_flight(owner: QueueActor) -> list[str]:
 def _take_over(
     recorder: RunRecorder, queue_too: Callable[[QueueOperations], None], driver: SchedulingDriver
 ) -> DriverPart | None:
-    if driver.has_out_of_tree:
-        why = "plugins that are not built in keep what they know to themselves: record such a run from its start"
-        raise RecordingError(str(recorder.path), why)
     part = DriverPart.of(driver)
     if part is not None:
-        RecordedDriver.take_over(driver, recorder)
+        driver.listener = DriverNotes(driver, recorder)
+        for plugin in out_of_tree(driver.machine):
+            plugin.listener = PluginNotes(recorder)
         driver.tell_queue(AtThisPoint(queue_too))
     return part
 
 
 def _give_back(driver: SchedulingDriver) -> None:
-    if isinstance(driver, RecordedDriver):
-        driver.give_back()
+    if isinstance(driver.listener, DriverNotes):
+        driver.listener.end()
+    for plugin in out_of_tree(driver.machine):
+        plugin.listener = None
+
+
+def _queue_given_back(owner: QueueActor) -> None:
+    owner.operations.listener = None

@@ -51,6 +51,23 @@ from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.inputs import (
+    BeginAttempt,
+    BeginGroupCycle,
+    BreakOff,
+    CompleteAttempt,
+    CompleteRun,
+    EvictionFailed,
+    Observe,
+    PlansExecuted,
+    PluginCalled,
+    PodsNominated,
+    PodsPopped,
+    ResumeDecided,
+    ResumeReady,
+    ResumeStopped,
+    Tick,
+)
 from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.scheduling.work import Work
@@ -183,7 +200,7 @@ class SchedulingActor:
         while self._watch.behind:
             events = self._watch.take(_MOST_EVENTS)
             if events:
-                await self._step(self._driver.observe, events, self._clock.now())
+                await self._step(self._driver.step, Observe(events), self._clock.now())
             if not self._watch.first:
                 self._driver.observed = self._watch.version
             if time.perf_counter() > pause:
@@ -203,17 +220,18 @@ class SchedulingActor:
         for expired in waiting_in(self._inboxes.expired, _MOST):
             self._expire(expired.uid)
         for called in waiting_in(self._inboxes.called, _MOST):
-            await self._step(driver.plugin_called, called.uid, called.answer, self._clock.now())
+            await self._step(driver.step, PluginCalled(called.uid, called.answer), self._clock.now())
         for popped in waiting_in(self._inboxes.popped, _MOST):
             self._asked &= not popped.asked
-            driver.nominated(popped.nominated)
-            await self._step(driver.popped, popped.entries)
+            if popped.nominated:
+                driver.step(PodsNominated(popped.nominated))
+            await self._step(driver.step, PodsPopped(popped.entries))
         if driver.bindings.any_decided:
-            await self._step(driver.resume_decided, self._clock.now())
+            await self._step(driver.step, ResumeDecided(), self._clock.now())
         if driver.any_to_resume:
-            await self._step(driver.resume_stopped, self._clock.now())
+            await self._step(driver.step, ResumeStopped(), self._clock.now())
         if driver.bindings.plan_waits:
-            await self._step(driver.resume_ready, self._clock.now())
+            await self._step(driver.step, ResumeReady(), self._clock.now())
 
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
         """Answer a question. Nobody else works on the driver until it is answered, whatever plugins it calls."""
@@ -222,13 +240,13 @@ class SchedulingActor:
 
     async def _answered(self, answered: Answered, step: Callable[..., Awaitable[Any]] | None = None) -> None:
         driver, step = self._driver, step or self._step
-        await step(driver.plans_executed, answered.plans, self._clock.now())
+        await step(driver.step, PlansExecuted(answered.plans), self._clock.now())
         if self._plan_waits:
             for uid, _ in answered.plans:
                 if uid in self._plan_waits and uid not in driver.bindings.plan_waits:
                     self._plan_waits.pop(uid).close()  # a write of the plan was rejected
         for pod in answered.failed_evictions:
-            await step(driver.eviction_failed, pod)
+            await step(driver.step, EvictionFailed(pod))
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
@@ -243,28 +261,28 @@ class SchedulingActor:
             log.warning("run_broken", why=fault_text(fault))
             return 0
         if run:
-            driver.complete_run(run, self._clock.now(), (time.perf_counter() - started) / len(run))
+            driver.step(CompleteRun(run, (time.perf_counter() - started) / len(run)), self._clock.now())
         return len(run)
 
     async def _attempt(self, entry: QueuedPod) -> float:
         """Make an attempt for the pod and act on its result; returns when that was."""
         driver = self._driver
         if driver.in_group(entry):
-            await self._run(driver.group_cycle(entry, self._clock.now))
+            await self._run(driver.step(BeginGroupCycle(entry, self._clock.now), self._clock.now()))
             if driver.bindings.any_decided:
-                await self._step(driver.resume_decided, self._clock.now())
+                await self._step(driver.step, ResumeDecided(), self._clock.now())
             return self._clock.now()
         started = time.perf_counter()
         attempt: Attempt | None = None
         try:
-            attempt = driver.begin(entry)
+            attempt = driver.step(BeginAttempt(entry), self._clock.now())
             if attempt is None:
                 return self._clock.now()
             result = await self._run(attempt, entry)
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
-            result = driver.broken(entry, fault)
+            result = driver.step(BreakOff(entry, fault), self._clock.now())
             log.warning("attempt_broken", pod=entry.key, why=result.message)
         assert isinstance(result, ScheduleResult | FitError)
         took = time.perf_counter() - started
@@ -275,16 +293,16 @@ class SchedulingActor:
                 log_slow(entry, driver.steps_of(entry.pod.scheduler_name), took)
             if self._telemetry is not None and (took > _SLOW_S or driver.samples):
                 self._telemetry.note(attempt_trace(driver, entry, result, took))
-            now = self._clock.now()
+            now, completed = self._clock.now(), CompleteAttempt(entry, result, took)
             if self._out_of_tree:
-                await self._step_of(entry)(driver.complete_attempt, entry, result, now, took)
+                await self._step_of(entry)(driver.step, completed, now)
             else:
-                driver.complete_attempt(entry, result, now, took)
+                driver.step(completed, now)
         else:
             await self._run(driver.completing(entry, result, self._clock.now(), took))
             now = self._clock.now()
         if driver.bindings.any_decided:
-            await self._step(driver.resume_decided, now)
+            await self._step(driver.step, ResumeDecided(), now)
         return now
 
     async def _run(self, work: Work[T], entry: QueuedPod | None = None) -> T:
@@ -413,7 +431,7 @@ class SchedulingActor:
         for answered in answers:
             await self._answered(answered, self._alone)
         for called in calls:
-            await self._alone(driver.plugin_called, called.uid, called.answer, self._clock.now())
+            await self._alone(driver.step, PluginCalled(called.uid, called.answer), self._clock.now())
         if answers or calls:
             await self._send_effects(await self._alone(driver.take_effects))
 
@@ -434,7 +452,7 @@ class SchedulingActor:
     def _expire(self, uid: str) -> None:
         """A waiter's deadline has passed: reject the pod, unless the plugin with that timeout has allowed it since."""
         with self._exclusively():
-            self._driver.tick(self._clock.now())
+            self._driver.step(Tick(), self._clock.now())
         waiter = self._permit_waiters.get(uid)
         cycle = self._driver.bindings.cycles.get(uid)
         if waiter is not None and cycle is not None and cycle.deadline_s is not None:
@@ -500,7 +518,7 @@ class SchedulingActor:
         driver, inboxes = self._driver, self._inboxes
         if any(cycle.call is not None for cycle in driver.bindings.cycles.values()):
             called = await inboxes.called.receive()
-            await self._step(driver.plugin_called, called.uid, called.answer, self._clock.now())
+            await self._step(driver.step, PluginCalled(called.uid, called.answer), self._clock.now())
         else:
             await self._answered(await inboxes.answered.receive())
 

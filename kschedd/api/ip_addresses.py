@@ -3,7 +3,8 @@
 IPv4 addresses may have leading zeros, which mean nothing; IPv6 addresses have no zone; a range says how many bits are
 fixed, nothing else.
 
-Source: k8s.io/utils/net (ParseIPSloppy, ParseCIDRSloppy), which keep to Go 1.16's net package.
+Source: k8s.io/utils/net (ParseIPSloppy, ParseCIDRSloppy), which keep to Go 1.16's net package; Kubernetes v1.34,
+apimachinery/pkg/util/validation/ip.go (IsValidIP, IsValidCIDR).
 """
 
 import ipaddress
@@ -38,3 +39,51 @@ def cidr_family(text: str) -> int:
     if address is None or int(bits) > address.max_prefixlen:
         return 0
     return ip_family(address)
+
+
+def address_faults(text: str) -> list[str]:
+    """Return what is wrong with an IP address; it must be written in the one way that Go writes it."""
+    address = ip_address(text)
+    if address is None:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    faults = []
+    if _has_leading_zeros(text):
+        faults.append("must not have leading 0s")
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        faults.append("must not be an IPv4-mapped IPv6 address")
+    if not faults and text != (written := _written(address)):
+        faults.append(f'must be in canonical form ("{written}")')
+    return faults
+
+
+def range_faults(text: str) -> list[str]:
+    """Return what is wrong with a range of IP addresses."""
+    if not cidr_family(text):
+        return ["must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"]
+    start, _, bits = text.partition("/")
+    address = ip_address(start)
+    assert address is not None, "a range begins with an address"
+    if _has_leading_zeros(start) or (len(bits) > 1 and bits[0] == "0"):
+        return ["must not have leading 0s in IP or prefix length"]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return ["must not have an IPv4-mapped IPv6 address"]
+    network = ipaddress.ip_network(f"{address}/{bits}", strict=False)
+    if network.network_address != address:
+        return ["must not have bits set beyond the prefix length"]
+    return [] if text == (written := _written_range(network)) else [f'must be in canonical form ("{written}")']
+
+
+def _written(address: Address) -> str:
+    """Return the address as Go writes it: as Python does, but for IPv4 addresses within IPv6."""
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return str(address if mapped is None else mapped)
+
+
+def _written_range(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
+    """Return the range as Go writes it."""
+    return f"{_written(network.network_address)}/{network.prefixlen}"
+
+
+def _has_leading_zeros(text: str) -> bool:
+    """Return whether a decimal part of an address begins with a zero that means nothing."""
+    return "." in text and any(len(part) > 1 and part[0] == "0" for part in text.rpartition(":")[2].split("."))

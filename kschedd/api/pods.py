@@ -12,7 +12,7 @@ Units: CPU in millicores, other resources in whole units; priorities and seconds
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import attrs
@@ -22,6 +22,7 @@ from kschedd.api.base import Object, version_of
 from kschedd.api.cached import cached
 from kschedd.api.resources import (
     PLAIN_AMOUNT,
+    ResizeRules,
     Resources,
     pod_fit_score_requests,
     pod_nonzero_requests,
@@ -192,7 +193,9 @@ class PodSpec:
     def volume_images(self) -> tuple[str, ...]:
         """Normalised names of the images that are mounted as volumes."""
         return tuple(
-            image_name(volume["image"].get("reference") or "") for volume in self.volumes if volume.get("image")
+            image_name(volume["image"].get("reference") or "")
+            for volume in self.volumes
+            if volume.get("image") is not None
         )
 
     @_unaffected
@@ -447,6 +450,22 @@ def intern_signature(namespace: str, labels: Mapping[str, str], spec: PodSpec) -
     return signature
 
 
+class Counted(Protocol):
+    """Requests as they count on a node."""
+
+    @property
+    def requests(self) -> Resources: ...
+
+    @property
+    def nonzero_requests(self) -> tuple[int, int]: ...
+
+
+@attrs.frozen
+class CountedRequests:
+    requests: Resources
+    nonzero_requests: tuple[int, int]
+
+
 @fast_frozen(eq=False)
 class Pod(Object):
     signature: PodSignature
@@ -526,15 +545,12 @@ class Pod(Object):
         """Whether its requests may differ from those of the spec."""
         return resizes(self.signature.spec.raw, self.raw.get("status"))
 
-    @property
-    def has_pod_level_status(self) -> bool:
-        """Whether its status reports pod-level resources, which count by the rule `pod_level_resize`."""
-        return (self.raw.get("status") or _NOTHING).get("resources") is not None
-
-    def without_pod_level_status(self) -> Self:
-        """The pod as a scheduler sees it that does not know of pod-level resources in a status."""
-        status = {field: value for field, value in self.raw["status"].items() if field != "resources"}
-        return attrs.evolve(self, raw={**self.raw, "status": status})
+    def counted(self, rules: ResizeRules) -> "Counted":
+        """Return its requests on its node, as they count by these rules."""
+        spec, status = self.signature.spec, self.raw.get("status")
+        if not resizes(spec.raw, status):
+            return spec
+        return CountedRequests(pod_requests(spec.raw, status, rules), pod_nonzero_requests(spec.raw, status, rules))
 
     def at_version(self, version: int) -> Self:
         # As `evolve`, which takes several times as long.

@@ -1,9 +1,9 @@
 """Resource requests of a pod, summed over containers, init containers, sidecars, pod level and overhead.
 
-Pod-level resources in a status count as those of containers do; where the rule pod_level_resize does not hold, they are
-left out of the status before (`Pod.without_pod_level_status`).
+While a pod is resized, what its status reports counts beside its spec. How it counts depends on the version
+(`ResizeRules`).
 
-Source: Kubernetes v1.34 and v1.36, component-helpers/resource/helpers.go (PodRequests) and
+Source: Kubernetes v1.34, v1.36 and v1.37, component-helpers/resource/helpers.go (PodRequests) and
 scheduler/framework/types.go.
 Sums are exact and rounded up once, as upstream adds quantities, not integers. A sum that does not fit an int64 is
 recomputed with upstream's arithmetic (`Amount`) and overflows as it does there: the result may be negative, or 0.
@@ -70,14 +70,28 @@ def _states_pod_level(spec: Raw) -> bool:
 
 
 @attrs.frozen
+class ResizeRules:
+    """The rules (`kschedd.config.rules`) by which the resources that a pod's status reports count."""
+
+    pod_level: bool = True
+    """pod_level_resize: pod-level resources in a status count as those of containers do."""
+    of_sums: bool = False
+    """resize_max_of_sums: the largest of the pod's sums counts, not the sum of the largest of each container."""
+
+
+DEFAULT_RESIZE: Final = ResizeRules()
+
+
+@attrs.frozen
 class _Resize:
-    """What a pod's status reports of resources, which an in-place resize makes differ from the spec."""
+    """The resources that a pod's status reports, which an in-place resize makes differ from the spec."""
 
     containers: Mapping[str, Raw] = attrs.field(factory=dict)
-    """By name; empty if none has resources."""
+    """Statuses of containers, by name."""
     pod: Raw | None = None
-    """The status, if it has pod-level resources."""
+    """The status, if it has pod-level resources that count."""
     infeasible: bool = False
+    of_sums: bool = False
 
 
 _NO_RESIZE: Final = _Resize()
@@ -107,22 +121,20 @@ def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, s
     return {**_exact(assumed, read), **asked} if assumed else asked
 
 
-def _total(
-    read: _Read[_N],
-    spec: Raw,
-    resize: _Resize,
-    assumed: Mapping[str, str],
-    pod_level: bool = True,
-) -> dict[str, _N]:
+def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
+    """Return the sum over the containers, or what an init container needs where that is more.
+
+    `requests_of` gets a container, and whether it runs as long as the pod does.
+    """
     total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
-        _add(total, _container_requests(container, resize, assumed, read))
+        _add(total, requests_of(container, True))
     if init_containers := spec.get("initContainers"):
         sidecars: dict[str, _N] = {}
         starting: dict[str, _N] = {}
         for container in init_containers:
             is_sidecar = container.get("restartPolicy") == "Always"
-            asked = _container_requests(container, resize if is_sidecar else _NO_RESIZE, assumed, read)
+            asked = requests_of(container, is_sidecar)
             if is_sidecar:
                 _add(total, asked)
                 _add(sidecars, asked)
@@ -132,6 +144,66 @@ def _total(
                 _add(together, sidecars)
                 _raise_to(starting, together)
         _raise_to(total, starting)
+    return total
+
+
+def _allocated(container: Raw, resize: _Resize) -> Raw | None:
+    allocated: Raw | None = resize.containers.get(container["name"], _NOTHING).get("allocatedResources")
+    return _asked(container, resize) if allocated is None else allocated
+
+
+def _in_force(container: Raw, resize: _Resize) -> Raw | None:
+    reported = resize.containers.get(container["name"], _NOTHING).get("resources") or _NOTHING
+    requests: Raw | None = reported.get("requests")
+    return _allocated(container, resize) if requests is None else requests
+
+
+def _asked(container: Raw, resize: _Resize) -> Raw | None:
+    """Return what a container asks for, unless that is in vain."""
+    requests: Raw | None = (container.get("resources") or _NOTHING).get("requests")
+    return None if resize.infeasible else requests
+
+
+def _most_of_sums(read: _Read[_N], spec: Raw, resize: _Resize, assumed: Mapping[str, str]) -> dict[str, _N]:
+    """Return the most of what the containers together ask for, have allocated, and have in force.
+
+    What is asked for in vain does not count.
+    """
+
+    def summed(quantities_of: Callable[[Raw, _Resize], Raw | None]) -> dict[str, _N]:
+        def requests_of(container: Raw, _: bool) -> dict[str, _N]:
+            found = _exact(quantities_of(container, resize), read)
+            return {**_exact(assumed, read), **found} if assumed else found
+
+        return _aggregate(spec, requests_of)
+
+    level = resize.pod or _NOTHING
+    allocated, in_force = level.get("allocatedResources"), (level.get("resources") or _NOTHING).get("requests")
+    if allocated is not None and in_force is not None:
+        most = _exact(allocated, read)
+        _raise_to(most, _exact(in_force, read))
+    else:
+        most = summed(_allocated)
+        _raise_to(most, summed(_in_force))
+    if not resize.infeasible:
+        _raise_to(most, summed(_asked))
+    return most
+
+
+def _total(
+    read: _Read[_N],
+    spec: Raw,
+    resize: _Resize,
+    assumed: Mapping[str, str],
+    pod_level: bool = True,
+) -> dict[str, _N]:
+    if resize.of_sums:
+        total = _most_of_sums(read, spec, resize, assumed)
+    else:
+        total = _aggregate(
+            spec,
+            lambda container, lasting: _container_requests(container, resize if lasting else _NO_RESIZE, assumed, read),
+        )
     if pod_level and (stated := (spec.get("resources") or {}).get("requests")):
         level = _exact(stated, read)
         if resize.pod is not None:
@@ -152,14 +224,14 @@ def _sums(spec: Raw, resize: _Resize, assumed: Mapping[str, str], *, pod_level: 
     return {name: sum_.in_units_of(-3 if name == "cpu" else 0) for name, sum_ in held.items()}
 
 
-def pod_requests(spec: Raw, status: Raw | None = None) -> Resources:
-    """A pod's total requests by resource; resources it does not request are absent."""
-    return _sums(spec, _resize(spec, status), {})
+def pod_requests(spec: Raw, status: Raw | None = None, rules: ResizeRules = DEFAULT_RESIZE) -> Resources:
+    """Return a pod's total requests by resource; resources it does not request are absent."""
+    return _sums(spec, _resize(spec, status, rules), {})
 
 
-def pod_nonzero_requests(spec: Raw, status: Raw | None = None) -> tuple[int, int]:
-    """(cpu in millicores, memory in bytes) with default requests for containers that state none, for scoring."""
-    resize = _resize(spec, status)
+def pod_nonzero_requests(spec: Raw, status: Raw | None = None, rules: ResizeRules = DEFAULT_RESIZE) -> tuple[int, int]:
+    """Return (cpu in millicores, memory in bytes) for scoring, with default requests for containers that state none."""
+    resize = _resize(spec, status, rules)
     assumed = _ASSUMED
     if _states_pod_level(spec):
         # With pod-level resources, defaults apply only to resources that neither the pod nor any container requests.
@@ -197,7 +269,7 @@ def resizes(spec: Raw, status: Raw | None) -> bool:
     """
     if not status:
         return False
-    if status.get("resources") is not None:
+    if status.get("resources") is not None or _infeasible(status):
         return True
     if "containerStatuses" not in status and "initContainerStatuses" not in status:
         return False
@@ -208,26 +280,28 @@ def resizes(spec: Raw, status: Raw | None) -> bool:
 
 def _differs(containers: Sequence[Raw] | None, statuses: Sequence[Raw] | None) -> bool:
     for entry in statuses or ():
-        reported = entry.get("resources")
-        if reported is None:
+        reported, allocated = entry.get("resources"), entry.get("allocatedResources")
+        if reported is None and allocated is None:
             continue
         name = entry.get("name")
         container = next((each for each in containers or () if each.get("name") == name), None)
         if container is None:
             continue
         asked = (container.get("resources") or _NOTHING).get("requests") or _NOTHING
-        allocated = entry.get("allocatedResources") or asked
-        if (reported.get("requests") or _NOTHING) != asked or allocated != asked:
+        if (allocated is not None and allocated != asked) or (
+            reported is not None and (reported.get("requests") or _NOTHING) != asked
+        ):
             return True
     return False
 
 
-def _resize(spec: Raw, status: Raw | None) -> _Resize:
+def _resize(spec: Raw, status: Raw | None, rules: ResizeRules) -> _Resize:
     if not resizes(spec, status):
         return _NO_RESIZE
     assert status is not None
-    reported = {}
+    reported: dict[str, Raw] = {}
     for statuses in (status.get("initContainerStatuses"), status.get("containerStatuses")):
         for entry in statuses or ():
             reported[entry.get("name") or ""] = entry
-    return _Resize(reported, status if status.get("resources") is not None else None, _infeasible(status))
+    level = status if rules.pod_level and status.get("resources") is not None else None
+    return _Resize(reported, level, _infeasible(status), rules.of_sums)

@@ -30,7 +30,8 @@ _KINDS: Final[Mapping[str, str]] = {
     "CertificateSigningRequest": "kept and listed, but nothing signs it",
 }
 
-_POD_GROUP: Final = "PodGroup.scheduling.k8s.io"  # the scheduler acts on it
+_SCHEDULED_BY: Final = (("PodGroup", "scheduling.k8s.io"), ("DeviceTaintRule", "resource.k8s.io"))
+"""Kinds of rules with their groups that the scheduler acts on."""
 
 _WITH_TEMPLATE: Final = frozenset(
     ("ReplicationController", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob")
@@ -53,7 +54,7 @@ def unsupported(raw: Raw) -> list[Unsupported]:
     meta = raw.get("metadata") or {}
     found = [_KINDS[kind.name]] if kind.name in _KINDS else []
     found += _details(kind.name, raw)
-    if not kind.known and kind.name != _POD_GROUP:
+    if not kind.known and (raw.get("kind"), kind.group) not in _SCHEDULED_BY:
         found.append("kept and listed, but nothing acts on it")
     return [Unsupported(kind.name, meta.get("namespace") or "", meta.get("name") or "", why) for why in found]
 

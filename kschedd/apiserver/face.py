@@ -132,13 +132,13 @@ class ApiFace:
                 refusal = of_events_group(refusal)
             return refused(refusal)
 
-    def admits(self, request: HttpRequest, peer: Peer) -> bool:
-        """Return whether the request's head alone does not get it refused."""
+    def admits(self, request: HttpRequest, peer: Peer) -> str | None:
+        """Return the name of the user who sends the request; None if its head alone gets it refused."""
         try:
-            self._authorized(request, peer)
+            _, _, user = self._authorized(request, peer)
         except StatusError:
-            return False
-        return True
+            return None
+        return user.by or user.name
 
     def _authorized(self, request: HttpRequest, peer: Peer) -> tuple[str, Query, User]:
         path, query = split_target(request.target)

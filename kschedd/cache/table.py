@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
-from kschedd.api.pods import Pod, PodSpec
+from kschedd.api.pods import Counted, Pod, PodSpec
 from kschedd.api.quantity import wrapped
-from kschedd.api.resources import PLAIN_AMOUNT
+from kschedd.api.resources import PLAIN_AMOUNT, ResizeRules
 from kschedd.api.terms import Taint
 from kschedd.cache.versions import IMAGES, LABELS, TAINT_SETS, Versions
 
@@ -181,7 +181,7 @@ class NodeTable:
         self.images: dict[str, ImageState] = {}  # by the names that nodes report, as they report them
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
         self.versions = Versions(np.zeros(capacity, dtype=np.int64))
-        self.pod_level_resize = False  # the rule of this name (`kschedd.config.rules`): see `set_pod_level_resize`
+        self.resize_rules = ResizeRules(pod_level=False)
         self.wraps = False  # whether some amount is negative, or so large that sums or products may overflow int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
@@ -575,26 +575,24 @@ class NodeTable:
                 return place
         raise AssertionError(f"pod {pod.key} is expected on row {row} ({self.names[row]})")
 
-    def set_pod_level_resize(self, holds: bool) -> None:
-        """Whether pod-level resources in a pod's status count, in what is on the rows already, too."""
-        if holds == self.pod_level_resize:
+    def set_resize_rules(self, rules: ResizeRules) -> None:
+        """Count by these rules what pods' statuses report, those that are on the rows already, too."""
+        if rules == self.resize_rules:
             return
-        resized = [(row, pod) for row in self for pod in self.pods[row] if pod.has_pod_level_status]
+        resized = [(row, pod) for row in self for pod in self.pods[row] if pod.reports_resources]
         for row, pod in resized:
             self._count(row, pod, -1)
-        self.pod_level_resize = holds
+        self.resize_rules = rules
         for row, pod in resized:
             self._count(row, pod, 1)
             self.versions.touch_pods(row)
 
-    def counted(self, pod: Pod) -> Pod:
-        """The pod as its requests count here."""
-        return pod if self.pod_level_resize or not pod.has_pod_level_status else pod.without_pod_level_status()
+    def counted(self, pod: Pod) -> Counted:
+        """Return the pod's requests as they count here."""
+        return pod.counted(self.resize_rules)
 
     def _count(self, row: int, pod: Pod, sign: int) -> None:
-        counted: Pod | PodSpec = pod.signature.spec
-        if pod.reports_resources:
-            counted = self.counted(pod)
+        counted = self.counted(pod)
         for name, amount in counted.requests.items():
             if amount and name != "pods":
                 number = self.resources.get(name)
@@ -699,7 +697,7 @@ class TableCopy(NodeTable):
         self.images = whole.images
         self.claims = {}  # users of a claim are looked up in the whole table only
         self.versions = Versions(np.zeros(len(chosen), dtype=np.int64))
-        self.pod_level_resize = whole.pod_level_resize
+        self.resize_rules = whole.resize_rules
         self.wraps = whole.wraps
         self._zones = {}
         self._order = np.arange(len(chosen), dtype=np.int64)

@@ -11,6 +11,7 @@ from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.kube_versions import KubernetesVersion, kube_version
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.inputs import Reconfigure
 from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.ties import by_name
 from kschedd.service.cluster import ClusterBackend
@@ -165,7 +166,7 @@ class CapacityMethods:
             cluster = VirtualCluster(resumed=base.snapshot(), on_result=note)
             try:
                 config = config_by(base, base.machine.config, version)
-                cluster.engine.driver.reconfigure(config)
+                cluster.engine.driver.step(Reconfigure(config))
                 cluster.engine.store.stand_for(config.rules)  # its API server keeps the fields of that version
                 self._apply(cluster, manifests)
             except RpcError as refusal:
@@ -256,7 +257,7 @@ def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
     standing = standing_pods(listed)
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
-        engine.driver.reconfigure(config_by(engine, config, version))
+        engine.driver.step(Reconfigure(config_by(engine, config, version)))
         if keys is not None:
             some = frozenset(keys)
             return judge_standing(machine, [each for each in standing if each.pod.key in some], given_up.check)

@@ -21,6 +21,7 @@ from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.changes import ForkLog
@@ -185,7 +186,7 @@ def fork_of(
         gates = parse_flag(feature_gates, version.gates)
         what = " ".join([f"kube-version {version.name}", *(f"{gate}={str(gates[gate]).lower()}" for gate in gates)])
         config = config_by(engine, before, version, gates)
-        engine.driver.change_config(config, what, engine.now)
+        engine.driver.step(ChangeConfig(config, what), engine.now)
         engine.store.stand_for(config.rules)
     begins_again = snapshot.driver.begins_again
     return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, owner, begins_again)

@@ -149,7 +149,7 @@ class ReplayCluster(OwnersAtHand):
         player.on_records(lambda record: self._decisions.extend((record,)))
         self.store = _ReplayStore(self._objects)
         self.scheduler = AtHand(player.driver)
-        self.queue = AtHand(QueueAtHand(player.queue, moves))
+        self.queue = AtHand(QueueAtHand(player.operations, moves))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
         self.clock = ClockAtHand(lambda: player.now_s, player.next_s)

@@ -32,6 +32,7 @@ from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import SECOND, Move, QueuedPod
 from kschedd.queue.move_record import MoveRecord
+from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
 from kschedd.rpc.client_common import request_bytes, wire_params
@@ -76,8 +77,12 @@ class AtHand(Generic[S]):
 
 @attrs.frozen(eq=False)
 class QueueAtHand:
-    queue: SchedulingQueue
+    operations: QueueOperations
     _record: MoveRecord
+
+    @property
+    def queue(self) -> SchedulingQueue:
+        return self.operations.queue
 
     @property
     def moves(self) -> Collection[Move]:
@@ -193,7 +198,7 @@ class VirtualCluster(OwnersAtHand):
         )
         self.store = StoreAtHand(self.engine.store)
         self.scheduler = AtHand(self.engine.driver)
-        self.queue = AtHand(QueueAtHand(self.engine.queue, moves))
+        self.queue = AtHand(QueueAtHand(self.engine.loop.operations, moves))
         self.events = AtHand(self._events)
         self.decisions = AtHand(self._decisions)
         engine = self.engine  # and not the cluster, which has the clock

@@ -7,7 +7,7 @@ import argparse
 import sys
 from typing import Any, Final
 
-from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, checked_of
 from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
 from kschedd.verbs.parsing import path_text, path_value
@@ -46,6 +46,7 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.clusters.virtual import VirtualCluster
     from kschedd.commands.simulate import read_config
     from kschedd.config.flags import with_schedulers
+    from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
@@ -69,6 +70,7 @@ def main(options: argparse.Namespace) -> int:
         config = with_schedulers(config, dict(options.scheduler))
         with collection_paused():
             dump = read_dump(options.origin, load_options(options, config), stdin=sys.stdin.buffer)
+        config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
         observed = Observed.of(options)
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
+from kschedd.config.change_version import with_version
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import parse_flag
 from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
@@ -45,6 +46,9 @@ def answer(named: Mapping[str, Any]) -> Any:
         dump = read_dump(named["origin"], LoadOptions(profiles=config.scheduler_names), stdin=sys.stdin.buffer)
     if not dump.count:
         raise EmptyDumpError("; ".join(dump.errors) or "there are no objects in it")
+    if not versions and dump.release.told:
+        dump.assumptions.note(dump.release.told)
+        config = with_version(config, dump.release.version)
     goes_on = not versions or bool(named["manifests"])  # otherwise each pod is decided about as the cluster stands
     cluster = VirtualCluster(config, start_s=dump.taken_at, controlled=goes_on)
     taken = run_steps(take_dump(cluster.engine.store, dump))

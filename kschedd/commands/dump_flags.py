@@ -38,6 +38,20 @@ def load_options(options: argparse.Namespace, config: Any) -> Any:
     return LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
 
 
+def config_of_dump(options: argparse.Namespace, config: Any, catalogue: Any, dump: Any) -> Any:
+    """Return the `Config` by the release that a dump's nodes show, unless --kube-version names one.
+
+    The reason is noted among the dump's assumptions. Raises ConfigErrors.
+    """
+    from kschedd.commands.scheduler_flags import with_ties
+    from kschedd.config.change_version import with_version
+
+    if options.kube_version is not None or not dump.release.told:
+        return config
+    dump.assumptions.note(dump.release.told)
+    return with_version(config, with_ties(options, dump.release.version), catalogue)
+
+
 def _renamed_scheduler(text: str) -> tuple[str, str]:
     """Raises ArgumentTypeError."""
     name, equals, profile = text.partition("=")

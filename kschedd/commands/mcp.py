@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any, Final
 
-from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
 from kschedd.verbs.parsing import path_value
 
@@ -81,6 +81,7 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
     from kschedd.commands.simulate import read_config
     from kschedd.config.flags import with_schedulers
+    from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.garbage_collection import collection_paused
     from kschedd.methods import daemon_methods
@@ -91,6 +92,7 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     config = with_schedulers(config, dict(options.scheduler))
     with collection_paused():
         dump = read_dump(options.origin, load_options(options, config))
+        config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
         cluster = VirtualCluster(
             config, seed=options.seed, registry=registry, start_s=dump.taken_at, controlled=not options.frozen
         )

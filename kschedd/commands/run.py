@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kschedd.commands.daemon_flags import OTLP_ENDPOINT, add_daemon_flags
-from kschedd.commands.scheduler_flags import gates_of, wants_gates
+from kschedd.commands.scheduler_flags import gates_of, version_of, wants_gates
 from kschedd.errors import KscheddError
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ def _daemon_options(options: argparse.Namespace) -> "DaemonOptions":
         seed=options.seed,
         log_level="debug" if options.verbosity >= _DEBUG_FROM else options.log_level,
         verbosity=max(options.verbosity, MOVES_LOGGED if options.log_level == "debug" else 0),
-        version=options.kube_version,
+        version=version_of(options),
+        version_by_cluster=options.kube_version is None,
         feature_gates=gates_of(options),
         unschedulable_flush_s=options.pod_max_in_unschedulable_pods_duration,
         drop_damaged=options.drop_damaged,

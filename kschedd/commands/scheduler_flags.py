@@ -2,9 +2,12 @@
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kschedd.verbs.parsing import path_value
+
+if TYPE_CHECKING:
+    from kschedd.config.kube_versions import KubernetesVersion
 
 
 def add_scheduler_flags(parser: Any) -> None:
@@ -29,10 +32,29 @@ def add_kube_version_flag(parser: Any) -> None:
     parser.add_argument(
         "--kube-version",
         type=kube_version_value,
-        default="1.34",
         metavar="VERSION",
-        help="whose decisions to make: 1.34.1, 1.34 (its latest patch) or 1.36 (1.34)",
+        help="whose decisions to make: 1.34.1, or 1.34, 1.35, 1.36 or 1.37 (the latest patch of each) (1.34; with a "
+        "dump or a mirror the release that its nodes show)",
     )
+    parser.add_argument(
+        "--ties",
+        choices=("release", "random"),
+        default="release",
+        help="which of equally good nodes is taken: as in the release, which draws one before 1.35 and takes the first "
+        "of a heap since then, or always one that is drawn by --seed (release)",
+    )
+
+
+def version_of(options: argparse.Namespace) -> "KubernetesVersion":
+    """Return the version that --kube-version and --ties name."""
+    from kschedd.config.kube_versions import DEFAULT
+
+    return with_ties(options, options.kube_version or DEFAULT)
+
+
+def with_ties(options: argparse.Namespace, version: "KubernetesVersion") -> "KubernetesVersion":
+    """Return the version with ties as --ties says."""
+    return version.with_random_ties() if options.ties == "random" else version
 
 
 def add_feature_gates_flag(parser: Any) -> None:
@@ -59,7 +81,7 @@ def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
     """What --feature-gates says, for that version. Raises ConfigErrors."""
     from kschedd.config.feature_gates import parse_flag
 
-    return parse_flag(options.feature_gates, options.kube_version.gates)
+    return parse_flag(options.feature_gates, version_of(options).gates)
 
 
 def wants_gates(options: argparse.Namespace) -> bool:
@@ -68,7 +90,7 @@ def wants_gates(options: argparse.Namespace) -> bool:
         return False
     from kschedd.config.feature_gates import listing
 
-    print(listing(options.kube_version.gates), end="")
+    print(listing(version_of(options).gates), end="")
     return True
 
 

@@ -16,9 +16,9 @@ import attrs
 from kschedd.api.decoding import VALIDATE
 from kschedd.api.durations import parse_duration
 from kschedd.api.manifests import ManifestReading
-from kschedd.commands.dump_flags import add_dump_flags, load_options
+from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
-from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, wants_gates
+from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, version_of, wants_gates
 from kschedd.config.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.load import default_config, load_config
@@ -222,7 +222,7 @@ def _scenarios(options: argparse.Namespace) -> int:
             rewrite=options.rewrite,
             out=sys.stdout,
             on_decision=hear,
-            version=options.kube_version,
+            version=version_of(options),
         )
 
 
@@ -244,6 +244,8 @@ def _simulate(options: argparse.Namespace) -> int:
     config = with_flags(config, {}, options.pod_max_in_unschedulable_pods_duration)
     config = with_schedulers(config, dict(options.scheduler))
     dump = _read_dump(options, config)
+    if dump is not None:
+        config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
     trace = read_trace(options.nodes, options.pods)
     if generated is not None:
@@ -307,7 +309,7 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
 
 def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
     """The plugin registry, and the scheduler configuration."""
-    path, version, gates = options.config, options.kube_version, gates_of(options)
+    path, version, gates = options.config, version_of(options), gates_of(options)
     registry = Registry(run_async=_run_async)
     registry.add_entry_points()
     for plugin in options.plugin:

@@ -8,7 +8,13 @@ import os
 import sys
 from typing import Any
 
-from kschedd.commands.scheduler_flags import add_feature_gates_flag, add_kube_version_flag, gates_of, wants_gates
+from kschedd.commands.scheduler_flags import (
+    add_feature_gates_flag,
+    add_kube_version_flag,
+    gates_of,
+    version_of,
+    wants_gates,
+)
 from kschedd.errors import KscheddError
 from kschedd.printing.safe import safe
 from kschedd.scenarios.junit import junit_xml
@@ -41,7 +47,7 @@ def main(options: argparse.Namespace) -> int:
     if wants_gates(options):
         return 0
     try:
-        version = options.kube_version.with_gates(gates_of(options))
+        version = version_of(options).with_gates(gates_of(options))
         files = files_of(options.paths)
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)

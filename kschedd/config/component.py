@@ -11,12 +11,12 @@ import attrs
 
 from kschedd.config.model import ClientConnection, LeaderElection
 from kschedd.config.reading import INT32, ConfigValue
-from kschedd.config.releases import Release
+from kschedd.config.releases import ConfigRelease
 
 _OLD_LOCKS: Final = ("endpoints", "configmaps", "endpointsleases", "configmapsleases")
 
 
-def read_leader_election(place: ConfigValue | None, release: Release) -> LeaderElection:
+def read_leader_election(place: ConfigValue | None, release: ConfigRelease) -> LeaderElection:
     fields = place and place.fields(
         "leaderElect",
         "leaseDuration",

@@ -1,9 +1,7 @@
-"""The feature gates that kube-scheduler reads, release by release, with their defaults and what each changes here.
+"""Feature gates: how their states are given, checked and listed. `gate_history` has the gates of each release.
 
 As upstream, gates are set on the command line (`--feature-gates`), not in the configuration file.  Gates of other
 components are unknown here, though kube-scheduler's flag accepts them.
-
-Source: Kubernetes v1.34 and v1.36, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.
 """
 
 from __future__ import annotations
@@ -34,98 +32,7 @@ class FeatureGate:
     """False: decisions would differ where it is on, and what that takes is not here, so it cannot be turned on."""
 
 
-_NOTHING: Final = ""
-
-
-def _unsupported(stage: Stage, needs: tuple[str, ...] = ()) -> FeatureGate:
-    """A feature that is off by default, and that kschedd does not have."""
-    return FeatureGate(False, stage, "not supported here: it cannot be turned on", needs=needs, supported=False)
-
-
 Gates = Mapping[str, FeatureGate]
-
-GATES_1_34: Final[Gates] = {
-    "CSIMigrationPortworx": FeatureGate(True, "GA", _NOTHING, locked=True),
-    "DRAAdminAccess": FeatureGate(True, "BETA", "claims with adminAccess get devices that others use"),
-    "DRAConsumableCapacity": FeatureGate(False, "ALPHA", _NOTHING),
-    "DRADeviceBindingConditions": FeatureGate(False, "ALPHA", _NOTHING),
-    "DRADeviceTaints": FeatureGate(False, "ALPHA", _NOTHING),
-    "DRAExtendedResource": FeatureGate(False, "ALPHA", _NOTHING),
-    "DRAPartitionableDevices": FeatureGate(False, "ALPHA", _NOTHING),
-    "DRAPrioritizedList": FeatureGate(True, "BETA", "claims may list alternatives (firstAvailable)"),
-    "DRAResourceClaimDeviceStatus": FeatureGate(True, "BETA", _NOTHING),
-    "DRASchedulerFilterTimeout": FeatureGate(
-        True, "BETA", "the search for devices on a node is limited (DynamicResources' filterTimeout)"
-    ),
-    "DynamicResourceAllocation": FeatureGate(True, "GA", "DynamicResources is a default plugin and looks at claims"),
-    "InPlacePodVerticalScaling": FeatureGate(True, "BETA", _NOTHING),
-    "MatchLabelKeysInPodTopologySpread": FeatureGate(True, "BETA", _NOTHING),
-    "NodeInclusionPolicyInPodTopologySpread": FeatureGate(True, "GA", _NOTHING, locked=True),
-    "NominatedNodeNameForExpectation": FeatureGate(False, "ALPHA", _NOTHING),
-    "PodLevelResources": FeatureGate(True, "BETA", _NOTHING),
-    "SchedulerAsyncAPICalls": FeatureGate(False, "BETA", _NOTHING),
-    "SchedulerAsyncPreemption": FeatureGate(
-        True, "BETA", "a preemptor waits at PreEnqueue while its victims are still being evicted"
-    ),
-    "SchedulerPopFromBackoffQ": FeatureGate(True, "BETA", "pods in backoff are tried when no other pod waits"),
-    "SchedulerQueueingHints": FeatureGate(True, "GA", "events wake only the pods that they may help", locked=True),
-    "SidecarContainers": FeatureGate(True, "GA", "restartable init containers count all along", locked=True),
-    "StorageCapacityScoring": FeatureGate(
-        False, "ALPHA", "VolumeBinding scores nodes by free storage capacity (its argument shape)"
-    ),
-    "VolumeAttributesClass": FeatureGate(True, "GA", "a claim binds only volumes of its VolumeAttributesClass"),
-}
-
-GATES_1_34_1: Final[Gates] = {**GATES_1_34, "SchedulerAsyncAPICalls": FeatureGate(True, "BETA", _NOTHING)}
-
-_NEW_IN_1_36: Final[Gates] = {
-    "DRAAdminAccess": FeatureGate(True, "GA", "claims with adminAccess get devices that others use", locked=True),
-    "DRAConsumableCapacity": FeatureGate(True, "BETA", "several claims may share a device up to its capacity"),
-    "DRADeviceBindingConditions": FeatureGate(True, "BETA", "devices may have to be made ready before a pod is bound"),
-    "DRADeviceTaintRules": _unsupported("BETA"),
-    "DRADeviceTaints": FeatureGate(True, "BETA", "requests must tolerate the taints of devices"),
-    "DRAExtendedResource": FeatureGate(True, "BETA", "extended resources may have a DeviceClass behind them"),
-    "DRAListTypeAttributes": _unsupported("ALPHA"),
-    "DRANodeAllocatableResources": _unsupported("ALPHA"),
-    "DRAPartitionableDevices": FeatureGate(True, "BETA", "devices share counters of their pool"),
-    "DRAPrioritizedList": FeatureGate(True, "GA", "claims may list alternatives (firstAvailable)"),
-    "DRAWorkloadResourceClaims": _unsupported("ALPHA"),
-    "DynamicResourceAllocation": FeatureGate(
-        True, "GA", "DynamicResources is a default plugin and looks at claims", locked=True
-    ),
-    "GangScheduling": FeatureGate(
-        False,
-        "ALPHA",
-        "GangScheduling is a default plugin: of a gang as many pods as it needs are placed, or none",
-        needs=("GenericWorkload",),
-    ),
-    "GenericWorkload": FeatureGate(
-        False, "ALPHA", "there are Workloads and PodGroups, and the pods of a group are tried in one cycle"
-    ),
-    "InPlacePodLevelResourcesVerticalScaling": FeatureGate(
-        True, "BETA", "pod-level resources count as the most of what is asked, allocated and in force"
-    ),
-    "InPlacePodVerticalScaling": FeatureGate(True, "GA", _NOTHING, locked=True),
-    "NodeDeclaredFeatures": FeatureGate(
-        True, "BETA", "NodeDeclaredFeatures is a default plugin: nodes must declare the features that a pod needs"
-    ),
-    "NominatedNodeNameForExpectation": FeatureGate(
-        True, "BETA", "the node is written to a pod's status before it is bound, where that may take a while"
-    ),
-    "OpportunisticBatching": FeatureGate(
-        True,
-        "BETA",
-        "a pod like the one before it is tried on the next best node first, in profiles that can sign pods",
-    ),
-    "TaintTolerationComparisonOperators": _unsupported("ALPHA"),
-    "TopologyAwareWorkloadScheduling": _unsupported("ALPHA", ("GenericWorkload",)),
-    "VolumeAttributesClass": FeatureGate(
-        True, "GA", "a claim binds only volumes of its VolumeAttributesClass", locked=True
-    ),
-    "VolumeLimitScaling": _unsupported("ALPHA"),
-    "WorkloadAwarePreemption": _unsupported("ALPHA", ("GangScheduling",)),
-}
-GATES_1_36: Final[Gates] = dict(sorted({**GATES_1_34, **_NEW_IN_1_36}.items()))
 
 ALL_OF_STAGE: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 """Names that stand for all gates of a stage; a gate named by itself goes before."""

@@ -142,4 +142,8 @@ def default_plugins(rules: Rules, gates: Mapping[str, bool]) -> tuple[tuple[str,
     absent = _NEWER - by_rule.keys()
     if not gates.get("DynamicResourceAllocation", True):
         absent |= {"DynamicResources"}
-    return tuple((name, by_rule.get(name, weight)) for name, weight in _PLUGINS.items() if name not in absent)
+    found = [(name, by_rule.get(name, weight)) for name, weight in _PLUGINS.items() if name not in absent]
+    if rules.node_name_first:
+        names = [name for name, _ in found]
+        found.insert(names.index("NodeUnschedulable"), found.pop(names.index("NodeName")))
+    return tuple(found)

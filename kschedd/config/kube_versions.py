@@ -12,9 +12,14 @@ from typing import ClassVar, Final
 
 import attrs
 
-from kschedd.config.feature_gates import GATES_1_34, GATES_1_34_1, GATES_1_36, Gates
+from kschedd.config.feature_gates import Gates, defaults
+from kschedd.config.gate_history import gates_of
+from kschedd.config.kube_releases import Release
 from kschedd.config.rules import RULES, Rules
 from kschedd.errors import KscheddError
+
+RANDOM_TIES: Final = " with random ties"
+"""The end of the name of a version that draws among equally good nodes though its release does not."""
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -31,7 +36,12 @@ class KubernetesVersion:
 
     @property
     def release(self) -> str:
-        return f"v{self.name}"
+        return f"v{self.name.split()[0]}"
+
+    @property
+    def default_rules(self) -> Rules:
+        """Its rules with every feature gate at its default."""
+        return self.rules.under(defaults(self.gates))
 
     def with_gates(self, states: Mapping[str, bool]) -> KubernetesVersion:
         """This version, with these states of its feature gates as their defaults."""
@@ -40,28 +50,36 @@ class KubernetesVersion:
         gates = {name: attrs.evolve(gate, default=states.get(name, gate.default)) for name, gate in self.gates.items()}
         return KubernetesVersion(self.name, self.patch, gates, self.rules)
 
+    def with_random_ties(self) -> KubernetesVersion:
+        """Return this version, but ties are drawn as until 1.35; this very one if they are drawn anyway."""
+        if not self.rules.ties_in_order:
+            return self
+        rules = attrs.evolve(self.rules, ties_in_order=False)
+        return KubernetesVersion(f"{self.name}{RANDOM_TIES}", self.patch, self.gates, rules)
+
     def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
         """This version, but for one rule, and the gate that it takes, as in the other."""
-        gate = other.gates.get(RULES[name].gate)
-        taken = () if gate is None else (RULES[name].gate, *gate.needs)
+        own = [gate for gate in RULES[name].gates if gate in other.gates]
+        taken = [one for gate in own for one in (gate, *other.gates[gate].needs)]
         gates = {**self.gates, **{one: other.gates[one] for one in taken}}
         rules = attrs.evolve(self.rules, **{name: getattr(other.rules, name)})
         return KubernetesVersion(f"{self.name} with {name}", self.patch, gates, rules)
 
 
-V1_34_1: Final = KubernetesVersion("1.34.1", "1.34.1", GATES_1_34_1, Rules())
-V1_34: Final = KubernetesVersion(
-    "1.34", "1.34.9", GATES_1_34, Rules(untolerated_taints_unnamed=True, terminating_victims_deleted=True)
-)
-V1_36: Final = KubernetesVersion(
-    "1.36",
-    "1.36.3",
-    GATES_1_36,
-    Rules.all_but("terminating_victims_deleted"),
-)
+def _version(name: str, patch: str) -> KubernetesVersion:
+    """Return the version of a name that stands for this very release."""
+    release = Release.of(patch)
+    return KubernetesVersion(name, patch, gates_of(release), Rules.of(release))
+
+
+V1_34_1: Final = _version("1.34.1", "1.34.1")
+V1_34: Final = _version("1.34", "1.34.9")
+V1_35: Final = _version("1.35", "1.35.6")
+V1_36: Final = _version("1.36", "1.36.3")
+V1_37: Final = _version("1.37", "1.37.2")
 
 DEFAULT: Final = V1_34
-KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_36)}
+KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_35, V1_36, V1_37)}
 
 
 @attrs.define(eq=False)
@@ -78,6 +96,8 @@ class UnknownVersionError(KscheddError):
 def kube_version(text: str) -> KubernetesVersion:
     """The version of this name, or of the very release that a name stands for. Raises UnknownVersionError."""
     asked = text.strip().removeprefix("v")
+    if asked.endswith(RANDOM_TIES):
+        return kube_version(asked.removesuffix(RANDOM_TIES)).with_random_ties()
     for one in KUBE_VERSIONS.values():
         if asked in (one.name, one.patch):
             return one

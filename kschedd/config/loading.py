@@ -12,7 +12,7 @@ from kschedd.config.args import ArgsContext, default_args
 from kschedd.config.in_tree import Catalogue
 from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.config.reading import ConfigReader, ConfigValue
-from kschedd.config.releases import V1, Release
+from kschedd.config.releases import V1, ConfigRelease
 from kschedd.config.rules import Rules
 from kschedd.input_files import open_input
 
@@ -37,7 +37,7 @@ class Loading:
     version: KubernetesVersion
     gates: Mapping[str, bool]
     read_file: ReadFile
-    release: Release = V1
+    release: ConfigRelease = V1
     origins: dict[str, str] = attrs.field(factory=dict)
     """Where each value in force was said, as `Config.origins`."""
     rules: Rules = attrs.field(init=False)

@@ -42,10 +42,10 @@ from kschedd.config.policy_plugins import (
 )
 from kschedd.config.profiles import made_profile
 from kschedd.config.reading import INT32, INT64, ConfigFields, ConfigValue
-from kschedd.config.releases import RELEASES, Release
+from kschedd.config.releases import RELEASES, ConfigRelease
 from kschedd.config.rules import Rules
 
-POLICY_RELEASE: Final = Release("Policy", "v1.19", ())
+POLICY_RELEASE: Final = ConfigRelease("Policy", "v1.19", ())
 
 
 @attrs.define

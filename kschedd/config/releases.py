@@ -97,7 +97,7 @@ _OLD_FIELDS: Final = (*_ADDRESSES, "disablePreemption", "bindTimeoutSeconds")
 
 
 @attrs.frozen(eq=False)
-class Release:
+class ConfigRelease:
     """A format of KubeSchedulerConfiguration, and the release whose defaults it gets."""
 
     version: str
@@ -138,13 +138,13 @@ _RESOURCES: Final = frozenset(("NodeResourcesLeastAllocated", "NodeResourcesMost
 _SINCE_V1BETA2: Final = _RESOURCES | {"NodeLabel", "ServiceAffinity", "NodePreferAvoidPods"}
 _SINCE_V1BETA3: Final = _SINCE_V1BETA2 | {"SelectorSpread"}
 
-V1: Final = Release(
+V1: Final = ConfigRelease(
     "v1",
     "v1.34",
     (*_COMMON_FIELDS, "parallelism", "profiles", "extenders", "delayCacheUntilActive"),
     removed=_SINCE_V1BETA3 | {"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"},
 )
-V1ALPHA1: Final = Release(
+V1ALPHA1: Final = ConfigRelease(
     "v1alpha1",
     "v1.18",
     (
@@ -154,32 +154,32 @@ V1ALPHA1: Final = Release(
     _V1ALPHA2,
     replaces=False,
 )
-RELEASES: Final[Mapping[str, Release]] = {
+RELEASES: Final[Mapping[str, ConfigRelease]] = {
     one.version: one
     for one in (
         V1,
-        Release(
+        ConfigRelease(
             "v1beta3",
             "v1.28",
             (*_COMMON_FIELDS, "parallelism", "profiles", "extenders"),
             _V1BETA3,
             removed=_SINCE_V1BETA3,
         ),
-        Release(
+        ConfigRelease(
             "v1beta2",
             "v1.27",
             (*_COMMON_FIELDS, *_ADDRESSES, "parallelism", "profiles", "extenders"),
             _V1BETA2,
             removed=_SINCE_V1BETA2,
         ),
-        Release(
+        ConfigRelease(
             "v1beta1",
             "v1.22",
             (*_COMMON_FIELDS, *_ADDRESSES, "parallelism", "profiles", "extenders"),
             _V1BETA1,
             replaces=False,
         ),
-        Release(
+        ConfigRelease(
             "v1alpha2", "v1.18", (*_COMMON_FIELDS, *_OLD_FIELDS, "profiles", "extenders"), _V1ALPHA2, replaces=False
         ),
         V1ALPHA1,

@@ -16,6 +16,7 @@ _FINISHED: Final[Mapping[str, tuple[str, str]]] = {
     "CSIMigrationAWS": ("1.25", "1.26"),
     "CSIMigrationAzureDisk": ("1.24", "1.26"),
     "CSIMigrationOpenStack": ("1.24", "1.25"),
+    "CSIMigrationPortworx": ("1.33", "1.35"),
     "CSINodeInfo": ("1.17", "1.22"),
     "CSIStorageCapacity": ("1.24", "1.27"),
     "DefaultPodTopologySpread": ("1.24", "1.25"),
@@ -35,6 +36,8 @@ _FINISHED: Final[Mapping[str, tuple[str, str]]] = {
     "PreferNominatedNode": ("1.24", "1.25"),
     "ReadWriteOncePod": ("1.29", "1.30"),
     "ScheduleDaemonSetPods": ("1.17", "1.18"),
+    "SchedulerQueueingHints": ("1.34", "1.36"),
+    "SidecarContainers": ("1.33", "1.36"),
 }
 """Gate -> the release since which the feature is finished, and the last release that had the gate ("": not known)."""
 

@@ -19,6 +19,7 @@ from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.config.rules import Rules
+from kschedd.conformance.compare import differences
 from kschedd.conformance.records import GoldenRecord
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
@@ -48,7 +49,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     config = attrs.evolve(config_from_raw(record.config, version=version), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
     cluster = SchedulerCache()
-    cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
+    cluster.table.set_resize_rules(config.rules.resize_rules)
     cluster.load(map(parse, record.objects))
     scheduler, nominated = _scheduler(config, cluster, pod, record.objects, remember)
     outcome: Actual = {
@@ -76,10 +77,37 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     if isinstance(result, ScheduleResult):
         _describe_placed(outcome, scheduler, result, nominated)
         if record.binding is not None:
-            outcome["binding"] = _describe_binding(scheduler, result, config.rules)
+            outcome["binding"] = _describe_binding(scheduler, result, config.rules, record.binding)
     else:
         _describe_failed(outcome, scheduler, result)
     return outcome
+
+
+def stated_differences(record: GoldenRecord, version: KubernetesVersion, *, remember: bool) -> Iterator[str]:
+    """Yield the differences of a case whose `want` lists only what it is about; the rest is not compared."""
+    want = record.want
+    binding: Raw | None = {"allocations": [{"config": []}]} if "allocations" in want else None
+    found = run_case(attrs.evolve(record, raw={**record.raw, "binding": binding}), version, remember=remember)
+    bound = found.get("binding") or {}
+    allocations = [{**one, "node": bound["node"]} for one in bound.get("allocations") or ()]
+    for name, wanted in want.items():
+        if name == "message_contains":
+            for part in [wanted] if isinstance(wanted, str) else wanted:
+                if part not in found["message"]:
+                    yield f"message: want {part!r} in it, got {found['message']!r}"
+        elif name == "allocations":
+            yield from differences(wanted, _restricted(allocations, wanted), name)
+        else:
+            yield from differences(wanted, _restricted(found[name], wanted), name)
+
+
+def _restricted(found: Any, wanted: Any) -> Any:
+    """Return only those parts of what was found that are wanted."""
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        return {name: _restricted(found[name], part) for name, part in wanted.items() if name in found}
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        return [_restricted(one, part) for one, part in zip(found, wanted, strict=True)]
+    return found
 
 
 def _scheduler(
@@ -92,7 +120,9 @@ def _scheduler(
     for raw in objects:
         if raw["kind"] == "Pod" and not raw["spec"].get("nodeName"):
             pending = Pod.from_raw(raw)
-            if pending.nominated_node_name and not raw["spec"].get("schedulingGates"):  # gated pods are in no queue
+            # Gated pods are in no queue; by the rule their nominations count all the same.
+            counts = config.rules.gated_nominations_kept or not raw["spec"].get("schedulingGates")
+            if pending.nominated_node_name and counts:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
     handle = Handle(
         cluster,
@@ -173,7 +203,7 @@ def _describe_placed(
     assert placed.node_name == outcome["best"][0], "the first of the best is expected to be taken"
 
 
-def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules) -> Raw:
+def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules, recorded: Raw) -> Raw:
     """What becomes of the pod on its node until PreBind: where it is said to go, and what is allocated to it."""
     framework, state, node_name = scheduler.profile, placed.state, placed.node_name
     binding: dict[str, Any] = {"node": node_name, "nominated_node": None}
@@ -187,7 +217,8 @@ def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules
         if isinstance(work, Status):
             return {**binding, "error": work.message}
         binding["nominated_node"] = node_name if work else None
-    allocated = list(_allocated(state))
+    with_config = any("config" in one for one in recorded.get("allocations") or ())
+    allocated = list(_allocated(state, with_config))
     return {**binding, "allocations": allocated} if allocated else binding
 
 
@@ -199,13 +230,14 @@ _RESULT: Mapping[str, str] = {
 }
 
 
-def _allocated(state: CycleState) -> Iterator[Raw]:
-    """The allocations that DynamicResources has reserved."""
+def _allocated(state: CycleState, with_config: bool) -> Iterator[Raw]:
+    """Yield the allocations that DynamicResources has reserved, with their configuration where records have it."""
     attempt = state.data.get(DynamicResources.name)
     if isinstance(attempt, DeviceAttempt):
         for place, allocation in sorted(attempt.reserved.items()):
             results = [_result(result) for result in allocation["devices"]["results"]]
-            yield {"claim": attempt.claims[place].key, "results": results}
+            told = {"claim": attempt.claims[place].key, "results": results}
+            yield {**told, "config": allocation["devices"].get("config") or []} if with_config else told
 
 
 def _result(result: Raw) -> Raw:

@@ -15,17 +15,20 @@ import attrs
 
 from kschedd.api.objects import Object, parse, with_fields
 from kschedd.api.pods import Pod
+from kschedd.conformance.api_writes import target_of, told, verb_of
 from kschedd.conformance.records import UnsupportedRecord
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
 from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
 from kschedd.store.patches import merge_patch
 from kschedd.store.times import stamp
+from kschedd.store.writes import is_sent_again
 
 Raw = Mapping[str, Any]
 
 T0_S = 1_735_689_600  # 2025-01-01T00:00:00Z
 MILLISECOND = 1_000_000  # ns
+_NOT_FOUND, _CONFLICT = 404, 409
 
 
 def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
@@ -46,14 +49,17 @@ class TraceEnvironment:
     events: list[WatchEvent] = attrs.field(factory=list)  # not delivered yet
     bound: list[list[str]] = attrs.field(factory=list)  # [pod, node] bound in this step
     deleted: list[str] = attrs.field(factory=list)  # pods deleted by the scheduler in this step
+    writes: list[dict[str, Any]] = attrs.field(factory=list)  # the scheduler's requests of this step
+    failures: dict[str, list[int]] = attrs.field(factory=dict)  # by verb: the codes of the next answers
     conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # pod -> condition that changed in this step
     _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # pod -> its condition before this step
+    _removed: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # objects that are gone
     _bindings: int = 0
     _version: int = 0
 
     def begin_step(self) -> None:
         """Reset the outputs that are reported per step."""
-        self.bound, self.deleted, self.conditions, self._shown = [], [], {}, {}
+        self.bound, self.deleted, self.conditions, self._shown, self.writes = [], [], {}, {}, []
 
     # -- the scheduler's interface ----------------------------------------------------------------------------
 
@@ -70,14 +76,44 @@ class TraceEnvironment:
         return found if isinstance(found, Pod) else None
 
     def write(self, write: Write) -> Status | None:
-        """Apply one write of the scheduler; returns an error status if the object does not exist."""
+        """Apply one write of the scheduler; returns an error status if the API refuses it.
+
+        A binding is sent again, as often as it says, while the API answers that it has failed.
+        """
+        tries = write.tries if isinstance(write, Bind) else 1
+        before = self._seen_by(write)
+        while True:
+            tries -= 1
+            refusal, code = self._answer(write, verb_of(write, before))
+            entry = told(write, before, code)
+            if entry is not None:
+                self.writes.append(entry)
+            if tries <= 0 or refusal is None or not is_sent_again(code, refusal.message):
+                return refusal
+
+    def _answer(self, write: Write, verb: str) -> tuple[Status | None, int]:
+        """Return the refusal of a write and its code; (None, 0) if it is done."""
+        failures = self.failures.get(verb)
+        if failures:
+            return error("told to fail"), failures.pop(0)
+        refusal = self._apply(write)
+        if refusal is None:
+            return None, 0
+        return refusal, _NOT_FOUND if refusal.message.endswith(" not found") else _CONFLICT
+
+    def _seen_by(self, write: Write) -> Object | None:
+        """Return the object that a write of the scheduler changes, as it was last."""
+        target = target_of(write)
+        return self.objects.get(target) or self._removed.get(target)
+
+    def _apply(self, write: Write) -> Status | None:
         match write:
             case Create(raw):
                 self._put(raw)
                 return None
             case Update(raw):
                 return self._change(raw["kind"], _key(raw["metadata"]), "", raw)
-            case Bind(namespace, name, uid, node_name):
+            case Bind(namespace, name, uid, node_name, _):
                 return self._bind(f"{namespace}/{name}", uid, node_name)
             case MergePatch(kind, namespace, name, patch):
                 key = f"{namespace}/{name}" if namespace else name
@@ -95,8 +131,10 @@ class TraceEnvironment:
 
     def _bind(self, key: str, uid: str, node_name: str) -> Status | None:
         pod = self.current_pod(key)
-        if pod is None or (uid and uid != pod.uid):
+        if pod is None:
             return _not_found("Pod", key)
+        if uid and uid != pod.uid:
+            return _other_uid(pod, uid)
         self._bindings += 1
         conditions = [c for c in pod.status.get("conditions") or () if c.get("type") != "PodScheduled"]
         status = {
@@ -125,6 +163,9 @@ class TraceEnvironment:
         """An operation on an object: create, patch or delete."""
         if op["op"] == "create":
             self._put(op["object"])
+            return
+        if op["op"] == "fail":
+            self.failures.setdefault(op["verb"], []).extend([op["code"]] * op["times"])
             return
         if op["op"] not in ("patch", "delete"):
             raise UnsupportedRecord(f"there is an operation {op['op']!r}")
@@ -167,7 +208,7 @@ class TraceEnvironment:
 
     def _remove(self, old: Object) -> None:
         self._version += 1
-        del self.objects[old.kind, old.key]
+        self._removed[old.kind, old.key] = self.objects.pop((old.kind, old.key))
         if old.kind == "Pod":
             self.conditions.pop(old.key, None)
         self.events.append(WatchEvent(DELETED, old, old, self._version))
@@ -176,6 +217,12 @@ class TraceEnvironment:
 def _key(named: Raw) -> str:
     namespace = named.get("namespace")
     return f"{namespace}/{named['name']}" if namespace else str(named["name"])
+
+
+def _other_uid(pod: Pod, uid: str) -> Status:
+    stored = f"StorageError: invalid object, Code: 4, Key: /registry/pods/{pod.key}, ResourceVersion: 0"
+    wrong = f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {pod.uid}"
+    return error(f'Operation cannot be fulfilled on pods "{pod.name}": {stored}, {wrong}')
 
 
 def _not_found(kind: str, key: str) -> Status:

@@ -29,7 +29,7 @@ class RecordError(KscheddError):
         return f"{self.file}:{self.line}: {self.why}" if self.line else f"{self.file}: {self.why}"
 
 
-_RECORDED: Final = re.compile(r"kube-scheduler \**v(\d+\.\d+\.\d+)")
+_RECORDED: Final = re.compile(r"kube-scheduler \**v(\d+\.\d+(?:\.\d+)?)")
 
 
 def recorded_version(file: Path) -> str | None:
@@ -57,6 +57,12 @@ class GoldenRecord:
     def want(self) -> Raw:
         want: Raw = self.raw["want"]
         return want
+
+    @property
+    def evidence(self) -> str:
+        """The witness of a fact: upstream-test, source, derived and so on; "" for a recorded decision."""
+        found: str = self.raw.get("evidence", "")
+        return found
 
     @property
     def binding(self) -> Raw | None:
@@ -108,6 +114,7 @@ class _NoRecord(Exception):
 # Required fields of a record and their types: those its runner reads.
 _FIELDS: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "objects": list, "want": dict}
 _CASE: Mapping[str, type | tuple[type, ...]] = {**_FIELDS, "pod": dict}
+_FACT: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "kind": str, "evidence": str}
 _TRACE: Mapping[str, type | tuple[type, ...]] = {
     **_FIELDS,
     "feature_gates": dict,
@@ -121,11 +128,14 @@ def _record(raw: Any) -> GoldenRecord:
     if not isinstance(raw, dict):
         raise _NoRecord("a mapping is expected")
     trace = raw.get("family") == "traces"
-    for name, wanted in (_TRACE if trace else _CASE).items():
+    fact = "kind" in raw and raw["kind"] != "cycle"
+    for name, wanted in (_FACT if fact else _TRACE if trace else _CASE).items():
         if name not in raw:
             raise _NoRecord(f"{name} is missing")
         if not isinstance(raw[name], wanted):
             raise _NoRecord(f"{name} is {type(raw[name]).__name__}")
+    if fact:
+        return GoldenRecord(raw["id"], raw["family"], None, [], raw)
     config = raw.get("config")
     if config is not None and not isinstance(config, dict):
         raise _NoRecord("config must be null or a mapping")

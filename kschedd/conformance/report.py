@@ -1,6 +1,7 @@
 """The report of a conformance run: counts by family and the first differences, as a table or as JSON."""
 
 import json
+from collections import Counter
 from enum import StrEnum
 
 import attrs
@@ -32,11 +33,14 @@ class Family:
 @attrs.define(eq=False)
 class VerifyReport:
     families: dict[str, Family] = attrs.field(factory=dict)
+    evidence: dict[str, Counter[RecordOutcome]] = attrs.field(factory=dict)  # of facts, by their witness
     faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read completely
 
     def add(self, verdict: Verdict) -> None:
         family = self.families.setdefault(verdict.record.family, Family())
         family.counts[verdict.outcome] += 1
+        if verdict.record.evidence:
+            self.evidence.setdefault(verdict.record.evidence, Counter())[verdict.outcome] += 1
         if verdict.outcome is not RecordOutcome.PASSED:
             family.not_passed.append(verdict)
 
@@ -50,7 +54,13 @@ class VerifyReport:
             name: {outcome.value: count for outcome, count in family.counts.items()}
             for name, family in sorted(self.families.items())
         }
-        return json.dumps({"families": families})
+        if not self.evidence:
+            return json.dumps({"families": families})
+        evidence = {
+            name: {outcome.value: counts[outcome] for outcome in RecordOutcome}
+            for name, counts in sorted(self.evidence.items())
+        }
+        return json.dumps({"families": families, "evidence": evidence})
 
     def as_table(self, show: int = 1) -> str:
         """The counts, and the first differences of the first `show` records of each family that did not pass."""
@@ -60,6 +70,8 @@ class VerifyReport:
         if len(self.families) > 1:
             totals = (sum(family.counts[outcome] for family in self.families.values()) for outcome in RecordOutcome)
             rows.append(("total", *map(str, totals)))
+        for name, counts in sorted(self.evidence.items()):
+            rows.append((f"evidence: {name}", *(str(counts[outcome]) for outcome in RecordOutcome)))
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "   ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])

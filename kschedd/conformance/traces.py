@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Rows
+from kschedd.cache.table import Ints, Rows
 from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.config.model import Config
@@ -23,6 +23,7 @@ from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import MILLISECOND, TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
 from kschedd.queue.entry import QueuedPod, SubQueue
+from kschedd.queue.operations import FlushBackoff, FlushLeftover
 from kschedd.queue.scheduling_queue import Recorder, SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
@@ -48,7 +49,11 @@ def trace_differences(
     """The differences of the first step that differs; none if the whole trace matches."""
     run = Lockstep(record, version, remember=remember)
     for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
-        found = list(differences(want, run.step(op, want["attempts"]), f"steps[{number}]"))
+        hinted = record.want["hints"][number] if "hints" in record.want else ()
+        found = list(differences(want, run.step(op, want["attempts"], hinted), f"steps[{number}]"))
+        for name, made in (("writes", run.environment.writes), ("hints", run.hints)):
+            if name in record.want:
+                found += differences(record.want[name][number], made, f"{name}[{number}]")
         if found:
             yield from found
             return
@@ -59,11 +64,13 @@ class RecordedChoice:
     """Chooses the node recorded from upstream if it is one of our best, else the alphabetically first."""
 
     node: str = ""
+    hint: str = ""  # the node that was tried first
 
-    def __call__(self, rows: Rows, names: Sequence[str]) -> int:
-        for row in rows.tolist():
-            if names[row] == self.node:
-                return int(row)
+    def __call__(self, rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
+        for recorded in filter(None, (self.hint, self.node)):
+            for row in rows.tolist():
+                if names[row] == recorded:
+                    return int(row)
         return by_name(rows, names)
 
 
@@ -88,13 +95,19 @@ class Lockstep:
         self._want: list[Raw] = []  # attempts recorded for this step that we have not made yet
         self._made: list[Actual] = []
         self._failure: FailedAttempt | None = None
+        self.hints: list[list[str]] = []  # [pod, node] hinted in this step
+        self._hinted: list[Sequence[str]] = []  # those recorded for this step that are not made yet
         self.environment.load(record.objects)
         self._deliver()
 
-    def step(self, op: Raw, want: Sequence[Raw]) -> Actual:
-        """Apply one operation; `want` are the attempts recorded for it. Returns a step in the record's format."""
+    def step(self, op: Raw, want: Sequence[Raw], hinted: Sequence[Sequence[str]] = ()) -> Actual:
+        """Apply one operation and return a step in the record's format.
+
+        `want`: the attempts recorded for it; `hinted`: pods, each with the node that was tried first for it.
+        """
         world = self.environment
-        self._want, self._made = list(want), []
+        self._hinted = list(hinted)
+        self._want, self._made, self.hints = list(want), [], []
         world.begin_step()
         world.now_ms += 1
         match op["op"]:
@@ -112,14 +125,14 @@ class Lockstep:
     # -- time -------------------------------------------------------------------------------------------------
 
     def _advance(self, span: int) -> None:
-        world, queue = self.environment, self.loop.queue
+        world, queue = self.environment, self.loop.operations
         target = world.now_ms + span
         while (second := (world.now_ms // _TICK_MS + 1) * _TICK_MS) <= target:
             world.now_ms = second
-            queue.flush_backoff(world.now_ns)
+            queue.step(FlushBackoff(), world.now_ns)
             self._run_if_auto()
             if second % _LEFTOVER_MS == 0:
-                queue.flush_unschedulable_leftover(world.now_ns)
+                queue.step(FlushLeftover(), world.now_ns)
                 self._run_if_auto()
         world.now_ms = max(world.now_ms, target)
 
@@ -143,7 +156,9 @@ class Lockstep:
         made: Actual = {"pod": entry.key, "at_ms": world.now_ms, "attempt": entry.attempts}
         self._made.append(made)
         recorded = self._want.pop(0) if self._want else {}
-        self._choose.node = recorded.get("node") or ""
+        self._choose.node, self._choose.hint = recorded.get("node") or "", ""
+        if self._hinted and self._hinted[0][0] == entry.key:
+            self._choose.hint = self._hinted.pop(0)[1]
         # Filter, Score and dry runs see the cluster as of the pop. PostFilter, however, reads the pod from the API and
         # the nominated pods from the queue, both after these operations.
         meanwhile = []
@@ -151,6 +166,8 @@ class Lockstep:
             world.apply(op)
             meanwhile.append(world.take_events())
         result = self.loop.decide(entry)
+        if hinted := self.loop.machine.batches.of(entry.pod.scheduler_name).hinted:
+            self.hints.append([entry.key, hinted])
         if during and result is not None:
             result = reconsidered(result, self.loop.driver, world)
         names = self.loop.machine.cluster.table.names

@@ -17,8 +17,8 @@ import attrs
 
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import parse_flag
-from kschedd.config.kube_versions import V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
-from kschedd.conformance import cases, traces
+from kschedd.config.kube_versions import KUBE_VERSIONS, V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
+from kschedd.conformance import cases, facts, traces
 from kschedd.conformance.compare import differences
 from kschedd.conformance.records import (
     GoldenRecord,
@@ -55,6 +55,10 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
 def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: bool) -> Iterator[str]:
     if record.family == TRACES:
         return traces.trace_differences(record, version, remember=remembered)
+    if record.evidence and record.raw["kind"] != facts.CYCLE:
+        return facts.fact_differences(record, version)
+    if record.evidence:
+        return cases.stated_differences(record, version, remember=remembered)
     want = record.want if record.binding is None else {**record.want, "binding": record.binding}
     return differences(want, cases.run_case(record, version, remember=remembered))
 
@@ -155,7 +159,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kube-version",
         metavar="VERSION",
-        help="by whose rules: 1.34.1, 1.34 or 1.36; default: as the README.md beside the records says, else 1.34.1",
+        help=f"by whose rules: {', '.join(KUBE_VERSIONS)}; default: that of the README.md beside them, else 1.34.1",
     )
     parser.add_argument(
         "--feature-gates",

@@ -1,8 +1,9 @@
 """Garbage collection: deletes dependents of deleted owners, and completes foreground, orphan and namespace deletion.
 
-Rules: an object whose last owner was deleted is deleted; an object deleted with propagation Foreground (or Orphan) is
-removed once its dependents are gone (or orphaned); a namespace being deleted is emptied first. Unlike upstream, objects
-whose owner never existed are kept, because part of a cluster's dump may be loaded without the rest.
+Rules: an object whose last owner was deleted, or never existed, is deleted; an object deleted with propagation
+Foreground (or Orphan) is removed once its dependents are gone (or orphaned); a namespace being deleted is emptied
+first. Unlike upstream, a missing owner is looked for only when the reference is written: an object of a dump, or of the
+journal, keeps its owners, because part of a cluster's dump may be loaded without the rest.
 Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace.
 """
 
@@ -10,10 +11,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from kschedd.api.kinds import kind_of
+from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object, Raw
 from kschedd.controllers.controller import InSteps, Reconciling, View, of_each
 from kschedd.object_faults import FaultLedger, ObjectRef
+from kschedd.store.custom import definition_of
 from kschedd.store.deletion import FOREGROUND, ORPHAN, Propagation
 from kschedd.store.errors import ApiError
 from kschedd.store.log import DELETED, MODIFIED, WatchEvent
@@ -23,9 +25,35 @@ from kschedd.values import run_steps
 
 def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
     """The object that an owner reference refers to, uid included; None if it does not exist."""
-    kind = kind_of({**reference, "metadata": {"namespace": namespace}})
+    kind = _kind_of_owner(reference, namespace, view)
     found = view.find(kind.name, namespace if kind.namespaced else "", reference.get("name") or "")
     return found if found is not None and found.uid == reference.get("uid") else None
+
+
+def _kind_of_owner(reference: Raw, namespace: str, view: View) -> Kind:
+    return view.kind_of({**reference, "metadata": {"namespace": namespace}})
+
+
+def is_absent(reference: Raw, namespace: str, view: View) -> bool:
+    """Return whether an owner reference refers to an object that does not exist.
+
+    A kind that is not served may have objects nevertheless. A namespaced owner of a cluster-scoped object is invalid,
+    and upstream leaves such an object alone.
+    """
+    kind = _kind_of_owner(reference, namespace, view)
+    served = reference.get("apiVersion") in kind.api_versions and (
+        kind.known or definition_of(view, reference) is not None
+    )
+    return served and (bool(namespace) or not kind.namespaced) and owner_of(reference, namespace, view) is None
+
+
+def _new_references(event: WatchEvent) -> list[Raw]:
+    """Return the owner references that this write added; none for an object that was loaded."""
+    after = event.new.metadata.get("ownerReferences")
+    if not after or event.loaded or event.type == DELETED:
+        return []
+    before = event.old.metadata.get("ownerReferences") or () if event.old is not None else ()
+    return [] if before is after else [reference for reference in after if reference not in before]
 
 
 class GarbageCollector(InSteps):
@@ -37,7 +65,7 @@ class GarbageCollector(InSteps):
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     def concerns(self, event: WatchEvent) -> bool:
-        return event.type == DELETED or event.new.deleting
+        return event.type == DELETED or event.new.deleting or bool(_new_references(event))
 
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         writes: list[Write] = []
@@ -45,6 +73,10 @@ class GarbageCollector(InSteps):
         namespaces: dict[tuple[str, str], None] = {}
         for event in events:
             new = event.new
+            if added := _new_references(event):
+                ref = ObjectRef(new.kind, new.namespace, new.name)
+                absent = partial(self._without_absent, new, added, view)
+                writes += self.faults.run(ref, absent, now, "its new owners") or []
             if event.type == DELETED:
                 ref = ObjectRef(new.kind, new.namespace, new.name)
                 look = partial(self._after_owner, new, view)
@@ -79,6 +111,17 @@ class GarbageCollector(InSteps):
             return _deletion(dependent)
 
         return (yield from of_each(view.owned_by(gone.uid), after))
+
+    def _without_absent(self, new: Object, added: Sequence[Raw], view: View, now: float) -> list[Write]:
+        """Delete an object if none of its owners exists, or remove references just added to owners that do not."""
+        found = view.find(new.kind, new.namespace, new.name)
+        absent = [reference for reference in added if is_absent(reference, new.namespace, view)]
+        if not absent or found is None or found.uid != new.uid or found.deleting:
+            return []
+        left = [r for r in found.metadata.get("ownerReferences") or () if r not in absent]
+        if left:
+            return [patch_of(found, {"metadata": {"ownerReferences": left}}, exactly=True)]
+        return _deletion(found)
 
     def _waiting_owners(self, gone: Object, view: View, waiting: dict[tuple[str, str, str], None]) -> None:
         for reference in gone.metadata.get("ownerReferences") or ():

@@ -3,7 +3,8 @@
 An `Allocator` holds what is the same for all nodes of a scheduling attempt; `kschedd.devices.search` looks for the
 devices, by the rules (`kschedd.devices.rules`) of the kube-scheduler whose decisions are wanted.
 
-Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
+Source: Kubernetes v1.34, v1.36 and v1.37,
+dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
 Errors: AllocationError ends the scheduling attempt; NodeFailure concerns this node only.
 """
 
@@ -43,7 +44,7 @@ class Allocator:
     counters: Available = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "counters", Available(self.in_use.__contains__))
+        object.__setattr__(self, "counters", Available(self.in_use.__contains__, self.rules.pool_counters_apart))
 
     def allocate(
         self, node: Node, claims: tuple[Claim, ...] | None = None, known: KnownCandidates | None = None
@@ -75,8 +76,17 @@ class Allocator:
         return search
 
     def _requests(self, resolver: RequestResolver, claim: Claim) -> list[list[ResolvedRequest]]:
-        requests = [resolver.alternatives(claim, request) for request in claim.requests]
-        at_least = sum(min((wanted.count for wanted in alternatives), default=0) for alternatives in requests)
+        requests: list[list[ResolvedRequest]] = []
+        at_least = 0
+        for request in claim.requests:
+            requests.append(resolver.alternatives(claim, request))
+            least = min((wanted.count for wanted in requests[-1]), default=0)
+            if self.rules.claim_limit_by_request and at_least + least > MOST_DEVICES:
+                raise AllocationError(
+                    f"claim {claim}, request {request.name}: adding {least} devices exceeds the claim limit of "
+                    f"{MOST_DEVICES}, with {at_least} already accounted for"
+                )
+            at_least += least
         if at_least > MOST_DEVICES:
             raise AllocationError(
                 f"claim {claim}: number of requested devices {at_least} exceeds the claim limit of {MOST_DEVICES}"
@@ -86,7 +96,7 @@ class Allocator:
     def _constraints(self, claim: Claim) -> list[Constraint]:
         constraints = []
         for number, raw in enumerate(claim.constraints):
-            constraint = read_constraint(raw, distinct=self.rules.consumable_capacity)
+            constraint = read_constraint(raw, self.rules)
             if constraint is None:
                 raise AllocationError(
                     f"claim {claim}, constraint #{number}: empty constraint (unsupported constraint type?)"

@@ -6,37 +6,75 @@ next of some values, or to a number of steps above a minimum), and says what is 
 (without a policy: all). Capacities that the request does not mention are consumed, too. The same check applies to
 devices that are given out whole.
 
-Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
+Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
 structured/internal/types.go (ConsumedCapacityCollection).
-Units: amounts are exact; a step is counted in whole units (int64), as in 1.36.
+Units: amounts are exact; a step is counted in whole units (int64), by the rule fractional_capacity in thousandths where
+a range is given in them.
+Errors: CapacityError for an amount that the arithmetic of upstream cannot represent; without the rule
+capacity_representable it overflows there and here.
 """
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
-from kschedd.api.quantity import canonical, format_value, parse, value
+import attrs
+
+from kschedd.api.quantity import (
+    MAX_INT64,
+    as_stored,
+    canonical,
+    format_nanos,
+    format_value,
+    milli_value,
+    parse,
+    style,
+    value,
+)
+from kschedd.devices.rules import DeviceRules
+from kschedd.errors import KscheddError
 
 Raw = Mapping[str, Any]
 Amounts = Mapping[str, str]
 """Quantities by name of the capacity."""
 
 
-def consumed_capacity(requested: Amounts, capacities: Mapping[str, Raw]) -> dict[str, str] | None:
+NEGATIVE: Final = "capacity value is negative"
+_NOT_REPRESENTABLE: Final = "capacity request cannot be represented in the device's range arithmetic"
+_RULES: Final = DeviceRules()
+
+
+@attrs.define(eq=False)
+class CapacityError(KscheddError):
+    """A request of a capacity that ends the allocation on the node."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f'capacity "{self.name}": {self.why}'
+
+
+def consumed_capacity(
+    requested: Amounts, capacities: Mapping[str, Raw], rules: DeviceRules = _RULES
+) -> dict[str, str] | None:
     """What a request consumes of a device with these capacities; None if the device cannot serve such a request.
 
-    It cannot where it lacks a requested capacity, or where the amount is not one that its policy admits.
+    It cannot where it lacks a requested capacity, or where the amount is not one that its policy admits. Raises
+    CapacityError.
     """
     if any(name not in capacities for name in requested):
         return None
     consumed = {}
-    for name, capacity in capacities.items():
+    for name, capacity in sorted(capacities.items()):
         policy: Raw = capacity.get("requestPolicy") or {}
-        amount = _consumed(requested.get(name), str(capacity.get("value", "0")), policy)
-        if _violates(amount, policy):
-            return None
-        consumed[name] = canonical(amount)
-    return consumed
+        amount = consumed_amount(requested.get(name), str(capacity.get("value", "0")), policy, rules, name)
+        if rules.capacity_representable and parse(amount) < 0:
+            raise CapacityError(name, NEGATIVE)
+        consumed[name] = amount
+    if any(violates(amount, capacities[name].get("requestPolicy") or {}, rules) for name, amount in consumed.items()):
+        return None
+    return {name: canonical(amount) for name, amount in consumed.items()}
 
 
 def fits(consumed: Amounts, used: Mapping[str, Fraction], capacities: Mapping[str, Raw]) -> bool:
@@ -47,36 +85,93 @@ def fits(consumed: Amounts, used: Mapping[str, Fraction], capacities: Mapping[st
     )
 
 
-def _consumed(requested: str | None, total: str, policy: Raw) -> str:
+class _NotRepresentableError(Exception):
+    pass
+
+
+def consumed_amount(requested: str | None, total: str, policy: Raw, rules: DeviceRules, name: str) -> str:
+    """Return what a request consumes of one capacity, whatever its policy admits; `name`: in the error.
+
+    Raises CapacityError.
+    """
+    try:
+        return _consumed(requested, total, policy, rules)
+    except _NotRepresentableError as fault:
+        raise CapacityError(name, f"{_NOT_REPRESENTABLE}: {fault}") from fault
+
+
+def _consumed(requested: str | None, total: str, policy: Raw, rules: DeviceRules) -> str:
     if requested is None:
         return str(policy.get("default", total))
     valid_range: Raw = policy.get("validRange") or {}
     if valid_range.get("min") is not None:
-        return _round_up(requested, valid_range)
+        return _round_up(requested, valid_range, rules)
     for valid in policy.get("validValues") or ():
         if parse(requested) <= parse(valid):
             return str(valid)
     return requested
 
 
-def _round_up(requested: str, valid_range: Raw) -> str:
+def _round_up(requested: str, valid_range: Raw, rules: DeviceRules) -> str:
     least = str(valid_range["min"])
     if parse(requested) < parse(least):
         return least
-    step = value(valid_range.get("step") or 0)
+    if valid_range.get("step") is None:
+        return requested
+    written = style(valid_range["step"]) if rules.capacity_formatted_by_step else "BinarySI"
+    if in_thousandths(valid_range, rules):
+        return format_nanos(_in_steps_of_thousandths(requested, valid_range) * 10**6, written)
+    step = value(valid_range["step"])
     if not step:
         return requested
-    above = value(requested) - value(least)
-    return format_value(value(least) - -above // step * step, "BinarySI")
+    if rules.capacity_representable and parse(requested) > MAX_INT64:
+        raise _NotRepresentableError(f"request {as_stored(requested)} exceeds MaxInt64")
+    steps = -((value(least) - value(requested)) // step)
+    if rules.capacity_representable and value(least) >= 0 and steps > (MAX_INT64 - value(least)) // step:
+        raise _NotRepresentableError(f"rounding request {as_stored(requested)} up to the next step passes MaxInt64")
+    return format_value(value(least) + steps * step, written)
 
 
-def _violates(amount: str, policy: Raw) -> bool:
+def _in_steps_of_thousandths(requested: str, valid_range: Raw) -> int:
+    asked = thousandths(requested)
+    if asked is None:
+        raise _NotRepresentableError(f"request {as_stored(requested)} is not a representable milli value")
+    least, step = milli_value(valid_range["min"]), milli_value(valid_range["step"])
+    steps = -((least - asked) // step)
+    if steps > (MAX_INT64 - least) // step:
+        what = f"rounding request {as_stored(requested)} up to the next step passes the milli-value range"
+        raise _NotRepresentableError(what)
+    return least + steps * step
+
+
+def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
+    """Return whether a range is counted in thousandths: all of it can be, and the step is at least one."""
+    if not rules.fractional_capacity:
+        return False
+    given = [valid_range[name] for name in ("min", "max", "step") if valid_range.get(name) is not None]
+    if any(thousandths(quantity) is None for quantity in given):
+        return False
+    return valid_range.get("step") is None or milli_value(valid_range["step"]) >= 1
+
+
+def thousandths(quantity: str) -> int | None:
+    """Return an amount in thousandths; None if it is no whole number of them within 64 bits."""
+    exact = parse(quantity) * 1000
+    return int(exact) if exact.denominator == 1 and abs(exact) <= MAX_INT64 else None
+
+
+def violates(amount: str, policy: Raw, rules: DeviceRules) -> bool:
+    """Return whether the policy of a capacity forbids this amount."""
     if policy.get("default") is not None and parse(amount) == parse(policy["default"]):
         return False
     valid_range = policy.get("validRange")
     if valid_range is not None:
         if valid_range.get("max") is not None and parse(amount) > parse(valid_range["max"]):
             return True
+        if valid_range.get("step") is not None and in_thousandths(valid_range, rules):
+            asked = thousandths(amount)
+            least, step = milli_value(valid_range.get("min") or 0), milli_value(valid_range["step"])
+            return asked is None or (asked - least) % step != 0
         step = value(valid_range.get("step") or 0)
         return bool(step and (value(amount) - value(valid_range.get("min") or 0)) % step)
     valid_values = policy.get("validValues") or ()

@@ -112,37 +112,40 @@ def located(text: str, at: int, why: str) -> str:
 
 
 def parse(text: str) -> Expr:
-    return _Parser(text, _tokens(text)).whole()
+    return _Parser(text, tokens(text)).whole()
 
 
 @attrs.frozen
-class _Token:
+class CelToken:
+    """A token and its offset in the text; a literal has its value."""
+
     kind: str  # "mark", "word", "literal" or "end"
     text: str
     at: int
     value: object = None
 
 
-def _tokens(text: str) -> list[_Token]:
+def tokens(text: str) -> list[CelToken]:
+    """Return the tokens of an expression, the last of kind "end". Raises CelSyntaxError."""
     found = []
     at = _after_space(text, 0)
     while at < len(text):
         if (quote := _QUOTE.match(text, at)) is not None:
             value, end = _quoted(text, at, quote)
-            found.append(_Token("literal", text[at:end], at, value))
+            found.append(CelToken("literal", text[at:end], at, value))
         elif (word := _WORD.match(text, at)) is not None:
             end = word.end()
             found.append(_word(word[0], at))
         elif (number := _NUMBER.match(text, at)) is not None:
             end = number.end()
-            found.append(_Token("literal", number[0], at, _number(text, at, number)))
+            found.append(CelToken("literal", number[0], at, _number(text, at, number)))
         elif (mark := _MARK.match(text, at)) is not None:
             end = mark.end()
-            found.append(_Token("mark", mark[0], at))
+            found.append(CelToken("mark", mark[0], at))
         else:
             raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{text[at]}'")
         at = _after_space(text, end)
-    found.append(_Token("end", "<EOF>", len(text)))
+    found.append(CelToken("end", "<EOF>", len(text)))
     return found
 
 
@@ -152,12 +155,12 @@ def _after_space(text: str, at: int) -> int:
     return space.end()
 
 
-def _word(word: str, at: int) -> _Token:
+def _word(word: str, at: int) -> CelToken:
     if word in ("true", "false"):
-        return _Token("literal", word, at, word == "true")
+        return CelToken("literal", word, at, word == "true")
     if word == "null":
-        return _Token("literal", word, at, None)
-    return _Token("mark" if word == "in" else "word", word, at)
+        return CelToken("literal", word, at, None)
+    return CelToken("mark" if word == "in" else "word", word, at)
 
 
 def _number(text: str, at: int, match: re.Match[str]) -> object:
@@ -225,7 +228,7 @@ _OPERANDS: Final = "'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRIN
 @attrs.define(eq=False)
 class _Parser:
     text: str
-    tokens: list[_Token]
+    tokens: list[CelToken]
     place: int = 0
     nesting: int = 0
     heights: dict[int, int] = attrs.field(factory=dict)  # id of a node -> height of its subtree
@@ -238,7 +241,7 @@ class _Parser:
         return tree
 
     @property
-    def now(self) -> _Token:
+    def now(self) -> CelToken:
         return self.tokens[self.place]
 
     def unexpected(self, what: str = "mismatched input", expected: str = "") -> CelSyntaxError:

@@ -1,10 +1,11 @@
 """Constraints of a claim across its devices: one attribute equal for all (matchAttribute), or different.
 
-As in 1.36.3, `distinctAttribute` remembers one device for each request: of a request for several devices the last one,
-and none after the search gave one of them back. Two devices of one request may so have the same value.
+In 1.36.3 `distinctAttribute` remembers one device for each request: of a request for several devices the last one, and
+none after the search gave one of them back. Two devices of one request may so have the same value. Since 1.37 all
+devices are compared with each other.
 
 Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
-(matchAttributeConstraint), constraint.go (distinctAttributeConstraint).
+(matchAttributeConstraint); v1.36 and v1.37, constraint.go (distinctAttributeConstraint).
 """
 
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ import attrs
 from kschedd.api.objects import Raw
 from kschedd.devices.claims import DeviceRequest, DeviceSubRequest
 from kschedd.devices.inventory import Device
+from kschedd.devices.rules import DeviceRules
 
 AttributeValue = tuple[str, Any]
 """Type and value."""
@@ -35,13 +37,14 @@ class Constraint(Protocol):
         """The attribute and the value of it without which no device may join; None if several values will do."""
 
 
-def read_constraint(raw: Raw, *, distinct: bool) -> Constraint | None:
-    """None for a constraint of an unknown type. `distinct`: whether distinctAttribute is known."""
+def read_constraint(raw: Raw, rules: DeviceRules) -> Constraint | None:
+    """Return a constraint; None for one of an unknown type."""
     requests = frozenset(raw.get("requests") or ())
     if raw.get("matchAttribute") is not None:
         return MatchAttribute(requests, raw["matchAttribute"])
-    if distinct and raw.get("distinctAttribute") is not None:
-        return DistinctAttribute(requests, raw["distinctAttribute"])
+    if not rules.capacity_requests_ignored and raw.get("distinctAttribute") is not None:
+        made = DistinctDevices if rules.distinct_by_device else DistinctAttribute
+        return made(requests, raw["distinctAttribute"])
     return None
 
 
@@ -106,6 +109,30 @@ class DistinctAttribute(_OfRequests):
 
     def state(self) -> Any:
         return tuple(self.values.items())
+
+    def required(self) -> tuple[str, AttributeValue] | None:
+        return None
+
+
+@attrs.define(eq=False)
+class DistinctDevices(_OfRequests):
+    """No two devices allocated to these requests have the same value of the attribute."""
+
+    values: list[AttributeValue] = attrs.field(factory=list)
+
+    def add(self, request: DeviceRequest, device: Device) -> bool:
+        value = device.attribute(self.attribute)
+        if value is None or value in self.values:
+            return False
+        self.values.append(value)
+        return True
+
+    def remove(self, request: DeviceRequest) -> bool:
+        self.values.pop()
+        return True
+
+    def state(self) -> Any:
+        return frozenset(self.values)
 
     def required(self) -> tuple[str, AttributeValue] | None:
         return None

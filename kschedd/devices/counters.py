@@ -4,11 +4,11 @@ A partition of a physical device consumes counters of its pool ("memory-slice-0:
 counter sets have, less what devices consume that are allocated already, on whichever node; a further device fits while
 no counter of the pool goes below zero.
 
-As in 1.36.3, counters are kept by the name of a pool, without its driver: where two drivers have pools of one name,
-the counters of the pool asked first hold for both. For the same reason one `Available` serves a whole scheduling
-attempt, all its nodes.
+In 1.36.3 counters are kept by the name of a pool, without its driver: where two drivers have pools of one name, the
+counters of the pool asked first hold for both. For the same reason one `Available` serves a whole scheduling attempt,
+all its nodes. Since 1.37 pools of two drivers are kept apart.
 
-Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
+Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (checkAvailableCounters, deallocateCountersForDevice).
 """
 
@@ -20,20 +20,27 @@ import attrs
 from kschedd.devices.inventory import Device, DeviceId
 from kschedd.devices.pools import Pool
 
+_PoolName = tuple[str, str]
 _Counts = dict[tuple[str, str], Fraction]  # by counter set and counter
 
 
 @attrs.frozen(eq=False)
 class Available:
-    """What allocated devices leave of the counters, by name of the pool: computed once for each."""
+    """What allocated devices leave of the counters of pools: computed once for each."""
 
     is_allocated: Callable[[DeviceId], bool]
-    _left: dict[str, _Counts] = attrs.field(factory=dict)
+    apart: bool = False  # pools of two drivers with one name have their own counters (a rule)
+    _left: dict[_PoolName, _Counts] = attrs.field(factory=dict)
+
+    def name(self, pool: Pool) -> _PoolName:
+        """Return the name by which the counters of the pool are kept."""
+        return (pool.driver if self.apart else "", pool.name)
 
     def of(self, pool: Pool) -> _Counts:
-        left = self._left.get(pool.name)
+        name = self.name(pool)
+        left = self._left.get(name)
         if left is None:
-            left = self._left[pool.name] = self._computed(pool)
+            left = self._left[name] = self._computed(pool)
         return left
 
     def _computed(self, pool: Pool) -> _Counts:
@@ -53,11 +60,11 @@ class Consumed:
     """What the devices of one search consume."""
 
     available: Available
-    _taken: dict[str, _Counts] = attrs.field(factory=dict)  # by name of the pool
+    _taken: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def take(self, pool: Pool, device: Device) -> bool:
         """Count the device in if its pool has enough left."""
-        taken = self._taken.setdefault(pool.name, {})
+        taken = self._taken.setdefault(self.available.name(pool), {})
         for of_set, name, amount in device.counters:
             taken[of_set, name] = taken.get((of_set, name), Fraction()) + amount
         if all(left >= taken.get(counter, 0) for counter, left in self.available.of(pool).items()):
@@ -66,6 +73,6 @@ class Consumed:
         return False
 
     def give_back(self, pool: Pool, device: Device) -> None:
-        taken = self._taken[pool.name]
+        taken = self._taken[self.available.name(pool)]
         for of_set, name, amount in device.counters:
             taken[of_set, name] -= amount

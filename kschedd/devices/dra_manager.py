@@ -17,6 +17,8 @@ from kschedd.devices.extended_resources import CreatedClaims, DeviceClassResolve
 from kschedd.devices.in_flight import ClaimsInFlight
 from kschedd.devices.inventory import Inventory
 from kschedd.devices.known_allocations import AskedFor, KnownAllocations
+from kschedd.devices.rules import DeviceRules
+from kschedd.devices.taint_rules import KIND, TaintedSlices
 
 
 class DRAManager:
@@ -31,6 +33,8 @@ class DRAManager:
         self.known = KnownAllocations()
         self._inventory = Inventory()
         self._inventory_stamp = -1
+        self._by_rules = False  # whether taints of DeviceTaintRules are among those of its devices
+        self._tainted = TaintedSlices()
 
     def fork(self, cluster: SchedulerCache) -> "DRAManager":
         """The same allocations and reservations in flight over a fork of the cluster."""
@@ -56,11 +60,15 @@ class DRAManager:
                 self.in_flight.seen(key, claim)
         self._changes_stamp = self._cluster.versions.now
 
-    def inventory(self) -> Inventory:
+    def inventory(self, rules: DeviceRules | None = None) -> Inventory:
+        """Return the devices that are published; None: by the rules asked by before."""
         versions = self._cluster.versions
-        if self._inventory_stamp < versions.latest("ResourceSlice"):
-            self._inventory = self._inventory.updated(self._cluster.of_kind("ResourceSlice").values())
-            self._inventory_stamp = versions.now
+        by_rules = self._by_rules if rules is None else rules.device_taint_rules
+        if self._inventory_stamp < versions.latest("ResourceSlice", KIND) or self._by_rules != by_rules:
+            slices = self._cluster.of_kind("ResourceSlice").values()
+            taints = self._cluster.of_kind(KIND).values() if by_rules else ()
+            self._inventory = self._inventory.updated(self._tainted.of(slices, taints))
+            self._inventory_stamp, self._by_rules = versions.now, by_rules
         return self._inventory
 
     def allocated(self) -> AllocatedState:
@@ -73,13 +81,14 @@ class DRAManager:
         self.catch_up()
         return self._created.of(pod)
 
-    def asked_for(self, claims: tuple[Claim, ...], most_steps: int) -> AskedFor:
-        """What is known to be found, in at most so many steps, for what these claims ask for."""
-        stamp = self._cluster.versions.latest("ResourceSlice", "DeviceClass")
-        return self.known.of(claims, most_steps, self.inventory(), stamp, self._in_use.pools)
+    def asked_for(self, claims: tuple[Claim, ...], most_steps: int, rules: DeviceRules) -> AskedFor:
+        """Return what is known to be found, in at most `most_steps` steps, for what these claims ask for."""
+        mixed = self.inventory(rules).mixes_counters(apart=rules.pool_counters_apart)
+        stamp = self._cluster.versions.latest("ResourceSlice", "DeviceClass", KIND)
+        return self.known.of(claims, most_steps, mixed, stamp, self._in_use.pools)
 
     @property
     def stamp(self) -> Hashable:
         """Changes whenever anything of this does."""
         versions = self._cluster.versions
-        return (versions.latest("ResourceSlice", "ResourceClaim", "DeviceClass"), self._in_use.pools.at)
+        return (versions.latest("ResourceSlice", "ResourceClaim", "DeviceClass", KIND), self._in_use.pools.at)

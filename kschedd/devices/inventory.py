@@ -118,6 +118,12 @@ class Device:
         return consumed_capacity({}, self.capacities)
 
     @cached
+    def negative_by_default(self) -> str:
+        """A capacity with a negative amount that requests consume by default; "" if there is none."""
+        consumed = self.consumed_by_default or {}
+        return min((name for name, amount in consumed.items() if parse(amount) < 0), default="")
+
+    @cached
     def serves_by_default(self) -> bool:
         """Whether a request that says nothing of capacities can be served while no share of the device is given out."""
         consumed = self.consumed_by_default
@@ -248,15 +254,17 @@ class Inventory:
         local = self._by_node.get(node.name, [])
         return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
 
-    @property
-    def mixes_counters(self) -> bool:
-        """Whether one name of a pool stands for several of those whose counters upstream keeps by that name."""
-        known: bool | None = self.cache.get("mixes_counters")
+    def mixes_counters(self, *, apart: bool) -> bool:
+        """Return whether one name stands for several pools whose counters upstream keeps by that name.
+
+        `apart`: names of pools are those with their driver.
+        """
+        known: bool | None = self.cache.get(("mixes_counters", apart))
         if known is None:
             named = {(one.driver, one.pool, one.generation) for one in self.slices()}
-            counted = {one.pool for one in self.slices() if one.counter_sets}
-            names = [pool for _, pool, _ in named if pool in counted]
-            known = self.cache["mixes_counters"] = len(names) > len(counted)
+            counted = {(one.driver if apart else "", one.pool) for one in self.slices() if one.counter_sets}
+            names = [pool for driver, pool, _ in named if (driver if apart else "", pool) in counted]
+            known = self.cache["mixes_counters", apart] = len(names) > len(counted)
         return known
 
     def of_pool(self, key: PoolKey) -> Sequence[Slice]:

@@ -20,7 +20,7 @@ from kschedd.api.nodes import Node
 from kschedd.cache.versions import ChangeLog
 from kschedd.devices.allocator import Allocator
 from kschedd.devices.claims import Claim, DeviceRequest
-from kschedd.devices.inventory import Inventory, PoolKey
+from kschedd.devices.inventory import PoolKey
 from kschedd.devices.known_candidates import KnownCandidates
 from kschedd.devices.pools import DeviceCandidates
 from kschedd.devices.solution import Allocation
@@ -110,13 +110,14 @@ class KnownAllocations:
         self._known: dict[tuple[str, int], AskedFor] = {}
 
     def of(
-        self, claims: tuple[Claim, ...], most_steps: int, inventory: Inventory, stamp: int, held: ChangeLog[PoolKey]
+        self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: int, held: ChangeLog[PoolKey]
     ) -> AskedFor:
-        """What is known of claims that ask for what these do, searched for with as many steps at most.
+        """Return what is known of claims that ask for what these do, searched for with as many steps at most.
 
-        `stamp`: of slices and classes; `held`: the pools where what is held changed.
+        `mixed`: counters of pools are mixed up; `stamp`: of slices and classes; `held`: the pools where what is held
+        changed.
         """
-        if stamp != self._stamp or inventory.mixes_counters or len(self._known) >= _MOST:
+        if stamp != self._stamp or mixed or len(self._known) >= _MOST:
             self._known.clear()
         self._stamp = stamp
         key = (json.dumps([claim.obj.spec.get("devices") for claim in claims], sort_keys=True), most_steps)

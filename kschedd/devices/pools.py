@@ -7,8 +7,8 @@ all, of 1.36 none of incomplete and invalid pools.
 Pools are in the order of driver and name, as in 1.36.3 (of 1.34, whose order is random, in that of their slices'
 names), those with binding conditions after all others.
 
-Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
-(GatherPools, buildPool).
+Source: Kubernetes v1.34, v1.36 and v1.37,
+dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go (GatherPools, buildPool).
 Errors: InventoryError where a slice's node selector cannot be read.
 """
 
@@ -89,7 +89,7 @@ def _shared(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandi
     slices = [
         one
         for one in inventory.usable_on(node)
-        if _is_read(one, rules) and not _counters_only(one, rules) and one.reaches(node)
+        if _is_read(one, rules) and not _for_every_node(one, rules) and one.reaches(node)
     ]
     if any(one.per_device for one in slices):
         return DeviceCandidates.of(_gathered(inventory, slices, rules), rules)
@@ -106,7 +106,7 @@ def _gathered(inventory: Inventory, slices: Sequence[Slice], rules: DeviceRules)
         members.setdefault((one.driver, one.pool), []).append(one)
     pools = []
     for key, with_devices in members.items():
-        counters = [one for one in inventory.of_pool(key) if _counters_only(one, rules)]
+        counters = [one for one in inventory.of_pool(key) if _for_every_node(one, rules)]
         pool = _pool(inventory, key, [*with_devices, *counters], rules)
         if pool is not None:
             pools.append(pool)
@@ -120,12 +120,14 @@ def _gathered(inventory: Inventory, slices: Sequence[Slice], rules: DeviceRules)
 
 
 def _is_read(one: Slice, rules: DeviceRules) -> bool:
-    return rules.partitionable_devices or not one.states_per_device
+    if rules.partitionable_devices:
+        return True
+    return not one.states_per_device and not (one.counter_sets and rules.counter_slices_passed_over)
 
 
-def _counters_only(one: Slice, rules: DeviceRules) -> bool:
-    """Counters are those of a whole pool: they are read for every node, whichever the slice is for."""
-    return bool(one.counter_sets) and rules.partitionable_devices
+def _for_every_node(one: Slice, rules: DeviceRules) -> bool:
+    """Return whether the slice is read for every node, whichever it is for: counters are those of a whole pool."""
+    return bool(one.counter_sets) and rules.partitionable_devices and not rules.counter_slices_have_nodes
 
 
 def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey, Pool]:
@@ -136,9 +138,9 @@ def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey,
     known: dict[PoolKey, Pool] | None = inventory.cache.get(rules)
     if known is None:
         known = inventory.cache[rules] = {}
-        keys = {(one.driver, one.pool): None for one in inventory.slices() if _counters_only(one, rules)}
+        keys = {(one.driver, one.pool): None for one in inventory.slices() if _for_every_node(one, rules)}
         for key in keys:
-            counters = [one for one in inventory.of_pool(key) if _counters_only(one, rules)]
+            counters = [one for one in inventory.of_pool(key) if _for_every_node(one, rules)]
             pool = _pool(inventory, key, counters, rules)
             if pool is not None and (pool.incomplete or pool.invalid):
                 known[key] = pool
@@ -197,14 +199,15 @@ def _built(key: PoolKey, members: Sequence[Slice], state: _Completeness, *, part
     pool = Pool(*key, with_devices, not state.complete, _duplicate_device(with_devices))
     if pool.invalid or not partitionable:
         return pool
+    there = set(map(id, members))
+    others = tuple(one for one in state.everywhere if id(one) not in there)
     counter_sets: dict[str, Mapping[str, Fraction]] = {}
-    for one in members:
+    for one in (*members, *others):
         for name, counters in one.counter_sets:
             if name in counter_sets:
                 return attrs.evolve(pool, invalid=f"duplicate counter set name {name}")
             counter_sets[name] = counters
-    there = set(map(id, members))
-    others = tuple(one for one in state.everywhere if id(one) not in there)
+    others = tuple(one for one in others if not one.counter_sets)
     fault = _missing_counter(counter_sets, [*members, *others])
     return attrs.evolve(pool, invalid=fault, others=others, counter_sets=counter_sets)
 

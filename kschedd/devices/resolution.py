@@ -15,7 +15,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.api.requirements import SelectorError
 from kschedd.devices.allocated import AllocatedState
-from kschedd.devices.capacity import Amounts, consumed_capacity, fits
+from kschedd.devices.capacity import NEGATIVE, Amounts, CapacityError, consumed_capacity, fits
 from kschedd.devices.claims import Claim, DeviceRequest, DeviceSubRequest
 from kschedd.devices.inventory import Device, DeviceId
 from kschedd.devices.pools import Pool
@@ -24,6 +24,10 @@ from kschedd.devices.selection import SelectorFailure, selects
 from kschedd.devices.solution import AllocationError
 
 _NOTHING: Final[Mapping[str, Fraction]] = {}
+_HINT: Final = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check with has() "
+    "for optional fields"
+)
 
 
 @attrs.frozen(eq=False)
@@ -35,14 +39,20 @@ class ResolvedRequest:
     device_class: Object
     count: int
     every: tuple[Device, ...] | None  # mode All: all matching devices; None for ExactCount
+    rules: DeviceRules
     _consumed: dict[DeviceId, Amounts | None] = attrs.field(factory=dict)
 
     def consumed(self, device: Device) -> Amounts | None:
-        """What the request consumes of the device's capacities; None if the device cannot serve the request."""
+        """Return what the request consumes of the device's capacities; None if the device cannot serve the request.
+
+        Raises CapacityError.
+        """
         if not self.subrequest.capacity:
+            if self.rules.capacity_representable and device.negative_by_default:
+                raise CapacityError(device.negative_by_default, NEGATIVE)
             return device.consumed_by_default
         if device.id not in self._consumed:
-            self._consumed[device.id] = consumed_capacity(self.subrequest.capacity, device.capacities)
+            self._consumed[device.id] = consumed_capacity(self.subrequest.capacity, device.capacities, self.rules)
         return self._consumed[device.id]
 
 
@@ -62,7 +72,7 @@ class RequestResolver:
                 f"claim {claim}, request {request.name}: "
                 "has subrequests, but the DRAPrioritizedList feature is disabled"
             )
-        if not self.rules.consumable_capacity:
+        if not self.rules.consumable_capacity and not self.rules.capacity_requests_ignored:
             for subrequest in request.subrequests:
                 if subrequest.states_capacity:
                     kind = "subrequest" if request.prioritised else "request"
@@ -100,7 +110,7 @@ class RequestResolver:
                 f"{here()}: could not retrieve device class {subrequest.device_class}: "
                 f'deviceclass.resource.k8s.io "{subrequest.device_class}" not found'
             )
-        wanted = ResolvedRequest(claim, subrequest, device_class, subrequest.count, None)
+        wanted = ResolvedRequest(claim, subrequest, device_class, subrequest.count, None, self.rules)
         if subrequest.mode == "ExactCount":
             return wanted
         if subrequest.mode != "All":
@@ -117,18 +127,28 @@ class RequestResolver:
                 raise AllocationError(f"{here}: asks for all devices, but resource pool {pool} is currently {state}")
             if evaluate:
                 for device in pool.devices():
-                    if self.selected(wanted, device) and self.capacity_fits(wanted, device, _NOTHING):
+                    if self.selected(wanted, device) and self._counts_to_all(wanted, device):
                         yield device
+
+    def _counts_to_all(self, wanted: ResolvedRequest, device: Device) -> bool:
+        """Return whether a selected device is among all: it has the capacity, by the rule even if it is used up."""
+        if not self.rules.all_needs_capacity or not self.rules.consumable_capacity:
+            return self.capacity_fits(wanted, device, _NOTHING)
+        try:
+            consumed = wanted.consumed(device)
+        except CapacityError as fault:
+            raise _fatal(wanted, device.id.name, fault) from fault
+        return consumed is not None and fits(consumed, _NOTHING, device.capacities)
 
     def selected(self, wanted: ResolvedRequest, device: Device) -> bool:
         """Whether class and request select the device, and the node can use it."""
         if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
             return False
         of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
-        asked, shares = wanted.subrequest.selectors, self.rules.consumable_capacity
+        asked = wanted.subrequest.selectors
         return (
-            (not of_class or _all_select(f"class {wanted.device_class.name}", of_class, device, shares))
-            and (not asked or _all_select(f"claim {wanted.claim}", asked, device, shares))
+            (not of_class or self._all_select(f"class {wanted.device_class.name}", of_class, device))
+            and (not asked or self._all_select(f"claim {wanted.claim}", asked, device))
             and (not device.slice.per_device or self._reaches(device))
         )
 
@@ -137,9 +157,13 @@ class RequestResolver:
         if not self.rules.consumable_capacity:
             return True
         used = self.in_use.capacity.get(device.id, _NOTHING)
-        if not (used or taken or wanted.subrequest.capacity):
+        plain = not (self.rules.capacity_representable and device.negative_by_default)
+        if plain and not (used or taken or wanted.subrequest.capacity):
             return device.serves_by_default
-        consumed = wanted.consumed(device)
+        try:
+            consumed = wanted.consumed(device)
+        except CapacityError as fault:
+            raise _fatal(wanted, str(device.id), fault) from fault
         if consumed is None:
             return False
         if taken:
@@ -155,15 +179,25 @@ class RequestResolver:
                 raise AllocationError(f"failed to parse node selector: {fault}") from fault
         return known
 
+    def _all_select(self, whose: str, selectors: tuple[Raw, ...], device: Device) -> bool:
+        for number, selector in enumerate(selectors):
+            expression = (selector.get("cel") or {}).get("expression") or ""
+            try:
+                if not selects(expression, device, shares=not self.rules.capacity_requests_ignored):
+                    return False
+            except SelectorFailure as failure:
+                here = f"{whose}: selector #{number}"
+                if failure.at_compile_time:
+                    raise AllocationError(f"{here}: CEL compile error: {failure}") from failure
+                told = str(failure)
+                if self.rules.selector_errors_name_device:
+                    here += f" on device {device.id}"
+                    told += _HINT if "no such key:" in told else ""
+                raise AllocationError(f"{here}: CEL runtime error: {told}") from failure
+        return True
 
-def _all_select(whose: str, selectors: tuple[Raw, ...], device: Device, shares: bool) -> bool:
-    for number, selector in enumerate(selectors):
-        expression = (selector.get("cel") or {}).get("expression") or ""
-        try:
-            if not selects(expression, device, shares=shares):
-                return False
-        except SelectorFailure as failure:
-            if failure.at_compile_time:
-                raise AllocationError(f"{whose}: selector #{number}: CEL compile error: {failure}") from failure
-            raise AllocationError(f"{whose}: selector #{number}: CEL runtime error: {failure}") from failure
-    return True
+
+def _fatal(wanted: ResolvedRequest, device: str, fault: CapacityError) -> AllocationError:
+    """Return the error of a request that no device with such capacities can be compared with."""
+    request = f"claim {wanted.claim}, request {wanted.subrequest.name}"
+    return AllocationError(f"{request}: checking capacity for device {device}: {fault}")

@@ -2,7 +2,7 @@
 
 The id of a device's share is a random one upstream; here it follows from the claim and the place in its allocation.
 
-Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured (Allocate: results, configs,
+Source: Kubernetes v1.34, v1.36 and v1.37, dynamic-resource-allocation/structured (Allocate: results, configs,
 createNodeSelector).
 Errors: AllocationError for a slice whose node selector has several terms.
 """
@@ -11,19 +11,24 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from kschedd.api.objects import Object
-from kschedd.devices.claims import Claim, DeviceSubRequest
+from kschedd.api.objects import Object, Raw
+from kschedd.devices.claims import Claim, DeviceRequest, DeviceSubRequest
 from kschedd.devices.solution import AllocatedDevice, Allocation, AllocationError
 
 _SHARES: Final = uuid.UUID("5a8f3f1c-6d0e-4a53-9d43-0c8c9f1f6b7e")
 
 
 def allocations(
-    solution: Allocation, claims: Sequence[Claim], classes: Callable[[str], Object | None], node_name: str
+    solution: Allocation,
+    claims: Sequence[Claim],
+    classes: Callable[[str], Object | None],
+    node_name: str,
+    *,
+    collapsed: bool = False,
 ) -> list[dict[str, Any]]:
-    """`status.allocation` of each claim, for devices allocated on this node."""
+    """Return `status.allocation` of each claim, for devices allocated on this node; `collapsed`: see `_configs`."""
     return [
-        _allocation(claim, solution.given[place], solution.chosen[place], classes, node_name)
+        _allocation(claim, solution.given[place], solution.chosen[place], classes, node_name, collapsed)
         for place, claim in enumerate(claims)
     ]
 
@@ -34,9 +39,10 @@ def _allocation(
     chosen: Sequence[DeviceSubRequest],
     classes: Callable[[str], Object | None],
     node_name: str,
+    collapsed: bool,
 ) -> dict[str, Any]:
     devices: dict[str, Any] = {"results": [_result(one, f"{claim.obj.uid}/{n}") for n, one in enumerate(given)]}
-    config = _configs(claim, chosen, classes)
+    config = _configs(claim, chosen, classes, collapsed)
     if config:
         devices["config"] = config
     made: dict[str, Any] = {"devices": devices}
@@ -70,32 +76,47 @@ def _result(given: AllocatedDevice, place: str) -> dict[str, Any]:
 
 
 def _configs(
-    claim: Claim, chosen: Sequence[DeviceSubRequest], classes: Callable[[str], Object | None]
+    claim: Claim, chosen: Sequence[DeviceSubRequest], classes: Callable[[str], Object | None], collapsed: bool
 ) -> list[dict[str, Any]]:
-    """Configurations of the device classes, each class once, then those of the claim for allocated requests."""
-    found: list[dict[str, Any]] = []
+    """Return the configurations of the device classes, each class once, then those of the claim.
+
+    Upstream writes one of the claim for each request that it names; `collapsed` (the rule config_requests_collapsed),
+    once, and without requests where it names them all.
+    """
+    pairs = list(zip(claim.requests, chosen, strict=True))
+    found: list[tuple[str, Sequence[str], Raw]] = []  # source, requests, configuration
     of_class: dict[str, list[str]] = {}
-    for request, subrequest in zip(claim.requests, chosen, strict=True):
+    for request, subrequest in pairs:
         of_class.setdefault(subrequest.device_class, []).append(request.full_name(subrequest))
-    for name, requests in of_class.items():
+    for name, named in of_class.items():
         device_class = classes(name)
         for raw in (device_class.spec.get("config") or ()) if device_class is not None else ():
-            found.append({"source": "FromClass", **_for(requests, claim), **raw})
+            found.append(("FromClass", named, raw))
     for raw in claim.config:
-        requests = list(raw.get("requests") or ())
-        concerned = not requests or any(
-            request.name in requests or request.full_name(subrequest) in requests
-            for request, subrequest in zip(claim.requests, chosen, strict=True)
-        )
-        if concerned:
-            rest = {key: value for key, value in raw.items() if key != "requests"}
-            found.append({"source": "FromClaim", **_for(requests, claim), **rest})
-    return found
+        named = list(raw.get("requests") or ())
+        concerned = sum(_names(named, request, subrequest) for request, subrequest in pairs) if named else 1
+        found += [("FromClaim", named, raw)] * (min(concerned, 1) if collapsed else concerned)
+    return [
+        {"source": source, **_for([] if collapsed and _names_all(named, pairs) else named), **_rest(raw)}
+        for source, named, raw in found
+    ]
 
 
-def _for(requests: list[str], claim: Claim) -> dict[str, Any]:
-    """The `requests` field of a configuration; omitted if it applies to all requests."""
-    return {"requests": requests} if requests and len(requests) != len(claim.requests) else {}
+def _names(named: Sequence[str], request: DeviceRequest, subrequest: DeviceSubRequest) -> bool:
+    return request.name in named or request.full_name(subrequest) in named
+
+
+def _names_all(named: Sequence[str], pairs: Sequence[tuple[DeviceRequest, DeviceSubRequest]]) -> bool:
+    return all(_names(named, request, subrequest) for request, subrequest in pairs)
+
+
+def _for(named: Sequence[str]) -> dict[str, Any]:
+    """Return the `requests` field of a configuration; omitted if it applies to all requests."""
+    return {"requests": list(named)} if named else {}
+
+
+def _rest(raw: Raw) -> dict[str, Any]:
+    return {key: value for key, value in raw.items() if key != "requests"}
 
 
 def _node_selector(claim: Claim, given: Sequence[AllocatedDevice], node_name: str) -> dict[str, Any] | None:

@@ -316,7 +316,9 @@ class Search:
         """Whether it consumes counters to take the device: of one given out in shares only the first share does."""
         if not device.raw.get("consumesCounters"):
             return False
-        shared_already = device.id in self.resolver.in_use.capacity or device.id in self.shares
+        in_use = self.resolver.in_use
+        of_others = in_use.shared if self.rules.counters_charged_once else in_use.capacity
+        shared_already = device.id in of_others or device.id in self.shares
         return not (self._in_shares(device) and shared_already)
 
     def _take_counters(self, device: Device) -> bool:

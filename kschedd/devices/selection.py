@@ -30,10 +30,10 @@ class SelectorFailure(KscheddError):
     at_compile_time: bool
 
 
-def selects(expression: str, device: Device, *, shares: bool = False) -> bool:
-    """Whether the expression selects the device; raises SelectorFailure.
+def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
+    """Return whether the expression selects the device; raises SelectorFailure.
 
-    `shares`: whether expressions may ask for `allowMultipleAllocations`, as with consumable capacity.
+    `shares`: whether `allowMultipleAllocations` is that of the device; otherwise it is false of every device.
     """
     known = device.verdicts.get(expression)
     if known is None:
@@ -48,18 +48,21 @@ def selects(expression: str, device: Device, *, shares: bool = False) -> bool:
 
 
 def compile_error(expression: str, *, shares: bool = False) -> str | None:
-    """The compile error of an expression; None if it compiles."""
+    """Return the compile error of a new expression; None if it compiles.
+
+    `shares`: whether it may ask for `allowMultipleAllocations`. Expressions that are stored already may in any case.
+    """
     failure = _compiled(expression, shares)
     return str(failure) if isinstance(failure, SelectorFailure) else None
 
 
 def _ask(expression: str, device: Device, shares: bool) -> bool:
-    program = _compiled(expression, shares)
+    program = _compiled(expression, True)
     if isinstance(program, SelectorFailure):
         raise program
     try:
         if not device.view:
-            device.view.append(_view(device))
+            device.view.append(_view(device, shares))
         return program.matches(device.view[0])
     except CelFailure as failure:
         raise SelectorFailure(str(failure), at_compile_time=False) from failure
@@ -76,7 +79,7 @@ def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
         return SelectorFailure(str(error), at_compile_time=True)
 
 
-def _view(device: Device) -> "DeviceInput":
+def _view(device: Device, shares: bool) -> "DeviceInput":
     """The CEL input of the device; raises CelFailure where an attribute cannot be parsed."""
     from kschedd.devices.cel_run import DeviceInput
     from kschedd.devices.cel_values import DeviceMaps, Quantity, Semver
@@ -98,7 +101,7 @@ def _view(device: Device) -> "DeviceInput":
     raw_capacity: Mapping[str, Any] = device.raw.get("capacity") or {}
     for name, entry in raw_capacity.items():
         _file(capacity, name, driver, Quantity.parse(entry.get("value", "0")))
-    return DeviceInput(driver, attributes, capacity, device.shared)
+    return DeviceInput(driver, attributes, capacity, device.shared and shares)
 
 
 def _file(maps: dict[str, Any], qualified: str, driver: str, value: Any) -> None:

@@ -20,6 +20,7 @@ from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
 from kschedd.dumps.conversion import current
 from kschedd.dumps.dumped_condition import with_condition
+from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
 from kschedd.dumps.load_errors import LoadErrors
 from kschedd.dumps.marks import KUBELET, SECRET_FIELDS
 from kschedd.dumps.sources import DumpedObject, Sources, read_sources
@@ -60,6 +61,7 @@ class Prepared:
     faults: LoadErrors
     assumptions: Assumptions
     taken_at: float | None  # the latest time that is written in it, in seconds since the epoch
+    release: DumpedRelease  # that its nodes show
 
     @property
     def count(self) -> int:
@@ -155,9 +157,10 @@ def prepare(
                 break
             places.update(dict.fromkeys(map(id, made), "made up"))
             objects = [*taker.take(((raw, None) for raw in made), on_refusal, on_warning), *objects]
-    _note_clusters(in_order, assumptions)
+    kubelets = [kubelet_version(found.raw) for found in in_order if found.raw["kind"] == "Node"]
+    _note_clusters(kubelets, assumptions)
     _note_objects(objects, options, assumptions)
-    return Prepared(objects, manifests, faults, assumptions, taken_at)
+    return Prepared(objects, manifests, faults, assumptions, taken_at, DumpedRelease.of(kubelets))
 
 
 def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, options: LoadOptions) -> Raw | None:
@@ -260,14 +263,9 @@ def _note_amounts(what: str, obj: Object, amounts: Mapping[str, Any], assumption
         assumptions.note(f"absurd quantities in the {what} of {obj.kind}s, counted as kube-scheduler counts", obj.key)
 
 
-def _note_clusters(found: Iterable[DumpedObject], assumptions: Assumptions) -> None:
+def _note_clusters(kubelets: Iterable[str], assumptions: Assumptions) -> None:
     """Nodes that state different clusters: a dump of two."""
-    versions = set()
-    for one in found:
-        if one.raw["kind"] == "Node":
-            info = _map(_map(one.raw.get("status")).get("nodeInfo"))
-            text = str(info.get("kubeletVersion") or "")
-            versions.add(".".join(text.split(".")[:2]))
+    versions = {".".join(text.split(".")[:2]) for text in kubelets}
     if len(versions - {""}) > 1:
         assumptions.note(f"nodes of several versions: {', '.join(sorted(versions - {''}))}")
 

@@ -7,6 +7,7 @@ after both. Kept are numbers, uids of the usual form, and what Kubernetes itself
 import re
 import string
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, product
 from typing import Any, Final
 
 from kschedd.api.kinds import KINDS
@@ -37,6 +38,14 @@ _NATIVE: Final = re.compile(
     r"|resourcequotas|secrets|configmaps|persistentvolumeclaims|hugepages-[0-9]+[kMGTPE]?i?"
 )
 _BUILT_IN: Final = frozenset(f"{kind.plural}.{kind.group}".rstrip(".") for kind in KINDS)
+_QUANTITY: Final = re.compile(r"[+-]?[0-9.]+([kKMGTPEmnu]i?|[eE][+-]?[0-9]+)?")
+_NO_NAMES: Final = frozenset(
+    (
+        "as break const continue else false for function if import in let loop package namespace null return true var "
+        "void while"
+    ).split()
+)
+"""Words that CEL reserves, so no attribute is selected by them."""
 _SIDES: Final = ("requests.", "limits.")
 _DRIVERS: Final = frozenset(
     (
@@ -59,10 +68,7 @@ class MadeUpWords:
             for text in _texts(raw, dropped):
                 words.update(_WORD.findall(text))
         hidden = sorted(word for word in words if not is_kept(word))
-        width = 1
-        while 26**width < len(hidden):
-            width += 1
-        self._made_up = {word: _letters(number, width) for number, word in enumerate(hidden)}
+        self._made_up = dict(zip(hidden, _made_up(len(hidden)), strict=True))
         self._known: dict[str, str] = {}
         self._resources = resources
 
@@ -138,10 +144,16 @@ def is_kept(word: str) -> bool:
     return word.isdigit() or word in _KEPT_WORDS
 
 
-def _letters(number: int, width: int) -> str:
-    """The number in letters, of so many places: they sort as numbers do."""
-    text = ""
-    for _ in range(width):
-        number, place = divmod(number, 26)
-        text = string.ascii_lowercase[place] + text
-    return text
+def is_quantity(text: str) -> bool:
+    """Return whether the text is a quantity, such as `100m` or `8Gi`."""
+    return _QUANTITY.fullmatch(text) is not None
+
+
+def _made_up(count: int) -> list[str]:
+    """Return so many words of equal length, in order; none that is kept, or that CEL reserves."""
+    unusable = _KEPT_WORDS | _NO_NAMES
+    width = 1
+    while 26**width < count + len(unusable):
+        width += 1
+    words = ("".join(letters) for letters in product(string.ascii_lowercase, repeat=width))
+    return list(islice((word for word in words if word not in unusable), count))

@@ -7,13 +7,14 @@ and what is decided stays the same. Dropped are texts that no decision reads: co
 addresses, annotations but those that simulate and those of Kubernetes that controllers read, parameters, the data of
 Secrets and ConfigMaps, and of kinds that no decision reads all but the metadata (and the scale).
 
-Expressions in CEL stay as they are, and with them the drivers and attributes of devices that they name;
-`Redaction.kept` tells of them. What controllers make in one moment may come in another order.
+Expressions in CEL, and the drivers and attributes of devices that they name, become made-up words too, as far as every
+expression then selects the same devices (`device_words`); `Redaction.kept` names the others. What controllers make in
+one moment may come in another order.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import available_timezones
 
 from kschedd.api.kinds import BY_NAME, KINDS, group_of, kind_of
@@ -34,7 +35,10 @@ from kschedd.api.schema import (
 )
 from kschedd.api.schema_check import schema_for
 from kschedd.dumps.api_words import API_WORDS
-from kschedd.dumps.made_up_words import MadeUpWords, is_kept
+from kschedd.dumps.made_up_words import MadeUpWords, is_kept, is_quantity
+
+if TYPE_CHECKING:
+    from kschedd.dumps.device_words import DeviceWords
 
 _DROPPED: Final = frozenset(
     (
@@ -83,7 +87,6 @@ _READ: Final = (
 """Beginnings of annotations that controllers and the scheduler read."""
 _GROUPS: Final = frozenset(kind.group for kind in KINDS)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.,]+(Z|[+-]\d\d:\d\d)")
-_QUANTITY: Final = re.compile(r"[+-]?[0-9.]+([kKMGTPEmnu]i?|[eE][+-]?[0-9]+)?")
 _VERSION: Final = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 _PERCENT: Final = re.compile(r"[0-9]+%")
 _SCHEDULE: Final = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[-0-9*/,? ]+")
@@ -103,25 +106,39 @@ class Redaction:
         everything = list(objects)
         self._words = MadeUpWords(everything, _DROPPED - {"data", "annotations"}, resources=resources)
         self.expressions = {text: place for raw in everything for text, place in _expressions(raw)}
-        """The expressions in CEL, which stay, each with the object that has it."""
+        """The expressions in CEL, each with the object that has it."""
         self._scaled = {
             (str(raw["spec"].get("group")), str((raw["spec"].get("names") or {}).get("kind"))): path
             for raw in everything
             if raw["kind"] == DEFINITION and (path := _replicas_path(raw))
         }
-        self._devices_stay = bool(self.expressions) or not resources
+        self._devices: DeviceWords | None = None  # None: names of devices stay, and expressions with them
+        if resources:
+            from kschedd.dumps.device_words import device_words  # evaluates CEL, which few commands need
+
+            self._devices = device_words(everything, self.expressions, self._words.text, self._device)
 
     @property
     def kept(self) -> list[str]:
         """What of the cluster's own is kept, one sentence each."""
-        places = sorted(set(self.expressions.values()))
+        devices = self._devices
+        everything = devices is None or devices.stays is None
+        kept = self.expressions if devices is None or devices.stays is None else devices.kept
+        places = sorted({self.expressions[one] for one in kept})
         if not places:
             return []
         more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        names = "drivers, attributes and capacities"
+        with_them = f"the names of {names} of all devices" if everything else f"the {names} that they name"
         return [
-            f"CEL expressions of {', '.join(places[:3])}{more} are kept, and the names of drivers, attributes and "
-            "capacities of all devices with them"
+            f"CEL expressions of {', '.join(places[:3])}{more} are kept, and {with_them} with them: with made-up words "
+            "they would select other devices"
         ]
+
+    def _device(self, words: "DeviceWords", raw: Raw) -> Raw:
+        """Return a device of a ResourceSlice with these words."""
+        self._devices = words
+        return self._fields(raw, type_named("resource.v1.Device"))
 
     def redacted(self, raw: Raw) -> dict[str, Any]:
         """Return the object without anything confidential."""
@@ -235,12 +252,17 @@ class Redaction:
             turn = self._attribute if name in ("attributes", "capacity", "requests", "consumedCapacity") else self.text
         else:
             turn = self._words.key if schema.item is STR else self._words.resource
+        if turn == self._attribute and name == "attributes" and (devices := self._devices) is not None:
+            stays = [key for key in value if devices.keeps_value_of(key)]
+            kept = {turn(key): dict(value[key]) for key in stays if isinstance(value[key], Mapping)}
+            value = {key: each for key, each in value.items() if key not in stays}
+            return kept | {turn(key): self._by_schema(each, schema.item, "", around) for key, each in value.items()}
         return {turn(key): self._by_schema(each, schema.item, "", around) for key, each in value.items()}
 
     def _leaf(self, text: str, schema: Schema, name: str, around: Fields) -> str | None:
         """Return a text, or None to drop it."""
         if schema is QUANTITY:
-            return text if _QUANTITY.fullmatch(text) else None
+            return text if is_quantity(text) else None
         if schema is TIME or schema is MICRO_TIME:
             return text if _TIME.fullmatch(text) else None
         if schema is INT_OR_STR:
@@ -248,12 +270,12 @@ class Redaction:
         if schema is BYTES or schema is ANY:
             return None
         if name == "expression" and _DEVICES.match(around.name):
-            return text
+            return text if self._devices is None else self._devices.expression(text)
         if _DEVICES.match(around.name):
             if name in _ATTRIBUTES or name in _DRIVERS:
                 return self._attribute(text)
             if name in _OF_ATTRIBUTE:
-                return text if self._devices_stay else self.text(text)
+                return text if self._devices is None else self.text(text)
         if name in _DRIVERS or (name == "name" and around.name == "storage.v1.CSINodeDriver"):
             return self._words.driver(text)
         return self._named(text, name)
@@ -281,7 +303,7 @@ class Redaction:
         return self.text(text)
 
     def _attribute(self, name: str) -> str:
-        return name if self._devices_stay else self.text(name)
+        return name if self._devices is None else self._devices.name(name)
 
     def _version(self, text: str) -> str:
         group, slash, version = text.rpartition("/")

@@ -383,7 +383,10 @@ class _Explaining:
         best = feasible[scores.total == scores.total.max()].tolist()
         ties = [names[row] for row in best]
         if len(ties) > 1:
-            self._notes.append(f"{len(ties)} nodes are equally good; one of them is picked at random")
+            how = (
+                "the first in kube-scheduler's order is taken" if self._profile.rules.ties_in_order else "one is drawn"
+            )
+            self._notes.append(f"{len(ties)} nodes are equally good; {how}")
         return (ties[0] if len(ties) == 1 else None), ties
 
     # -- words --------------------------------------------------------------------------------------------------

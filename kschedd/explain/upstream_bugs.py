@@ -17,15 +17,19 @@ from kschedd.devices.extended_resources import IMPLICIT, DeviceClassResolver
 from kschedd.plugins.interpodaffinity import as_asked
 
 
-def notes(pod: Pod, cluster: SchedulerCache, rules: Rules = DEFAULT.rules, balanced: Collection[str] = ()) -> list[str]:
+def notes(
+    pod: Pod, cluster: SchedulerCache, rules: Rules = DEFAULT.default_rules, balanced: Collection[str] = ()
+) -> list[str]:
     """Sentences about this pod; none for most.
 
     `rules`: those of the version whose decisions are made; `balanced`: what NodeResourcesBalancedAllocation scores.
     """
-    found = [*_namespaces(pod), *_overflows(pod)]
+    found = [*_overflows(pod)]
+    if not rules.namespace_selector_kept:
+        found += _namespaces(pod)
     if not rules.alternatives_kept_apart:
         found += _alternatives(pod, cluster)
-    if rules.partitionable_devices:
+    if rules.partitionable_devices and not rules.pool_counters_apart:
         found += _pools_of_one_name(pod, cluster)
     if rules.extended_resources:
         found += _classes_without_resource(pod, cluster)
@@ -46,7 +50,7 @@ def _namespaces(pod: Pod) -> Iterator[str]:
     for selector in sorted(changed):
         yield (
             f"its affinity to pods in namespaces with {selector} counts pods of every namespace, as in kube-scheduler "
-            "1.34.1 (kubernetes#141526)"
+            "before 1.37 (kubernetes#141526)"
         )
 
 

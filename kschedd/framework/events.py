@@ -331,14 +331,19 @@ EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
 )
 
 
-def hints_of(registered: Iterable[ClusterEventWithHint] | None) -> tuple[ClusterEventWithHint, ...]:
-    """One plugin's registrations as the queue uses them. `registered` None: the plugin has no `events_to_register`.
+def hints_of(
+    registered: Iterable[ClusterEventWithHint] | None, *, taints_for_all: bool = True
+) -> tuple[ClusterEventWithHint, ...]:
+    """Return one plugin's registrations as the queue uses them. `registered` None: it has no `events_to_register`.
 
-    As upstream, a plugin registered for node additions but not for taint changes also gets every taint change.
+    `taints_for_all`: a plugin registered for node additions but not for taint changes also gets every taint change, as
+    in releases without the rule taints_wake_their_own.
     """
     if registered is None:
         return EVERY_EVENT
     events = tuple(registered)
+    if not taints_for_all:
+        return events
     of_nodes = [entry.event.action for entry in events if entry.event.resource is EventResource.NODE]
     if any(action & ActionType.ADD for action in of_nodes) and not any(
         action & ActionType.UPDATE_NODE_TAINT for action in of_nodes
@@ -347,10 +352,10 @@ def hints_of(registered: Iterable[ClusterEventWithHint] | None) -> tuple[Cluster
     return events
 
 
-def hint_map(plugins: Sequence[Any]) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-    """Plugin name -> registrations, of the plugins of one profile that may reject a pod."""
+def hint_map(plugins: Sequence[Any], *, taints_for_all: bool = True) -> dict[str, tuple[ClusterEventWithHint, ...]]:
+    """Return the registrations, by name, of the plugins of one profile that may reject a pod; see `hints_of`."""
     found = {}
     for plugin in plugins:
         register = getattr(plugin, "events_to_register", None)
-        found[plugin.name] = hints_of(None if register is None else register())
+        found[plugin.name] = hints_of(None if register is None else register(), taints_for_all=taints_for_all)
     return found

@@ -13,7 +13,10 @@ used. PreBind, Bind and PostBind are called in a thread for each pod that is bei
 
 `OWNERS_METHODS` are called by the scheduling queue and the store, which do nothing else meanwhile: their limit is
 short, and after a call that took too long the method is refused for all objects until it has returned, and for a pause
-that doubles each time.
+that doubles each time. So the first call of `validate` that hangs stops the daemon's loop for one second. It is called
+in the middle of a write, which nobody else's may come into, so a thread would hold up all other writes as long. A
+shorter limit would refuse objects whose plugin is merely slow to be scheduled: on a machine with other work a thread
+may wait for hundreds of milliseconds.
 
 Whatever a plugin raises, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError, whose text
 was formatted in the plugin's thread: an exception's `__str__` is plugin code, too.

@@ -11,7 +11,7 @@ Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be construc
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, get_args, get_origin, get_type_hints
 
 import attrs
 import numpy as np
@@ -155,10 +155,18 @@ def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
 # -- the plugin ------------------------------------------------------------------------------------------------------
 
 
+class AnswerListener(Protocol):
+    """Is told of each answer of an out-of-tree plugin, such as a recording."""
+
+    def answered(self, plugin: str, method: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Make the call, and return what it returns."""
+
+
 class GuardedPlugin:
     """An out-of-tree plugin: the methods it had at construction, each guarded. Constructed within the guard."""
 
     name: str
+    listener: AnswerListener | None = None
 
     def __init__(self, name: str, plugin: Any, guard: PluginGuard, run_async: RunAsync) -> None:
         self.name = name
@@ -173,10 +181,10 @@ class GuardedPlugin:
         for method, check in GUARDED_METHODS.items():
             found = getattr(plugin, method, None)
             if callable(found):
-                setattr(self, method, self._guarded(method, found, check))
+                setattr(self, method, self._heard(method, self._guarded(method, found, check)))
         sort_key = getattr(plugin, "sort_key", None)
         if callable(sort_key):
-            self.sort_key = self._sorting(sort_key)
+            self.sort_key = self._heard("sort_key", self._sorting(sort_key))
         register = getattr(plugin, "events_to_register", None)
         if callable(register):
             events = answers.registrations("events_to_register", register(), self._hint)
@@ -195,7 +203,7 @@ class GuardedPlugin:
 
     def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
         """Run work that makes many calls of this plugin, all about one pod, under one limit."""
-        return self.guard.batch(method, work, pod)
+        return self._heard("batch", self.guard.batch)(method, work, pod)
 
     def call_elsewhere(
         self, method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Sequence[int]
@@ -205,7 +213,21 @@ class GuardedPlugin:
         processes, plugin = self.elsewhere
         guard = self.guard
         data = data_of(state, guard)
-        return processes.call(plugin, method, data, pod, table, rows, guard.limit_of(method), guard.costs)
+        call = self._heard("elsewhere", processes.call)
+        said: list[answers.Answer | PluginError] = call(
+            plugin, method, data, pod, table, rows, guard.limit_of(method), guard.costs
+        )
+        return said
+
+    def _heard(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, of which the listener is told while there is one."""
+
+        def heard(*args: Any) -> Any:
+            listener = self.listener
+            return call(*args) if listener is None else listener.answered(self.name, method, call, args)
+
+        heard.__name__ = method
+        return heard
 
     def _guarded(self, name: str, method: Callable[..., Any], check: Check) -> Callable[..., Any]:
         guard = self.guard
@@ -235,9 +257,7 @@ class GuardedPlugin:
                 guard.report(fault)
                 return None
 
-        guarded_call = told if name in _WITHOUT_CONSEQUENCE else call
-        guarded_call.__name__ = name
-        return guarded_call
+        return told if name in _WITHOUT_CONSEQUENCE else call
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[SchedulerCache], Any]:
         """A plan's `ready` callback, guarded."""
@@ -245,13 +265,13 @@ class GuardedPlugin:
         def work(cluster: SchedulerCache) -> Any:
             return answers.status("ready", ready(ClusterView(cluster)), self.name)
 
-        return lambda cluster: self.guard.call("ready", work, cluster)
+        return self._heard("ready", lambda cluster: self.guard.call("ready", work, cluster))
 
     def _hint(self, hint: Callable[..., Any]) -> Callable[[Any, Any, Any], Any]:
         def work(pod: Any, old: Any, new: Any) -> Any:
             return answers.hint("a queueing hint", hint(*_outgoing((pod, old, new), self.guard)))
 
-        return lambda pod, old, new: self.guard.call("hint", work, pod, old, new)
+        return self._heard("hint", lambda pod, old, new: self.guard.call("hint", work, pod, old, new))
 
     def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
         """The plugin's key as built-in values that can be compared; a pod whose key fails sorts after all others, and

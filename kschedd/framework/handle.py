@@ -35,7 +35,7 @@ class Handle:
     cluster: SchedulerCache
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     seed: int = 0  # for plugins that need randomness; same seed, same choices
-    rules: Rules = DEFAULT.rules  # those of the version whose decisions are made, without any whose gate is off
+    rules: Rules = DEFAULT.default_rules  # those of the version whose decisions are made, without any whose gate is off
     nominated_pods: Callable[[str], Sequence[Pod]] = _nobody  # node name -> pods nominated to it
     # Live waiting pods (uid -> (pod, node)); coscheduling plugins allow or reject them.
     allow: Callable[[str, str], bool] = lambda uid, plugin: False

@@ -6,12 +6,12 @@ sent in pieces the connection is listened to, so that a client that goes away en
 
 Bounds: a connection holds one request, its limits (protocol.py) and one piece of what is sent. Who begins a request has
 `request_s` to finish it, who reads nothing is dropped after `stall_s`, who asks nothing after `idle_s`. Bodies over
-64 KiB are read `LARGE_BODIES` at a time (large_bodies.py). When all places are taken the connection that
-was idle longest has to go.
+64 KiB are read `LARGE_BODIES` at a time (large_bodies.py), each for at most `large_body_s`. When all places are taken
+the connection that was idle longest has to go.
 
 Where there are credentials (`admits`), a request is judged by its head: one that is refused is answered before its body
-is read. Until a client has been admitted its connection is one of few unauthenticated ones, for a short time
-(unauthenticated.py).
+is read. The places for large bodies are shared out between users, or between addresses without credentials. Until a
+client has been admitted its connection is one of few unauthenticated ones, for a short time (unauthenticated.py).
 
 Owns: its connections.  Ends: after `shut_down`, when all connections have ended, or by cancellation.
 Fails: a fault of a client ends its connection; a bug of the handler is logged and answered with 500.
@@ -19,7 +19,7 @@ Fails: a fault of a client ends its connection; a bug of the handler is logged a
 
 import itertools
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -62,7 +62,7 @@ class Peer:
 
 
 Handler = Callable[[HttpRequest, Peer], Awaitable[HttpResponse]]
-Admits = Callable[[HttpRequest, Peer], bool]
+Admits = Callable[[HttpRequest, Peer], Hashable | None]
 
 
 @attrs.frozen
@@ -70,6 +70,7 @@ class HttpLimits:
     connections: int = 2048
     most_body: int = 3 << 20
     request_s: float = 60.0
+    large_body_s: float = 30.0
     stall_s: float = 30.0
     idle_s: float = 180.0
     unauthenticated: int = 256
@@ -79,7 +80,8 @@ class HttpLimits:
 class HttpServer:
     """See the module. `explain` makes the answer to a request that could not be read.
 
-    `admits` says by a request's head whether the handler would refuse it; without it nobody is unauthenticated.
+    `admits` returns the user who sends a request, by its head; None if the handler would refuse it. Without it nobody
+    is unauthenticated.
     """
 
     def __init__(
@@ -214,6 +216,7 @@ class _Connection:
         self._admits: Admits | None = None
         self._has_room: Callable[[], bool] = bool
         self._judged: HttpRequest | None = None
+        self._user: Hashable | None = None
         self.idle_since: float | None = None
 
     def judge(self, admits: Admits, has_room: Callable[[], bool]) -> None:
@@ -225,7 +228,8 @@ class _Connection:
         """Return whether the request is not refused by its head. Raises HttpFault if its client has no room."""
         if self._admits is None:
             return True
-        if not self._admits(request, peer):
+        self._user = self._admits(request, peer)
+        if self._user is None:
             return False
         if not self._has_room():
             raise _too_many()
@@ -355,11 +359,9 @@ class _Connection:
         finally:
             self.idle_since = None
 
-    def _owner(self, peer: Peer) -> tuple[str, str]:
-        """Return by what clients share the places for large bodies: the credentials, or else the address."""
-        head = self._reader.head
-        credentials = "" if head is None else head.headers.get("authorization", "")
-        return credentials or str(peer.certificate or ""), "" if credentials or peer.certificate else peer.address
+    def _owner(self, peer: Peer) -> tuple[str, Hashable]:
+        """Return by what clients share the places for large bodies: the user, or else the address."""
+        return ("address", peer.address) if self._user is None else ("user", self._user)
 
     async def _receive(self) -> bytes | bytearray:
         """What the client has sent, nothing where it has gone."""
@@ -377,11 +379,13 @@ class _Connection:
 
     async def _rest(self, deadline: float) -> HttpRequest | None:
         """The rest of a large request."""
+        last = trio.current_time() + self._limits.large_body_s
         while True:
-            with trio.move_on_at(deadline) as waiting:
+            with trio.move_on_at(min(deadline, last)) as waiting:
                 data = await self._receive()
             if waiting.cancelled_caught:
-                raise HttpFault(408, f"the request was not complete after {self._limits.request_s:g} s")
+                limit = self._limits.request_s if deadline < last else self._limits.large_body_s
+                raise HttpFault(408, f"the request was not complete after {limit:g} s")
             if not data:
                 return None
             self._reader.feed(bytes(data))

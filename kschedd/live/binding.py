@@ -35,13 +35,14 @@ from kschedd.scheduling.binding_cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
 from kschedd.scheduling.eviction import EvictionOutcome
 from kschedd.store.cluster_api import ClusterApi
-from kschedd.store.writes import Write
+from kschedd.store.writes import Bind, Write, is_sent_again
 
 log = structlog.get_logger("kschedd.binding")
 
 _UNDER_WAY: Final = 128  # plans and writes that are begun; beyond that, no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
+_PAUSES_S: Final = (0.01, 0.05, 0.25)
 _ENDING: Final = error("the daemon is ending: it has not waited for the API server's answer")
 _NONE: Final = Outcomes(0, 0)
 T = TypeVar("T")
@@ -115,6 +116,8 @@ class RemoteBindingActor:
             outcome = EvictionOutcome(eviction.gone_fails)
             written: Written = {}
             for write in eviction.writes:
+                if not outcome.wants(write):
+                    continue
                 why = await self._perform(write, written)
                 outcome.note(write, why, why is not None and await self._is_gone(write))
             failed = outcome.failure is not None
@@ -191,9 +194,9 @@ class RemoteBindingActor:
         return None
 
     async def _perform(self, write: Write, written: Written) -> Status | None:
-        """Do one write; the Status of its refusal if it is refused."""
+        """Do one write; return the Status of its refusal if it is refused."""
         try:
-            await self._writer.write(write, written)
+            await self._write_retrying(write, written)
         except LiveError as failure:
             why = failure.message or str(failure)
             if failure.code == _FORBIDDEN:
@@ -203,6 +206,18 @@ class RemoteBindingActor:
         except Exception as failure:
             return refused(write, failure)
         return None
+
+    async def _write_retrying(self, write: Write, written: Written) -> None:
+        """Do one write, again after a pause where the server has failed and the write has tries left."""
+        tries = write.tries if isinstance(write, Bind) else 1
+        for pause_s in _PAUSES_S[: tries - 1]:
+            try:
+                return await self._writer.write(write, written)
+            except LiveError as failure:
+                if not is_sent_again(failure.code, str(failure)):
+                    raise
+            await trio.sleep(pause_s)
+        await self._writer.write(write, written)
 
     def _tell_forbidden(self, write: Write, why: str) -> None:
         what = f"{type(write).__name__} {key_written(write)[0]}"

@@ -31,7 +31,10 @@ _OF_STATUS: Final[Mapping[str, FieldSet]] = {
     "PriorityLevelConfiguration": _ALL_BUT_STATUS,
     "ValidatingAdmissionPolicy": _ALL_BUT_STATUS,
     "APIService": _NOTHING,
+    "CertificateSigningRequest": set_of(("f:spec",), ("f:status", "f:conditions")),
 }
+_OF_APPROVAL: Final = set_of(("f:spec",), ("f:status", "f:certificate"))
+_SPEC_AND_STATUS: Final = set_of(("f:spec",), ("f:status",))
 _ONLY: Final[Mapping[str, tuple[Path, ...]]] = {
     "resize": tuple(
         ("f:spec", f"f:{containers}", "*", f"f:{field}")
@@ -55,6 +58,10 @@ def kept_fields(
         return lambda fields: only_below(fields, roots)
     if subresource == "status":
         reset = _OF_STATUS.get(kind, _SPEC)
+    elif subresource == "approval":
+        reset = _OF_APPROVAL
+    elif kind == "CertificateSigningRequest":
+        reset = _SPEC_AND_STATUS
     elif kind in _WITH_STATUS if status is None else status:
         reset = _STATUS
     else:

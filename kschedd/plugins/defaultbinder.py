@@ -1,9 +1,10 @@
 """DefaultBinder: binds the pod to its node through the API server's Binding.
 
-Source: Kubernetes v1.34, plugins/defaultbinder/default_binder.go.
+Rules: bindings_retried.
+Source: Kubernetes v1.34 and v1.37, plugins/defaultbinder/default_binder.go, scheduler/util/utils.go (BindPod).
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
 
 import attrs
 
@@ -12,14 +13,17 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.writes import Bind, Plan
 
+_MOST_TRIES: Final = 4
+
 
 @attrs.frozen
 class DefaultBinder:
     name: ClassVar = "DefaultBinder"
+    _tries: int = 1
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls()
+        return cls(_MOST_TRIES if handle.rules.bindings_retried else 1)
 
     def bind(self, state: CycleState, pod: Pod, node_name: str) -> Plan:
-        return Plan((Bind(pod.namespace, pod.name, pod.uid, node_name),))
+        return Plan((Bind(pod.namespace, pod.name, pod.uid, node_name, self._tries),))

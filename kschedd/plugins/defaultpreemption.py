@@ -9,7 +9,7 @@ writes are done, PreEnqueue holds the pod back. The plugin returns writes as dat
 
 A victim that waits at Permit is rejected there instead of being deleted.
 
-Rules: terminating_victims_deleted, victims_preempted_in_memory.
+Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_told.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go;
 v1.36, scheduler/framework/preemption/executor.go.
@@ -71,6 +71,7 @@ class DefaultPreemption:
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
     _cancels: Callable[[str], bool]  # whether the binding of the victim with this uid is cancelled
     _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
+    success: Callable[[str, int], Status]  # by the node and the number of victims of a preemption that begins
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -83,6 +84,7 @@ class DefaultPreemption:
             (lambda: _undecided(handle)) if handle.rules.victims_preempted_in_memory else lambda: handle.waiting_pods(),
             (lambda uid: handle.in_pre_bind(uid)) if handle.rules.victims_preempted_in_memory else lambda uid: False,
             lambda pod: pod if handle.current_pod is None else handle.current_pod(pod.key),
+            told if handle.rules.placement_told else untold,
         )
 
     # -- PreEnqueue: hold the pod while its victims are being evicted -------------------------------------------
@@ -103,13 +105,14 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
-        pod = latest
+        # Of a pod that was made anew under the name, filters still see the one that the attempt is for.
+        tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
         why = ineligible(pod, cluster, view)
         if why:
             return PostFilterResult(unschedulable(f"preemption: {why}"))
         rows = view.rows_with(Code.UNSCHEDULABLE)
         offset = crc32(f"{self._seed}/{pod.uid}".encode()) % len(rows) if len(rows) else 0
-        tried = view.dry_run(state, pod, rows, offset, self.wanted(len(rows)))
+        tried = view.dry_run(state, tried_for, rows, offset, self.wanted(len(rows)))
         best = tried.best
         if best is None:
             if tried.fault:
@@ -125,7 +128,7 @@ class DefaultPreemption:
             if victim not in rejected and victim not in cancelled:
                 writes += evict(victim, pod)
         return PostFilterResult(
-            _SUCCESS,
+            self.success(best.node_name, len(best.victims)),
             best.node_name,
             best.victims,
             tuple(writes),
@@ -143,6 +146,15 @@ class DefaultPreemption:
 def _undecided(handle: Handle) -> list[tuple[Pod, str]]:
     """The pods at Permit that can still be turned away there: one that was allowed, or rejected, is deleted."""
     return [one for one in handle.waiting_pods() if not handle.decided_at_permit(one[0].uid)]
+
+
+def told(node_name: str, victims: int) -> Status:
+    text = f"found a potential placement for pod on node {node_name}, preempting {victims} victims"
+    return Status(Code.SUCCESS, (f"preemption: {text}",))
+
+
+def untold(node_name: str, victims: int) -> Status:
+    return _SUCCESS
 
 
 def every_victim(victim: Pod) -> bool:

@@ -11,8 +11,11 @@ is created in PreBind (`kschedd.devices.extended_resources`).
 Pods without claims and such resources pass without reading any device state.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
-consumable_capacity, device_taints, binding_conditions (those of `DeviceRules`); extended_resources, devices_scored,
-claim_owner_capitalised, filter_timeout_is_error.
+consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,
+capacity_requests_ignored, all_needs_capacity, distinct_by_device, pool_counters_apart, counter_slices_have_nodes,
+counters_charged_once, capacity_representable, capacity_formatted_by_step, fractional_capacity,
+claim_limit_by_request, selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`);
+extended_resources, devices_scored, claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
 extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
 """
@@ -73,7 +76,7 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE, PostFilterResult
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.remedies import Remedy, RemedyContext
-from kschedd.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Plan, Write
 from kschedd.plugins import dynamicresources_remedies as remedies_of
 from kschedd.plugins import dynamicresources_writes as writes_of
@@ -96,6 +99,20 @@ def device_rules(rules: Rules, gates: Mapping[str, bool]) -> DeviceRules:
         partitionable_devices=rules.partitionable_devices,
         consumable_capacity=rules.consumable_capacity,
         device_taints=rules.device_taints,
+        device_taint_rules=rules.device_taint_rules,
+        counter_slices_passed_over=rules.counter_slices_passed_over,
+        capacity_requests_ignored=rules.capacity_requests_ignored,
+        all_needs_capacity=rules.all_needs_capacity,
+        distinct_by_device=rules.distinct_by_device,
+        pool_counters_apart=rules.pool_counters_apart,
+        counter_slices_have_nodes=rules.counter_slices_have_nodes,
+        counters_charged_once=rules.counters_charged_once,
+        capacity_representable=rules.capacity_representable,
+        capacity_formatted_by_step=rules.capacity_formatted_by_step,
+        fractional_capacity=rules.fractional_capacity,
+        claim_limit_by_request=rules.claim_limit_by_request,
+        selector_errors_name_device=rules.selector_errors_name_device,
+        config_requests_collapsed=rules.config_requests_collapsed,
         binding_conditions=rules.binding_conditions and gates.get("DRAResourceClaimDeviceStatus", True),
     )
 
@@ -113,6 +130,7 @@ class DynamicResources:
     _rules: DeviceRules
     _extended: bool  # extended resources may be devices
     _owner_word: str  # what a pod is called in the reason for a claim of another one
+    _quiet: bool  # PostFilter gives no reason where it has nothing to do
     _after_timeout: Callable[[str], Status]
     _most_steps: int
     _binding_timeout_s: float
@@ -129,6 +147,7 @@ class DynamicResources:
             device_rules(handle.rules, gates),
             handle.rules.extended_resources,
             "Pod" if handle.rules.claim_owner_capitalised else "pod",
+            handle.rules.quiet_post_filter,
             error if handle.rules.filter_timeout_is_error else unresolvable,
             max(1, int(given.filter_timeout_s * STEPS_PER_SECOND)) if limited else 0,
             _BINDING_TIMEOUT_S if given.binding_timeout_s is None else given.binding_timeout_s,
@@ -243,7 +262,7 @@ class DynamicResources:
             claims,
             self._manager.allocated(),
             lambda name: cluster.get("DeviceClass", name),
-            self._manager.inventory(),
+            self._manager.inventory(self._rules),
             self._rules,
             self._most_steps,
         )
@@ -310,7 +329,7 @@ class DynamicResources:
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
             claims = (*claims[:-1], read_claim(extended.obj))
-        known = self._manager.asked_for(claims, self._most_steps)
+        known = self._manager.asked_for(claims, self._most_steps, self._rules)
         return AskedOfNode(known.sharing(claims), known, extended)
 
     def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> tuple[str, ...] | None:
@@ -326,13 +345,13 @@ class DynamicResources:
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, verdicts: Any) -> PostFilterResult:
         if not self._enabled:
-            return PostFilterResult(unschedulable("plugin disabled"))
+            return self.did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
             # Another plugin's PreFilter ended the cycle before this one ran: upstream reports its missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
-            return PostFilterResult(unschedulable("no new claims to deallocate"))
+            return self.did_nothing("no new claims to deallocate")
         for place in sorted(attempt.unavailable):
             claim = attempt.claims[place]
             reserved = reserved_for(claim)
@@ -346,7 +365,11 @@ class DynamicResources:
                 unschedulable("deletion of ResourceClaim completed"),
                 writes=tuple(writes_of.deleted(attempt.extended.obj)),
             )
-        return PostFilterResult(unschedulable("still not schedulable"))
+        return self.did_nothing("still not schedulable")
+
+    def did_nothing(self, why: str) -> PostFilterResult:
+        """Return the result of PostFilter where it has nothing to do, for this reason."""
+        return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))
 
     # -- scores -----------------------------------------------------------------------------------------------
 
@@ -373,7 +396,9 @@ class DynamicResources:
                 return None  # device plugins provide the extended resources
             return error("claim allocation not found for node")
         try:
-            made = allocations(found.solution, found.claims, attempt.allocator.classes, node_name)
+            allocator = attempt.allocator
+            collapsed = self._rules.config_requests_collapsed
+            made = allocations(found.solution, found.claims, allocator.classes, node_name, collapsed=collapsed)
         except AllocationError as fault:
             return error(str(fault))
         for place, kept in zip(attempt.open_claims, made, strict=True):
@@ -394,7 +419,9 @@ class DynamicResources:
             current = self._current(claim, pod)
             if current is not None:
                 extended = attempt.is_extended(place)
-                writes += writes_of.deleted(current) if extended else writes_of.released(current, pod)
+                reserved = place in attempt.written
+                released = writes_of.released(current, pod, reserved=reserved)
+                writes += writes_of.deleted(current) if extended else released
         attempt.reserved.clear()
         return Plan(tuple(writes)) if writes else None
 
@@ -434,6 +461,7 @@ class DynamicResources:
                     return error(f"claim {claim.key} got deleted in the meantime")
                 if kept is not None and allocation(current) is not None:
                     return error(f"claim {claim.key} got allocated elsewhere in the meantime")
+                attempt.written.add(place)
                 writes += writes_of.bound(current, kept, self._manager.in_flight.reserve_for(current, pod), at)
             if self._rules.binding_conditions and has_binding_conditions(kept or allocation(claim)):
                 to_become_ready.append(f"{pod.namespace}/{writes_of.name_to_create(claim, pod)}")

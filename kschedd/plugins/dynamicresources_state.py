@@ -54,6 +54,7 @@ class DeviceAttempt:
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
     unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot use
     reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation
+    written: set[int] = attrs.field(factory=set)  # claims that PreBind wants reserved
 
     @property
     def has_user_claims(self) -> bool:

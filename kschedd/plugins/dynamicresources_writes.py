@@ -66,9 +66,12 @@ def created(claim: NodeClaim, pod: Pod, kept: Raw) -> list[Write]:
     ]
 
 
-def released(claim: Object, pod: Pod) -> list[Write]:
-    """The claim no longer reserved for the pod."""
-    if not is_reserved_for(claim, pod):
+def released(claim: Object, pod: Pod, *, reserved: bool) -> list[Write]:
+    """Return the writes by which the claim is no longer reserved for the pod.
+
+    `reserved`: it has been reserved by a write that the claim need not show yet.
+    """
+    if not reserved and not is_reserved_for(claim, pod):
         return []
     left = [entry for entry in reserved_for(claim) if entry.get("uid") != pod.uid]
     return [status_of(claim, {"reservedFor": left or None})]

@@ -2,8 +2,8 @@
 
 An image on few nodes counts less, so that these nodes do not attract all pods that use it.
 
-Rules: image_volumes_scored.
-Source: Kubernetes v1.34 and v1.36, plugins/imagelocality/image_locality.go.
+Rules: image_volumes_scored, image_volumes_counted.
+Source: Kubernetes v1.34, v1.36 and v1.37, plugins/imagelocality/image_locality.go.
 Units: sizes in bytes; int64, and sums overflow as upstream's do.
 """
 
@@ -40,10 +40,15 @@ class ImageLocality:
     name: ClassVar = "ImageLocality"
     depends_on: ClassVar = frozenset({"node"})
     _images: Callable[[PodSpec], tuple[str, ...]]
+    _counted: Callable[[PodSpec], tuple[str, ...]]  # each adds to the most bytes that count
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
-        return cls(of_containers_and_volumes if handle.rules.image_volumes_scored else of_containers)
+        rules = handle.rules
+        return cls(
+            of_containers_and_volumes if rules.image_volumes_scored else of_containers,
+            of_containers_and_volumes if rules.image_volumes_counted else of_containers,
+        )
 
     def cache_key(self, cluster: SchedulerCache) -> int:
         return cluster.versions.at[IMAGES]
@@ -62,5 +67,5 @@ class ImageLocality:
                 there[list(found.rows)] = True
                 share = int(float(found.size) * (len(found.rows) / nodes))
                 sums[there[rows]] += share if share <= MAX_INT64 else MIN_INT64
-        most = _MOST_PER_CONTAINER * len(spec.images)
+        most = _MOST_PER_CONTAINER * len(self._counted(spec))
         return MAX_NODE_SCORE * (np.clip(sums, _LEAST, most) - _LEAST) // (most - _LEAST)

@@ -8,8 +8,9 @@ existing pods, add their weights, as do required affinity terms of existing pods
 How many pods match a term, or have one, in which domain is read from the cache's counters, so an attempt costs a few
 vector steps per term over the given rows, and nothing per existing pod.
 
-Rules: nominated_pods_wake and affinity_wakes_more, in the hint after a pod has changed.
-Source: Kubernetes v1.34 and v1.36, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
+Rules: namespace_selector_kept; nominated_pods_wake, affinity_wakes_more and any_anti_affinity_wakes, in the hint after
+a pod has changed.
+Source: Kubernetes v1.34, v1.36 and v1.37, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
 Shapes: counts have an int64 for each value id of the key's column, and a last one, 0, for rows without the key.
 Errors: none; a pod whose selectors cannot be parsed fits nowhere.
 """
@@ -31,6 +32,7 @@ from kschedd.cache.domain_counter import FEW_DOMAINS, TopologyPairCounts
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.config.args import arg
+from kschedd.config.rules import Rules
 from kschedd.framework.changes import Change, add_pod, delete_pods, label_node, labels_for
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
@@ -67,7 +69,7 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 
 
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
-    """An incoming pod's term as v1.34.1 evaluates it against existing pods.
+    """Return an incoming pod's term as releases before 1.37 evaluate it against existing pods.
 
     Upstream writes the namespaces that the namespaceSelector selects into the term and means to clear the selector, but
     clears only a copy's (kubernetes#141526): the selector is evaluated again, on a namespace without labels. One that
@@ -79,10 +81,23 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
     return attrs.evolve(term, namespace_selector=EVERYTHING)
 
 
+def as_stated(term: PodAffinityTerm) -> PodAffinityTerm:
+    """Return an incoming pod's term as it is evaluated by the rule namespace_selector_kept."""
+    return term
+
+
+AsEvaluated = Callable[[PodAffinityTerm], PodAffinityTerm]
+
+
+def evaluated_by(rules: Rules) -> AsEvaluated:
+    """Return how a version evaluates an incoming pod's terms against existing pods."""
+    return as_stated if rules.namespace_selector_kept else as_asked
+
+
 @lru_cache(_REMEMBERED)
-def matcher(terms: tuple[PodAffinityTerm, ...]) -> PodMatcher:
-    """The existing pods that match all these terms of an incoming pod."""
-    return pod_matcher(map(as_asked, terms))
+def matcher(terms: tuple[PodAffinityTerm, ...], as_evaluated: AsEvaluated) -> PodMatcher:
+    """Return the matcher of existing pods that match all these terms of an incoming pod."""
+    return pod_matcher(map(as_evaluated, terms))
 
 
 @attrs.frozen
@@ -97,24 +112,29 @@ class _HintRules:
 
     nominated_pods_wake: bool = False
     affinity_wakes_more: bool = False
+    any_anti_affinity_wakes: bool = False
 
     def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
         if self.affinity_wakes_more and new is not None and new.uid == pod.uid:
             return QUEUE
         if not ((old is None or self._counts(old)) and (new is None or self._counts(new))):
             return QUEUE_SKIP
-        if self.affinity_wakes_more and new is None and old is not None and _shuns(old, pod):
+        keeps_away = _any_speaks_of if self.any_anti_affinity_wakes else _speak_of
+        if self.affinity_wakes_more and new is None and old is not None and _shuns(old, pod, keeps_away):
             return QUEUE
-        return _after_pod_on_node(pod, old, new)
+        return _after_pod_on_node(pod, old, new, keeps_away)
 
     def _counts(self, other: Pod) -> bool:
         return bool(other.node_name or (self.nominated_pods_wake and other.nominated_node_name))
 
 
-def _shuns(other: Pod, pod: Pod) -> bool:
-    """Whether the required anti-affinity of the other pod is against this one; one that cannot be read never was."""
+_SpeakOf = Callable[[Sequence[PodAffinityTerm], Pod], bool]
+
+
+def _shuns(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
+    """Return whether the other pod's required anti-affinity is against this one; unreadable terms never were."""
     try:
-        return any(_speak_of([term], pod) for term in other.signature.required_anti_affinity)
+        return keeps_away(other.signature.required_anti_affinity, pod)
     except SelectorError:
         return False
 
@@ -130,11 +150,14 @@ class InterPodAffinity:
     _args: InterPodAffinityArgs
     _cluster: SchedulerCache
     _hint_rules: _HintRules = _HintRules()
+    _as_evaluated: AsEvaluated = as_asked
     _terms: dict[int, AffinityTerms] = attrs.field(factory=dict)  # by signature id
 
     @classmethod
     def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
-        return cls(args, handle.cluster, _HintRules(handle.rules.nominated_pods_wake, handle.rules.affinity_wakes_more))
+        rules = handle.rules
+        hints = _HintRules(rules.nominated_pods_wake, rules.affinity_wakes_more, rules.any_anti_affinity_wakes)
+        return cls(args, handle.cluster, hints, evaluated_by(rules))
 
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
         matching, signature, terms = cluster.counts.existing_terms_matching, pod.signature, self._own(pod.signature)
@@ -297,10 +320,12 @@ class InterPodAffinity:
             preferred = [(weighted.term, weighted.weight) for weighted in signature.preferred_affinity]
             preferred += [(weighted.term, -weighted.weight) for weighted in signature.preferred_anti_affinity]
             terms = AffinityTerms(
-                matcher(near) if near else None,
+                matcher(near, self._as_evaluated) if near else None,
                 tuple(dict.fromkeys([term.topology_key for term in near])),
-                tuple([(matcher((term,)), term.topology_key) for term in away]),
-                tuple([(matcher((term,)), term.topology_key, weight) for term, weight in preferred]),
+                tuple([(matcher((term,), self._as_evaluated), term.topology_key) for term in away]),
+                tuple(
+                    [(matcher((term,), self._as_evaluated), term.topology_key, weight) for term, weight in preferred]
+                ),
             )
             if len(self._terms) >= _REMEMBERED:
                 self._terms.clear()
@@ -326,7 +351,7 @@ class InterPodAffinity:
         if "existing pods anti-affinity" in status.message:
             return _minded(context, row, filtering)
         if "anti-affinity" in status.message:
-            return _too_near(context, row, filtering)
+            return _too_near(context, row, filtering, self._as_evaluated)
         return _not_near(context, row, filtering)
 
 
@@ -351,18 +376,23 @@ def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
     return bool(terms) and all([term.matches(pod.namespace, pod.labels, {}) for term in terms])
 
 
-def _after_pod_on_node(pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
+def _any_speaks_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
+    """Return whether any of the terms matches the pod."""
+    return any(_speak_of((term,), pod) for term in terms)
+
+
+def _after_pod_on_node(pod: Pod, old: Pod | None, new: Pod | None, keeps_away: _SpeakOf) -> QueueingHint:
     try:
         near, away = pod.signature.required_affinity, pod.signature.required_anti_affinity
     except SelectorError:
         return QUEUE
     if new is None:
         assert old is not None, "an event has an old or a new pod"
-        return QUEUE if _speak_of(away, old) else QUEUE_SKIP
+        return QUEUE if keeps_away(away, old) else QUEUE_SKIP
     if old is None:
         return QUEUE if _speak_of(near, new) else QUEUE_SKIP
     came_near = not _speak_of(near, old) and _speak_of(near, new)
-    went_away = _speak_of(away, old) and not _speak_of(away, new)
+    went_away = keeps_away(away, old) and not keeps_away(away, new)
     return QUEUE if came_near or went_away else QUEUE_SKIP
 
 
@@ -412,9 +442,11 @@ def _not_near(context: RemedyContext, row: int, filtering: AffinityFiltering) ->
     return changes
 
 
-def _too_near(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
+def _too_near(
+    context: RemedyContext, row: int, filtering: AffinityFiltering, as_evaluated: AsEvaluated
+) -> list[Remedy]:
     changes = []
-    terms = map(as_asked, context.pod.signature.required_anti_affinity)
+    terms = map(as_evaluated, context.pod.signature.required_anti_affinity)
     for term, tally in zip(terms, filtering.away, strict=True):
         if tally.counts[context.label_number(row, tally.key)] > 0:
             found = _in_domain(context, row, tally.key, ("away", term), partial(_speaks, context, term))

@@ -1,19 +1,23 @@
 """NodeName: a pod that names its node fits only there.
 
-Source: Kubernetes v1.34, plugins/nodename/node_name.go, Fits.
+Rules: node_name_narrows.
+Source: Kubernetes v1.34 and v1.37, plugins/nodename/node_name.go (Fits, PreFilter).
 Codes: 1, another node than the one named.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Self
 
 import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.handle import Handle
+from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.remedies import Remedy, RemedyContext
 from kschedd.framework.status import Status, unresolvable
 
@@ -22,10 +26,17 @@ from kschedd.framework.status import Status, unresolvable
 class NodeName:
     name: ClassVar = "NodeName"
     depends_on: ClassVar = None  # spec.nodeName is not part of the signature
+    rule_of_point: ClassVar = {"pre_filter": "node_name_narrows"}
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> PreFilterResult | None:
+        return PreFilterResult(frozenset((pod.node_name,))) if pod.node_name else None
+
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
+        return () if pod.node_name else ("pre_filter",)
 
     def never_rejects(self, pod: Pod) -> bool:
         return not pod.node_name

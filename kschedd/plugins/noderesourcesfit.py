@@ -26,7 +26,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.resource_names import is_extended, is_scalar
-from kschedd.api.resources import Resources
+from kschedd.api.resources import DEFAULT_RESIZE, ResizeRules, Resources
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
@@ -134,6 +134,7 @@ class NodeResourcesFit:
     strategy: ScoringStrategy
     _score: Scorer
     _devices: DRAManager | None  # None: devices are not behind extended resources
+    _resize: ResizeRules = DEFAULT_RESIZE
     _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of resources
     _numbering: int = 0  # the table's, which these columns belong to
@@ -154,9 +155,9 @@ class NodeResourcesFit:
             "RequestedToCapacityRatio": lambda: requested_to_capacity_ratio(weights, strategy.shape),
         }[strategy.type]()
         devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
-        return cls(
-            frozenset(args.ignored_resources), frozenset(args.ignored_resource_groups), strategy, scorer, devices
-        )
+        ignored = frozenset(args.ignored_resources)
+        groups = frozenset(args.ignored_resource_groups)
+        return cls(ignored, groups, strategy, scorer, devices, handle.rules.resize_rules)
 
     @property
     def looks_at_amounts(self) -> bool:
@@ -295,7 +296,7 @@ class NodeResourcesFit:
             return QUEUE
         if not new.node_name:
             return QUEUE_SKIP
-        before, after = old.requests, new.requests
+        before, after = old.counted(self._resize).requests, new.counted(self._resize).requests
         freed = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
         return QUEUE if any(freed) else QUEUE_SKIP
 

@@ -2,8 +2,8 @@
 
 A volume that a pod on the node also uses is counted once. A driver without a limit on the node's CSINode, or a node
 without a CSINode, has no limit.
-Rules: portworx_volumes_counted.
-Source: Kubernetes v1.34 and v1.36, plugins/nodevolumelimits/csi.go.
+Rules: portworx_volumes_counted, volumes_need_driver.
+Source: Kubernetes v1.34, v1.36 and v1.37, plugins/nodevolumelimits/csi.go.
 Errors: a missing claim rejects the pod; a failing CSI translation is an error on nodes that need it.
 """
 
@@ -69,12 +69,15 @@ class NodeVolumeLimits:
     _cluster: SchedulerCache
     _is_migrated: IsMigrated
     _attached: AttachedVolumes
+    _needs_drivers: bool
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         by_rule = handle.rules.portworx_volumes_counted
         is_migrated = migrated_on_csi_nodes if by_rule else migrated_or_annotated
-        return cls(handle.cluster, is_migrated, AttachedVolumes(handle.cluster, is_migrated))
+        return cls(
+            handle.cluster, is_migrated, AttachedVolumes(handle.cluster, is_migrated), handle.rules.volumes_need_driver
+        )
 
     def skips_pre_filter(self, signature: PodSignature) -> bool:
         return not signature.spec.volumes
@@ -93,6 +96,8 @@ class NodeVolumeLimits:
         that had it with all their pods, and got no other ones. Where no node has limits, all."""
         wanted: _Wanted | None = state.data.get(self.name)
         own = self._cluster.table
+        if wanted is not None and self._needed(wanted):
+            return np.zeros(len(rows), dtype=np.bool_)
         if wanted is not None and not self._cluster.of_kind("CSINode"):
             return np.full(len(rows), not isinstance(wanted.on(None), Fault))
         if wanted is None or wanted.at_most is None:
@@ -112,6 +117,8 @@ class NodeVolumeLimits:
         new = wanted.on(csi_node)
         if isinstance(new, Fault):
             return _status(new)
+        if new and (missing := self._missing(new, csi_node)):
+            return unschedulable(f"{missing} CSI driver is not installed on the node")
         if not new or csi_node is None:
             return None
         at_most = self._attached.limits_of(csi_node)
@@ -127,6 +134,24 @@ class NodeVolumeLimits:
                 if added and present.per_driver.get(driver, 0) + added > limit:
                     return _EXCEEDED
         return None
+
+    def _needed(self, wanted: _Wanted) -> bool:
+        """Return whether nodes without a driver of the volumes are out of the question."""
+        if not self._needs_drivers:
+            return False
+        drivers = {each.driver for each in wanted.volumes if isinstance(each, Attachable)}
+        return any(map(self._prevents, drivers))
+
+    def _missing(self, new: Attached, csi_node: Object | None) -> str:
+        """Return a driver that the node lacks and must have; "" if there is none."""
+        needed = {driver for driver, _ in new if self._prevents(driver)} if self._needs_drivers else set()
+        if needed and csi_node is not None:
+            needed.difference_update(driver.get("name") for driver in csi_node.spec.get("drivers") or ())
+        return min(needed, default="")
+
+    def _prevents(self, driver: str) -> bool:
+        found = self._cluster.of_kind("CSIDriver").get(driver)
+        return found is not None and bool(found.spec.get("preventPodSchedulingIfMissing"))
 
     def _wanted(self, pod: Pod) -> _Wanted:
         volumes = self._attached.storage().attachables(pod, new=True)

@@ -2,6 +2,7 @@
 
 Reserve assumes the bindings and provisionings, PreBind writes them (the claim into the volume, the chosen node into the
 claim) and waits until every claim is bound; Unreserve reverts the assumptions.
+Rules: capacity_scored.
 Source: Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go.
 Units: scores 0 to 100.
 Errors: a claim that is missing, lost, being deleted, not the pod's own or unbound in Immediate mode rejects it in
@@ -114,7 +115,7 @@ class VolumeBinding:
             assumed.claims,
             assumed.volumes,
             wanted.bind_timeout_s,
-            wanted.shape if gates.get("StorageCapacityScoring", False) else (),
+            wanted.shape if handle.rules.capacity_scored else (),
             gates.get("VolumeAttributesClass", True),
         )
 

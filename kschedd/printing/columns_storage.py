@@ -6,6 +6,7 @@ Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 from collections.abc import Mapping
 from typing import Any
 
+from kschedd.printing.ages import age
 from kschedd.printing.columns import AGE, NAME, Column, Raw, RowContext, field, meta, spec, status
 from kschedd.printing.tables import NONE
 
@@ -28,6 +29,15 @@ def _terminating(raw: Raw) -> bool:
 
 def _phase(raw: Raw, around: RowContext) -> str:
     return "Terminating" if _terminating(raw) else str(status(raw).get("phase") or "Pending")
+
+
+def _taint(rule: Raw) -> Raw:
+    return spec(rule).get("taint") or {}
+
+
+def _added(rule: Raw, around: RowContext) -> str:
+    at = _taint(rule).get("timeAdded")
+    return age(at, around.now) if at else ""
 
 
 def _volume_claim(volume: Raw, around: RowContext) -> str:
@@ -175,6 +185,14 @@ STORAGE: Mapping[str, tuple[Column, ...]] = {
         Column("DRIVER", field(spec, "driver")),
         Column("POOL", lambda raw, around: str((spec(raw).get("pool") or {}).get("name", ""))),
         Column("DEVICES", lambda raw, around: str(len(spec(raw).get("devices") or ())), wide=True),
+        AGE,
+    ),
+    "DeviceTaintRule": (
+        NAME,
+        Column("KEY", field(_taint, "key")),
+        Column("VALUE", field(_taint, "value")),
+        Column("EFFECT", field(_taint, "effect")),
+        Column("TIMEADDED", _added),
         AGE,
     ),
 }

@@ -34,7 +34,7 @@ def _attempt(answer: Raw) -> str:
         return text + f"{decision.get('feasible')} of {decision.get('visited')} nodes fitted, it got none\n"
     text += f"it got {decision['node']}"
     if (decision.get("ties") or 0) > 1:
-        text += f", drawn by the seed from {decision['ties']} with {decision.get('score')} points"
+        text += f", one of {decision['ties']} equally good nodes with {decision.get('score')} points"
     elif decision.get("score") is not None:
         text += f", with {decision['score']} points"
     return text + f" ({decision.get('feasible')} of {decision.get('visited')} nodes fitted)\n"
@@ -103,7 +103,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
             lead = style.paint(f"{pod} {arrow} {best}", "green")
         text += lead + points
         if len(ties) > 1:
-            text += f", drawn from {len(ties)} equals: {_some(ties, 6)}"
+            text += f", one of {len(ties)} equally good nodes: {_some(ties, 6)}"
         elif len(totals) > 1:
             text += f", the best of {len(totals)} nodes that fit"
         else:

@@ -44,7 +44,8 @@ class BackoffQueue:
         return entry.backoff_expiration
 
     def backing_off(self, entry: QueuedPod, now: int) -> bool:
-        return self.expires_later(self.expiration(entry), now)
+        expiration = self.expiration(entry)
+        return expiration != 0 and self.expires_later(expiration, now)
 
     def place_for(self, entry: QueuedPod) -> SubQueue:
         if entry.unschedulable_plugins or entry.pending_plugins:

@@ -62,7 +62,10 @@ class QueueSettings:
     max_backoff: int = 10 * SECOND
     pop_from_backoff_q: bool = True  # the feature SchedulerPopFromBackoffQ
     max_in_unschedulable: int = 300 * SECOND
-    bound_nominees_wake_none: bool = False  # the rule of this name (`kschedd.config.rules`)
+    # The rules of these names (`kschedd.config.rules`):
+    bound_nominees_wake_none: bool = False
+    gated_pods_flushed: bool = False
+    gated_nominations_kept: bool = False
 
 
 class SchedulingQueue:
@@ -93,7 +96,7 @@ class SchedulingQueue:
         self._of_group: dict[str, dict[str, None]] = {}  # PodGroup -> keys of its pods among `_entries`, oldest first
         self._active: KeyedHeap[QueuedPod] = KeyedHeap()
         self._backoff = self._new_backoff()
-        self._unschedulable = UnschedulablePods(self._hints)
+        self._unschedulable = UnschedulablePods(self._hints, self.settings.gated_pods_flushed)
         self._in_flight = InFlight()
         self._one_by_one = one_by_one
 
@@ -335,8 +338,11 @@ class SchedulingQueue:
         moved = []
         for entry in left:
             decision = self._hints.decide(entry, event, None, None)
-            if self._requeue(entry, decision, event.label, now) not in _OUT_OF_ACTIVE:
+            place = self._requeue(entry, decision, event.label, now)
+            if place not in _OUT_OF_ACTIVE:
                 moved.append(entry)
+            elif place is SubQueue.GATED:
+                self._unschedulable.stayed_gated(entry)
         if any_left:
             self._in_flight.happened(event, None, None, self.observation)
         return moved
@@ -404,7 +410,7 @@ class SchedulingQueue:
             self._gating.plugins = pre_enqueue
         if hints is not None:
             self._hints = HintTable(hints, self.on_fault, self._times)
-            self._unschedulable.rebuild(self._hints)
+            self._unschedulable.rebuild(self._hints, self.settings.gated_pods_flushed)
         if sort_key is not None or settings is not None:
             self._sort_key = sort_key or self._sort_key
             active, waiting = list(self._active), [*self._backoff.rejected, *self._backoff.failed]
@@ -553,6 +559,8 @@ class SchedulingQueue:
         from_backoff: bool = False,
         seen: str = "",
     ) -> SubQueue:
+        if self.settings.gated_nominations_kept:
+            self._nominate(entry, label)
         # With SchedulerPopFromBackoffQ, pods passed PreEnqueue before they entered backoffQ.
         if not (from_backoff and self.settings.pop_from_backoff_q) and not self._gating.passes(entry):
             present = self._entries.get(entry.key)
@@ -566,9 +574,14 @@ class SchedulingQueue:
             self._forget(present)
             self._take_out(present)
         self._put(entry, SubQueue.ACTIVE, label, now, decision.plugin, seen)
+        if not self.settings.gated_nominations_kept:
+            self._nominate(entry, label)
+        return SubQueue.ACTIVE
+
+    def _nominate(self, entry: QueuedPod, label: str) -> None:
+        """Tell of the nomination of a pod that has just come."""
         if label in _NOMINATING and entry.pod.nominated_node_name and self.on_nominated is not None:
             self.on_nominated(entry.pod)
-        return SubQueue.ACTIVE
 
     def _put(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
         source = entry.place

@@ -5,9 +5,11 @@ group none of whose plugins registered for it, and a hint whose result holds for
 signature. The result equals calling the hints for every single pod; `decide_each` is that reference rule.
 
 A second index orders pods by timestamp, to find those past the timeout. Gated pods whose gating plugin is not
-registered for every event have a separate heap there: the timeout never moves them.
+registered for every event have a separate heap there: the timeout does not move them. Where it does (`flushes_gated`,
+the rule gated_pods_flushed), that heap has those that stayed gated when it was tried: nobody waits for their timeout,
+but each flush tries them again.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
+Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
 (movePodsToActiveOrBackoffQueue). Owns the index, not the entries. Called by SchedulingQueue.
 """
 
@@ -33,6 +35,7 @@ _Shape = dict[str, QueuedPod]  # by key
 @attrs.define(eq=False)
 class UnschedulablePods:
     hints: HintTable
+    flushes_gated: bool = False
     _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
     # By key, which group the pod was added to. Nobody else changes it.
     spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
@@ -92,7 +95,7 @@ class UnschedulablePods:
             self._by_age.put(entry.key, entry.timestamp, entry)
         else:
             self._gated += 1
-            moved = self.hints.is_registered_for(entry.gating_plugin, UNSCHEDULABLE_TIMEOUT)
+            moved = self.flushes_gated or self.hints.is_registered_for(entry.gating_plugin, UNSCHEDULABLE_TIMEOUT)
             (self._by_age if moved else self._unmoved_by_age).put(entry.key, entry.timestamp, entry)
 
     def remove(self, key: str) -> None:
@@ -110,12 +113,12 @@ class UnschedulablePods:
         if self._by_age.remove(key) is None:
             self._unmoved_by_age.remove(key)
 
-    def rebuild(self, hints: HintTable) -> None:
+    def rebuild(self, hints: HintTable, flushes_gated: bool) -> None:
         """Replace the event registrations, and index all pods again by them."""
         entries = list(self)
         for entry in entries:
             self.remove(entry.key)
-        self.hints = hints
+        self.hints, self.flushes_gated = hints, flushes_gated
         for entry in entries:
             self.add(entry)
 
@@ -128,7 +131,14 @@ class UnschedulablePods:
         for entry in left:
             self._by_age.put(entry.key, entry.timestamp, entry)
         unmoved = self._unmoved_by_age.peek()
+        if self.flushes_gated and unmoved is not None and unmoved[0] < time:
+            left += [entry for entry in self._unmoved_by_age.ordered() if entry.timestamp < time]
         return left, bool(left) or (unmoved is not None and unmoved[0] < time)
+
+    def stayed_gated(self, entry: QueuedPod) -> None:
+        """Have nobody wait for the timeout of a gated pod that it did not free."""
+        if self._by_age.remove(entry.key) is not None:
+            self._unmoved_by_age.put(entry.key, entry.timestamp, entry)
 
     def oldest(self) -> int | None:
         """The timestamp of the pod the timeout moves next; None if it has none to move."""

@@ -20,7 +20,8 @@ import msgpack
 
 from kschedd.errors import KscheddError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Since 2 a version since 1.35 takes the first of equally good nodes; before, all versions drew one."""
 MARK: Final = b"KSCHEDD-RECORDING\n"
 HEADER, NOTES, END = 0, 1, 2
 _LEVEL: Final = 1  # of zlib: three times as fast as the default, a fifth larger

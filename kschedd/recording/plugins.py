@@ -1,30 +1,27 @@
-"""RecordedRegistry: makes out-of-tree plugins, and has what they answer noted.
+"""PluginNotes: notes of what out-of-tree plugins answer, taken by listening to them.
 
-Noted are the answers that the two machines get within their calls, checked and copied as they are; not those that a
-fork or an explanation asks for, nor what a plugin's own code asks of others. A replay gives the machines these answers
-in the same order, and runs no code of any plugin.
+Noted are the answers that driver and queue get within their steps, checked and copied as they are; not those that a
+fork or an explanation asks for, nor what a plugin's own code asks of others. A replay gives the two these answers in
+the same order, and runs no code of any plugin.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
 import numpy as np
 
-from kschedd.api.pods import Pod
-from kschedd.cache.table import NodeTable
-from kschedd.framework.cycle_state import CycleState
-from kschedd.framework.events import ClusterEventWithHint
 from kschedd.framework.faults import PluginError, PluginTimeout
 from kschedd.framework.guarded import GUARDED_METHODS, GuardedPlugin, GuardedRegistry
 from kschedd.framework.handle import Handle
-from kschedd.recording.notes import DRIVER, NoteKind
+from kschedd.recording.notes import DRIVER, Note, NoteKind
 from kschedd.recording.recorder import RunRecorder, enter, leave, stream
 from kschedd.recording.values import pack
+from kschedd.scheduling.machine import SchedulingMachine
 
 
 class RecordedRegistry(GuardedRegistry):
-    """As GuardedRegistry while `recorder` is None."""
+    """As GuardedRegistry while `recorder` is None; else the plugins that it makes for the driver are listened to."""
 
     recorder: RunRecorder | None = None
 
@@ -32,57 +29,42 @@ class RecordedRegistry(GuardedRegistry):
         plugin = super().make(name, args, handle)
         if self.recorder is not None and name in self.added and stream() == DRIVER:
             assert isinstance(plugin, GuardedPlugin), "out-of-tree plugins are guarded"
-            _have_noted(plugin, self.recorder)
+            plugin.listener = PluginNotes(self.recorder)
+            self.recorder.note(made(plugin))
         return plugin
 
 
-def _have_noted(plugin: GuardedPlugin, recorder: RunRecorder) -> None:
+@attrs.frozen(eq=False)
+class PluginNotes:
+    """Notes the answers of a plugin (`AnswerListener`)."""
+
+    _recorder: RunRecorder
+
+    def answered(self, plugin: str, method: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        machine, recorder = stream(), self._recorder
+        if machine is None:
+            return call(*args)
+        enter(None)  # what the plugin does by itself is noted as such
+        try:
+            said = call(*args)
+        except PluginError as fault:
+            late = isinstance(fault, PluginTimeout)
+            recorder.note((NoteKind.FAULT, machine, plugin, fault.plugin, fault.method, fault.why, late))
+            raise
+        finally:
+            leave(machine)
+        if isinstance(said, np.ndarray):
+            said = said.copy()  # the caller may write into its own
+        recorder.note((NoteKind.ANSWER, machine, plugin, method, pack(said)))
+        return said
+
+
+def made(plugin: GuardedPlugin) -> Note:
+    """The note of a plugin that was made: what a replay has to know of it."""
     own: Any = plugin
-    name = plugin.name
-
-    def noted(method: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        def noting(*args: Any) -> Any:
-            machine = stream()
-            if machine is None:
-                return call(*args)
-            enter(None)  # what the plugin does by itself is noted as such
-            try:
-                said = call(*args)
-            except PluginError as fault:
-                late = isinstance(fault, PluginTimeout)
-                recorder.note((NoteKind.FAULT, machine, name, fault.plugin, fault.method, fault.why, late))
-                raise
-            finally:
-                leave(machine)
-            if isinstance(said, np.ndarray):
-                said = said.copy()  # the caller may write into its own
-            recorder.note((NoteKind.ANSWER, machine, name, method, pack(said)))
-            return said
-
-        noting.__name__ = method
-        return noting
-
-    methods = [method for method in GUARDED_METHODS if hasattr(plugin, method)]
-    for method in [*methods, *(["sort_key"] if hasattr(plugin, "sort_key") else [])]:
-        setattr(own, method, noted(method, getattr(plugin, method)))
-    registered: list[ClusterEventWithHint] | None = None
-    if hasattr(plugin, "events_to_register"):
-        registered = [
-            one if one.hint is None else attrs.evolve(one, hint=noted("hint", one.hint))
-            for one in own.events_to_register()
-        ]
-        own.events_to_register = lambda: registered
-    ready = plugin.ready
-    own.ready = lambda callback: noted("ready", ready(callback))
-    batch, elsewhere = plugin.batch, plugin.call_elsewhere
-    own.batch = noted("batch", batch)
-
-    def asked_elsewhere(method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Any) -> list[Any]:
-        return elsewhere(method, state, pod, table, rows)
-
-    own.call_elsewhere = noted("elsewhere", asked_elsewhere)
+    registered = own.events_to_register() if hasattr(plugin, "events_to_register") else None
     described = {
-        "methods": methods,
+        "methods": [method for method in GUARDED_METHODS if hasattr(plugin, method)],
         "sorts": hasattr(plugin, "sort_key"),
         "depends_on": plugin.depends_on,
         "pre_score_by_signature": plugin.pre_score_by_signature,
@@ -92,4 +74,12 @@ def _have_noted(plugin: GuardedPlugin, recorder: RunRecorder) -> None:
         if registered is None
         else [(one.event, one.hint is not None, one.by_signature) for one in registered],
     }
-    recorder.note((NoteKind.MADE, name, pack(described)))
+    return NoteKind.MADE, plugin.name, pack(described)
+
+
+def out_of_tree(machine: SchedulingMachine) -> Iterator[GuardedPlugin]:
+    """The out-of-tree plugins of all profiles, in the order in which a configuration makes them."""
+    for scheduler in machine.schedulers.values():
+        for plugin in scheduler.profile.plugins.values():
+            if isinstance(plugin, GuardedPlugin):
+                yield plugin

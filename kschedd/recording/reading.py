@@ -14,6 +14,8 @@ from typing import IO, Final
 import attrs
 import msgpack
 
+from kschedd.config.kube_versions import KUBE_VERSIONS, kube_version
+from kschedd.config.removed_gates import why_removed
 from kschedd.errors import KscheddError
 from kschedd.framework.status import fault_text
 from kschedd.recording.format import (
@@ -99,7 +101,8 @@ class RecordingFile:
         body = self._frame(0, HEADER)
         if body is None:
             raise RecordingError(name, f"has no whole header ({self.broken}): nothing of it can be replayed")
-        self.header = RecordingHeader.read(body, name)
+        header = RecordingHeader.read(body, name)
+        self.header = header if int(number) > 1 else _of_format_1(header)
 
     def notes(self) -> Iterator[Note]:
         """All that are whole, in order."""
@@ -138,6 +141,19 @@ class RecordingFile:
             return None
         self._at = at + FRAME_BYTES + length
         return None if what == END else body
+
+
+def _of_format_1(header: RecordingHeader) -> RecordingHeader:
+    """Return the header of a recording of format 1 as it would be now.
+
+    In that format every version draws among equally good nodes, and has feature gates that its release has removed.
+    """
+    if header.kube_version not in KUBE_VERSIONS:
+        return header  # whoever uses it reports the version
+    version = kube_version(header.kube_version).with_random_ties()
+    states = header.feature_gates.items()
+    gates = {name: state for name, state in states if name in version.gates or not why_removed(name)[0]}
+    return attrs.evolve(header, kube_version=version.name, feature_gates=gates)
 
 
 def _notes(body: bytes) -> Iterator[Note]:

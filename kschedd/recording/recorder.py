@@ -100,8 +100,8 @@ class RunRecorder:
         """The cluster's own controllers, or the scheduler, made these writes."""
         self.note((NoteKind.OWN, first, last))
 
-    def watch_handle(self, handle: Handle) -> None:
-        """Note what out-of-tree plugins have the scheduler do, by themselves, and not by what they answer."""
+    def watch_handle(self, handle: Handle) -> Callable[[], None]:
+        """Note what out-of-tree plugins have the scheduler do by themselves, not by an answer. Returns what ends it."""
         allow, reject, activate = handle.allow, handle.reject, handle.activate
 
         def noted_allow(uid: str, plugin: str) -> bool:
@@ -119,7 +119,11 @@ class RunRecorder:
                 self.note((NoteKind.ACTIVATE, [pod.uid for pod in pods]))
             activate(pods)
 
+        def end() -> None:
+            handle.allow, handle.reject, handle.activate = allow, reject, activate
+
         handle.allow, handle.reject, handle.activate = noted_allow, noted_reject, noted_activate
+        return end
 
     def end(self) -> None:
         """Take no more notes; those that are taken are still written."""

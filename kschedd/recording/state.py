@@ -1,5 +1,6 @@
 """What a recording that begins on a running daemon starts from: driver and queue as they were, as its first notes.
 
+    MADE          every out-of-tree plugin
     LAYOUT        which rows of the table nodes have
     OBSERVE       every object, in the order in which the caches have them
     STARTED
@@ -32,10 +33,11 @@ from kschedd.queue.snapshot import (
     UnschedulableSnapshot,
 )
 from kschedd.recording.notes import Note, NoteKind
+from kschedd.recording.plugins import made, out_of_tree
 from kschedd.recording.values import pack, unpack
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.pending import PendingPods
-from kschedd.scheduling.ties import AtRandom
+from kschedd.scheduling.ties import NodeTies
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.journal_reading import read_object
 from kschedd.store.log import ADDED, WatchEvent
@@ -54,6 +56,7 @@ class DriverPart:
     version: int  # of the store: every write up to it has been observed
     config: Config
     batches: Mapping[str, Any]
+    plugins: Sequence[Note]  # those that are out of tree
 
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverPart | None":
@@ -66,16 +69,18 @@ class DriverPart:
         return cls(
             machine.cluster.fork(),
             driver.pending.fork(),
-            choose.random.getstate() if isinstance(choose, AtRandom) else None,
+            choose.random.getstate() if isinstance(choose, NodeTies) else None,
             machine.start.index,
             driver.bindings.pods_bound,
             driver.observed,
             machine.config,
             machine.batches.saved(),
+            [made(plugin) for plugin in out_of_tree(machine)],
         )
 
     def notes(self, objects: Sequence[Object], now_s: float) -> Iterator[Note]:
         """`objects`: all that there were at that version."""
+        yield from self.plugins
         names, free = self.cluster.table.layout
         yield NoteKind.LAYOUT, names, free
         events = [WatchEvent(ADDED, None, obj, _version(obj)) for obj in self._ordered(objects)]
@@ -132,7 +137,7 @@ def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> Non
     state: Mapping[str, Any] = unpack(packed)
     driver.take_effects()  # the queue has seen the objects, too
     machine = driver.machine
-    if isinstance(machine.choose, AtRandom) and state["random"] is not None:
+    if isinstance(machine.choose, NodeTies) and state["random"] is not None:
         machine.choose.random.setstate(state["random"])
     machine.start.index = state["start"]
     if "batches" in state:  # not in recordings of earlier versions

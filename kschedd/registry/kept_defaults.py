@@ -72,8 +72,6 @@ def _policy(raw: Raw) -> None:
 
 def _policy_binding(raw: Raw) -> None:
     spec = dict(raw.get("spec") or {})
-    if "paramRef" in spec:
-        spec["paramRef"] = _with(spec["paramRef"], parameterNotFoundAction="Deny")
     if "matchResources" in spec:
         spec["matchResources"] = _match(spec["matchResources"])
     raw["spec"] = spec

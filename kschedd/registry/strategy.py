@@ -104,7 +104,9 @@ def prepare_finalize(raw: Raw, old: Old) -> Raw:
     return new
 
 
-def prepare_status(kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
+def prepare_status(
+    kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES, subresource: str = "status"
+) -> Raw:
     """The object with the request's status (and metadata, as far as the kind allows); all else is kept.
 
     `at` is the present time; `features`: the rules that hold.
@@ -116,7 +118,9 @@ def prepare_status(kind: str, raw: Raw, old: Old, at: str, features: frozenset[s
         for field in strategy.status_keeps:
             _keep(meta, old["metadata"], field)
         new["metadata"] = meta
-    if strategy.on_status is not None:
+    if subresource == "approval":
+        _approve(new, old, at)
+    elif strategy.on_status is not None:
         strategy.on_status(new, old, at)
     if strategy.drop_status is not None:
         strategy.drop_status(new, old, features)
@@ -353,6 +357,47 @@ def _update_signing_request(new: Raw, old: Old) -> None:
     _keep(new, old, "spec")
 
 
+def _approve(new: Raw, old: Old, at: str) -> None:
+    """An approval changes the conditions alone."""
+    conditions = new["status"].get("conditions")
+    new["status"] = {**(old.get("status") or {})}
+    new["status"].pop("conditions", None)
+    if conditions:
+        new["status"]["conditions"] = _dated(conditions, old, at)
+
+
+def _sign(new: Raw, old: Old, at: str) -> None:
+    """A signer does not change the conditions by which the request was approved or denied."""
+    status, before = new["status"], (old.get("status") or {}).get("conditions") or []
+    conditions = list(status.get("conditions") or [])
+    for kind in ("Approved", "Denied"):
+        then = [each for each in before if each.get("type") == kind]
+        places = [place for place, each in enumerate(conditions) if each.get("type") == kind]
+        if len(then) == len(places):
+            for place, condition in zip(places, then, strict=True):
+                conditions[place] = condition
+    if conditions:
+        new["status"] = {**status, "conditions": _dated(conditions, old, at)}
+
+
+def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
+    """The conditions with their times; one that does not change keeps the time of its transition."""
+    known = {
+        (each.get("type"), each.get("status")): each["lastTransitionTime"]
+        for each in reversed((old.get("status") or {}).get("conditions") or [])
+        if each.get("lastTransitionTime")
+    }
+    return [
+        {
+            **each,
+            "lastUpdateTime": each.get("lastUpdateTime") or at,
+            "lastTransitionTime": each.get("lastTransitionTime")
+            or known.get((each.get("type"), each.get("status")), at),
+        }
+        for each in conditions
+    ]
+
+
 _PLAIN: Final = KindStrategy()
 _CUSTOM: Final = KindStrategy(born=True)  # what is not built in, of which any part but the metadata counts
 _WITH_STATUS: Final = KindStrategy(status=True)
@@ -405,7 +450,7 @@ _BY_KIND: Final[Mapping[str, KindStrategy]] = {
     "IngressClass": KindStrategy(counts=("spec",), born=True),
     "EndpointSlice": KindStrategy(counts=("addressType", "endpoints", "ports"), born=True),
     "ServiceCIDR": _WITH_STATUS,
-    "CertificateSigningRequest": KindStrategy(status=True, on_update=_update_signing_request),
+    "CertificateSigningRequest": KindStrategy(status=True, on_update=_update_signing_request, on_status=_sign),
     "MutatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
     "ValidatingWebhookConfiguration": KindStrategy(counts=("webhooks",), born=True, unconditional=False),
     "ValidatingAdmissionPolicy": KindStrategy(status=True, counts=("spec",), born=True, unconditional=False),

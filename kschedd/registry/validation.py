@@ -29,6 +29,7 @@ from kschedd.registry.defaults import (
     default_pod_status,
     default_typed,
 )
+from kschedd.registry.validation_api_services import validate_api_service
 from kschedd.registry.validation_autoscaling import validate_autoscaler, validate_updated_autoscaler
 from kschedd.registry.validation_batch import (
     validate_cron_job,
@@ -36,7 +37,7 @@ from kschedd.registry.validation_batch import (
     validate_updated_cron_job,
     validate_updated_job,
 )
-from kschedd.registry.validation_certificates import validate_signing_request
+from kschedd.registry.validation_certificates import validate_signing_request, validate_updated_signing_request
 from kschedd.registry.validation_containers import config_key_faults
 from kschedd.registry.validation_crd import validate_definition
 from kschedd.registry.validation_devices import (
@@ -72,7 +73,7 @@ from kschedd.registry.validation_pod_annotations import (
     validate_profiles_match,
 )
 from kschedd.registry.validation_pod_status import validate_pod_status
-from kschedd.registry.validation_policies import validate_policy
+from kschedd.registry.validation_policies import validate_policy, validate_policy_binding
 from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
 from kschedd.registry.validation_rbac import (
     validate_cluster_role,
@@ -83,11 +84,13 @@ from kschedd.registry.validation_rbac import (
 from kschedd.registry.validation_resources import validate_requirements
 from kschedd.registry.validation_secrets import validate_secret
 from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
+from kschedd.registry.validation_service_ranges import validate_address, validate_service_range
 from kschedd.registry.validation_services import validate_service
 from kschedd.registry.validation_status import validate_status_alone
 from kschedd.registry.validation_times import looks_at_meta, updated_faults
 from kschedd.registry.validation_volumes import (
     validate_attachment,
+    validate_attributes_class,
     validate_claim,
     validate_csi_driver,
     validate_csi_node,
@@ -353,6 +356,10 @@ def _lease(lease: Raw, faults: Faults) -> None:
         faults.append(invalid("spec.leaseTransitions", transitions, "must be greater than or equal to 0"))
 
 
+def _nothing(item: Raw, faults: Faults) -> None:
+    """Append nothing: all that an update may change is checked with the change."""
+
+
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "Pod": _pod,
     "Node": validate_node,
@@ -404,12 +411,18 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
     "FlowSchema": validate_flow_schema,
     "PriorityLevelConfiguration": validate_priority_level,
     "CertificateSigningRequest": validate_signing_request,
+    "APIService": validate_api_service,
+    "VolumeAttributesClass": validate_attributes_class,
+    "ServiceCIDR": validate_service_range,
+    "IPAddress": validate_address,
+    "ValidatingAdmissionPolicyBinding": validate_policy_binding,
 }
 _BESIDE_OLD: Final[Mapping[str, Callable[[Raw, Mapping[str, Any], Faults], None]]] = {
     "CronJob": validate_updated_cron_job,
     "Job": validate_updated_job,
     "PersistentVolumeClaim": validate_updated_claim,
     "HorizontalPodAutoscaler": validate_updated_autoscaler,
+    "CertificateSigningRequest": validate_updated_signing_request,
     "ValidatingWebhookConfiguration": validate_updated_webhooks,
     "MutatingWebhookConfiguration": validate_updated_webhooks,
 }
@@ -420,4 +433,5 @@ _OF_UPDATES: Final = {
     "Event": validate_updated_event,
     "Namespace": _finalized_namespace,
     "Ingress": validate_ingress,
+    "ServiceCIDR": _nothing,
 }

@@ -89,7 +89,7 @@ def validate_device_features(device: Raw, path: str, faults: Faults, *, per_devi
         faults.append(too_many(f"{path}.taints", len(taints), _MOST_TAINTS))
     else:
         for index, taint in enumerate(taints):
-            _validate_taint(taint, f"{path}.taints[{index}]", faults)
+            validate_device_taint(taint, f"{path}.taints[{index}]", faults)
     consumed = device.get("consumesCounters") or ()
     _validate_counter_sets(consumed, "counterSet", f"{path}.consumesCounters", _MOST_CONSUMPTIONS, faults)
     _validate_device_place(device, path, faults, per_device=per_device)
@@ -119,7 +119,7 @@ def _validate_device_place(device: Raw, path: str, faults: Faults, *, per_device
         faults.append(invalid(path, "{" + ", ".join(f"`{field}`" for field in stated) + "}", why))
 
 
-def _validate_taint(taint: Raw, path: str, faults: Faults) -> None:
+def validate_device_taint(taint: Raw, path: str, faults: Faults) -> None:
     key, text, effect = (taint.get(field) or "" for field in ("key", "value", "effect"))
     faults += [invalid(f"{path}.key", key, why) for why in qualified_name(key)]
     faults += [invalid(f"{path}.value", text, why) for why in label_value(text)]

@@ -7,6 +7,7 @@ Takes metadata that matches the schema.
 from typing import Any, Final
 
 from kschedd.api.fields import FieldError, forbidden, invalid, required
+from kschedd.api.ip_addresses import address_faults
 from kschedd.api.kinds import Kind
 from kschedd.api.validation_names import (
     Faults,
@@ -31,7 +32,8 @@ WITHOUT_META: Final = frozenset(("PodDisruptionBudget", "Event"))
 #: Of these only what holds for the metadata of any kind is validated.
 _PLAIN: Final = WITHOUT_META | {"Lease", "RuntimeClass"}
 _PATH_NAMED: Final = frozenset(
-    "Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event CertificateSigningRequest".split()
+    "Role ClusterRole RoleBinding ClusterRoleBinding PodDisruptionBudget Event CertificateSigningRequest "
+    "APIService".split()
 )
 
 
@@ -41,6 +43,8 @@ def name_faults(kind: str, name: str) -> Faults:
         return dns_label(name)
     if kind in _DNS1035_NAMED:
         return dns1035_label(name)
+    if kind == "IPAddress":
+        return tuple(address_faults(name))
     if kind in _PATH_NAMED:
         return path_segment(name)
     return dns_subdomain(name)

@@ -1,4 +1,4 @@
-"""Validation of ValidatingAdmissionPolicies: what they match, and that every part is there.
+"""Validation of ValidatingAdmissionPolicies and their bindings: what they match, and that every part is there.
 
 Expressions are required, but not compiled; audit annotations are only counted.
 Source: Kubernetes v1.34, pkg/apis/admissionregistration/validation/validation.go.
@@ -7,7 +7,7 @@ Takes objects that match the schema and have their defaults; appends to `faults`
 
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
+from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.validation_names import dns1035_label, dns_subdomain, path_segment
 from kschedd.registry.validation_selectors import validate_label_selector
 from kschedd.registry.validation_webhooks import validate_match_conditions, validate_rule_with_operations
@@ -18,6 +18,13 @@ Faults = list[FieldError]
 _FAILURE_POLICIES: Final = ("Fail", "Ignore")
 _MATCH_POLICIES: Final = ("Equivalent", "Exact")
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
+_ACTIONS: Final = ("Audit", "Deny", "Warn")
+_NOT_FOUND: Final = ("Deny", "Allow")
+_EITHER: Final = "name and selector are mutually exclusive"
+_TWICE: Final = (
+    "must not contain both Deny and Warn (repeating the same validation failure information in the API response and "
+    "headers serves no purpose)"
+)
 _NEITHER: Final = "validations or auditAnnotations must contain at least one item"
 _MOST_ANNOTATIONS: Final = 20
 
@@ -51,6 +58,49 @@ def validate_policy(policy: Raw, faults: Faults) -> None:
     if len(annotations) > _MOST_ANNOTATIONS:
         why = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
         faults.append(invalid("spec.auditAnnotations", list(annotations), why))
+
+
+def validate_policy_binding(binding: Raw, faults: Faults) -> None:
+    """Append the faults of a ValidatingAdmissionPolicyBinding."""
+    spec = binding.get("spec") or {}
+    policy = spec.get("policyName") or ""
+    if not policy:
+        faults.append(required("spec.policyName"))
+    else:
+        faults += [invalid("spec.policyName", policy, why) for why in dns_subdomain(policy)]
+    if (param := spec.get("paramRef")) is not None:
+        _validate_param_ref(param, "spec.paramRef", faults)
+    if (match := spec.get("matchResources")) is not None:
+        _validate_match(match, "spec.matchResources", faults)
+    actions = spec.get("validationActions") or []
+    for index, action in enumerate(actions):
+        if action not in _ACTIONS:
+            faults.append(unsupported(f"spec.validationActions[{index}]", action, _ACTIONS))
+        if action in actions[:index]:
+            faults.append(duplicate(f"spec.validationActions[{index}]", action))
+    if {"Deny", "Warn"} <= set(actions):
+        faults.append(invalid("spec.validationActions", actions, _TWICE))
+    if not actions:
+        faults.append(required("spec.validationActions", "at least one validation action is required"))
+
+
+def _validate_param_ref(param: Raw, path: str, faults: Faults) -> None:
+    name, selector, absent = param.get("name") or "", param.get("selector"), param.get("parameterNotFoundAction")
+    both = bool(name) and selector is not None
+    if name:
+        faults += [invalid(f"{path}.name", name, why) for why in path_segment(name)]
+        if both:
+            faults.append(forbidden(f"{path}.name", _EITHER))
+    if selector is not None:
+        validate_label_selector(selector, f"{path}.selector", faults)
+        if both:
+            faults.append(forbidden(f"{path}.selector", _EITHER))
+    if not name and selector is None:
+        faults.append(required(path, "one of name or selector must be specified"))
+    if not absent:
+        faults.append(required(f"{path}.parameterNotFoundAction"))
+    elif absent not in _NOT_FOUND:
+        faults.append(unsupported(f"{path}.parameterNotFoundAction", absent, _NOT_FOUND))
 
 
 def _validate_param_kind(param: Raw, faults: Faults) -> None:

@@ -17,7 +17,9 @@ from kschedd.registry.go_structs import go_diff, go_struct, go_template
 from kschedd.registry.same import canonical_amount, same, same_in
 from kschedd.registry.service_addresses import changed_addresses
 from kschedd.registry.strategy import strategy_of
+from kschedd.registry.validation_api_services import validate_api_service_status
 from kschedd.registry.validation_autoscaling import validate_autoscaler_status
+from kschedd.registry.validation_certificates import validate_approval, validate_signing_status
 from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_events import validate_event_changes
 from kschedd.registry.validation_job_status import validate_job_status
@@ -26,11 +28,13 @@ from kschedd.registry.validation_nodes import validate_node_annotations
 from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
 from kschedd.registry.validation_pod_status import validate_status_beside_spec
 from kschedd.registry.validation_rbac import validate_role_ref_change
+from kschedd.registry.validation_service_ranges import validate_address_change, validate_service_range_change
 from kschedd.registry.validation_services import validate_balancer_status, validate_service_changes
 from kschedd.registry.validation_status import (
     node_addresses,
     validate_pod_claims,
 )
+from kschedd.registry.validation_volumes import validate_attributes_class
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
@@ -104,9 +108,12 @@ def _shown(kind: str, value: Any) -> Any:
     return {field: each for field, each in shown.items() if each}
 
 
-def validate_status_update(old: Raw, new: Raw) -> Faults:
-    """`validate_update` for the status subresource."""
+def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
+    """`validate_update` for the status subresource, or another that changes the status alone."""
     faults: Faults = []
+    if subresource == "approval":
+        validate_approval(old, new, faults)
+        return faults
     kind = kind_of(old).name
     if kind == "Pod":
         _pod_annotations(old, new, faults)
@@ -129,6 +136,10 @@ def validate_status_update(old: Raw, new: Raw) -> Faults:
         validate_balancer_status(new, faults)
     elif kind == "Ingress":
         validate_ingress_status(new, faults)
+    elif kind == "CertificateSigningRequest":
+        validate_signing_status(old, new, faults)
+    elif kind == "APIService":
+        validate_api_service_status(new, faults)
     elif kind == "HorizontalPodAutoscaler":
         validate_autoscaler_status(new, faults)
     elif kind in ("Deployment", "StatefulSet", "DaemonSet"):
@@ -199,6 +210,13 @@ def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
         )  # upstream tells them apart
         if not same_value or none_now_stated:
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
+
+
+def _attributes_class(old: Raw, new: Raw, faults: Faults) -> None:
+    for field in ("driverName", "parameters"):
+        if (old.get(field) or None) != (new.get(field) or None):
+            faults.append(forbidden(field, f"updates to {field} are forbidden."))
+    validate_attributes_class(dict(new), faults)  # once more, after the change
 
 
 _STATEFUL_SET_MUTABLE: Final = (
@@ -494,6 +512,9 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Raw, Faults], None]]] = {
     "ResourceQuota": _resource_quota,
     "Event": validate_event_changes,
     "CustomResourceDefinition": _definition,
+    "VolumeAttributesClass": _attributes_class,
+    "ServiceCIDR": validate_service_range_change,
+    "IPAddress": validate_address_change,
     "RoleBinding": validate_role_ref_change,
     "ClusterRoleBinding": validate_role_ref_change,
 }

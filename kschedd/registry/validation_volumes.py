@@ -225,13 +225,35 @@ def _is_root(path: str) -> bool:
 _MOST_PARAMETERS, _LARGEST_PARAMETERS = 512, 256 * 1024
 
 
-def validate_storage_class(item: Raw, faults: Faults) -> None:
-    provisioner = item.get("provisioner") or ""
+def _validate_provisioner(provisioner: str, path: str, faults: Faults) -> None:
     if not provisioner:
-        faults.append(required("provisioner"))
+        faults.append(required(path))
     else:
         low = provisioner.lower()
-        faults += [invalid("provisioner", low, why) for why in qualified_name(low)]
+        faults += [invalid(path, low, why) for why in qualified_name(low)]
+
+
+def _validate_parameters(parameters: Raw, faults: Faults) -> None:
+    if len(parameters) > _MOST_PARAMETERS:
+        faults.append(FieldError("parameters", None, f"Too long: may not be more than {_MOST_PARAMETERS} bytes"))
+        return
+    if "" in parameters:
+        faults.append(invalid("parameters", "", "field can not be empty."))
+    if sum(len(name) + len(value) for name, value in parameters.items()) > _LARGEST_PARAMETERS:
+        faults.append(FieldError("parameters", None, f"Too long: may not be more than {_LARGEST_PARAMETERS} bytes"))
+
+
+def validate_attributes_class(item: Raw, faults: Faults) -> None:
+    """Append the faults of a VolumeAttributesClass."""
+    parameters = item.get("parameters") or {}
+    _validate_provisioner(item.get("driverName") or "", "driverName", faults)
+    _validate_parameters(parameters, faults)
+    if not parameters:
+        faults.append(required("parameters", "must contain at least one key/value pair"))
+
+
+def validate_storage_class(item: Raw, faults: Faults) -> None:
+    _validate_provisioner(item.get("provisioner") or "", "provisioner", faults)
     policy = item.get("reclaimPolicy")
     if policy and policy not in ("Delete", "Retain"):
         faults.append(unsupported("reclaimPolicy", policy, ("Delete", "Retain")))
@@ -240,16 +262,7 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         faults.append(required("volumeBindingMode"))
     elif mode not in _BINDING_MODES:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
-    size = 0
-    for name, value in (item.get("parameters") or {}).items():
-        if not name:
-            faults.append(invalid("parameters", name, "field can not be empty."))
-        size += len(name) + len(value)
-    if len(item.get("parameters") or ()) > _MOST_PARAMETERS:
-        why = f"Too long: may not be more than {_MOST_PARAMETERS} bytes"
-        faults.append(FieldError("parameters", None, why))
-    elif size > _LARGEST_PARAMETERS:
-        faults.append(FieldError("parameters", None, f"Too long: may not be more than {_LARGEST_PARAMETERS} bytes"))
+    _validate_parameters(item.get("parameters") or {}, faults)
     # Upstream compares with as many empty terms as there are terms, and with those before.
     terms: list[Any] = [{} for _ in item.get("allowedTopologies") or ()]
     for index, term in enumerate(item.get("allowedTopologies") or ()):

@@ -9,16 +9,18 @@ Known are the results of one attempt, for each profile, and they are used only
 * in the scheduling cycle that follows (a pod that came to nothing, or of another profile, ends it),
 * for a pod of the same batch signature (`signing`), where it has one,
 * for half a second after the search,
-* if filters reject the pod on the node that the last cycle chose.
+* if filters reject the pod on the node that the last cycle chose; by the rule batch_rescores that node is scored anew
+  where the pod still fits there, and takes part with the others.
 
 An attempt that took the node it was hinted at keeps what is known; any other replaces it. The pods of a PodGroup are
 tried in one cycle, so that none of them gets a hint from another.
 
 Pure; time is told. What it knows is part of a fork, and of a recording that begins on a running daemon.
-Rules: opportunistic_batching. Source: Kubernetes v1.36, scheduler/framework/runtime/batch.go.
+Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched.
+Source: Kubernetes v1.36 and v1.37, scheduler/framework/runtime/batch.go.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 import attrs
@@ -26,34 +28,81 @@ import numpy as np
 
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
+from kschedd.scheduling.ties import Choose, NodeTies, heapify, pop_first
 
 MAX_AGE_S: Final = 0.5
-
-Choose = Callable[[Rows, Sequence[str]], int]
 
 
 @attrs.define(eq=False)
 class SortedNodes:
-    """The nodes that were scored and not taken, the best first; among equals `choose` decides when one is taken."""
+    """The nodes that were scored and not taken; among equals `choose` decides when one is popped.
+
+    Where ties go by order the lists are the heap that kube-scheduler has. The node that the attempt took is among them
+    until the next attempt wants one, because taking it out moves others.
+    """
 
     names: list[str]
     totals: list[int]
+    raw: dict[str, list[int]] = attrs.field(factory=dict)  # by plugin: of each node; kept where nodes are rescored
+    taken: str = ""  # the node that is still to be taken out
 
     @classmethod
-    def without(cls, chosen: str, rows: Rows, totals: Ints, names: Sequence[str]) -> Self:
-        scored = [(names[row], total) for row, total in zip(rows.tolist(), totals.tolist(), strict=True)]
-        left = [one for one in scored if one[0] != chosen]
-        return cls([name for name, _ in left], [total for _, total in left])
+    def of(
+        cls, taken: str, rows: Rows, totals: Ints, names: Sequence[str], raw: Mapping[str, Ints] | None = None
+    ) -> Self:
+        """Return the nodes of these rows, which are in visiting order."""
+        kept = {plugin: values.tolist() for plugin, values in (raw or {}).items()}
+        return cls([names[row] for row in rows.tolist()], totals.tolist(), kept, taken)
+
+    def add(self, name: str, raw: Mapping[str, int]) -> None:
+        """Add a node with these raw scores; its total is not known yet."""
+        for plugin in {**self.raw, **raw}:
+            self.raw.setdefault(plugin, [0] * len(self.names)).append(raw.get(plugin, 0))
+        self.names.append(name)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.names) - bool(self.taken)
+
+    def take_out(self, choose: Choose) -> None:
+        """Remove the node that the attempt took, if it is still there."""
+        if not self.taken:
+            return
+        if _in_order(choose):
+            heapify(self.totals, *self._columns())
+            at = self.names.index(self.taken)
+            if at == 0:
+                pop_first(self.totals, *self._columns())
+            else:  # it was chosen by hand
+                self._remove(at)
+        else:
+            self._remove(self.names.index(self.taken))
+        self.taken = ""
 
     def pop(self, choose: Choose) -> str:
+        """Remove and return the best node."""
+        self.take_out(choose)
+        if _in_order(choose):
+            heapify(self.totals, *self._columns())
+            name = self.names[0]
+            pop_first(self.totals, *self._columns())
+            return name
         totals = np.array(self.totals, dtype=np.int64)
         best = (totals == totals.max()).nonzero()[0]
-        at = int(best[0]) if len(best) == 1 else choose(best, self.names)
-        del self.totals[at]
-        return self.names.pop(at)
+        at = int(best[0]) if len(best) == 1 else choose(best, self.names, None)
+        name = self.names[at]
+        self._remove(at)
+        return name
+
+    def _columns(self) -> list[list[Any]]:
+        return [self.names, *self.raw.values()]
+
+    def _remove(self, at: int) -> None:
+        for column in (self.totals, *self._columns()):
+            del column[at]
+
+
+def _in_order(choose: Choose) -> bool:
+    return isinstance(choose, NodeTies) and not choose.drawn
 
 
 @attrs.define(eq=False)
@@ -65,6 +114,7 @@ class BatchState:
     created_s: float = 0.0
     cycle: int = -1  # the last one that came to a node, and which
     chosen: str = ""
+    hinted: str = ""  # the node that the last cycle was to try first
 
     def follows(self, cycle: int, signature: str | None, now_s: float) -> bool:
         """Whether what is known may serve this cycle, if only the node that was chosen is full."""
@@ -102,14 +152,30 @@ class Batching:
         state = self._state
         return state.chosen if state.follows(self._cycle, self._signature, self._now_s) else ""
 
-    def take_hint(self, choose: Choose) -> None:
-        self.hint = self._state.nodes.pop(choose)
+    def nodes_left(self, choose: Choose) -> SortedNodes:
+        """Return the nodes of which a hint is taken."""
+        self._state.nodes.take_out(choose)
+        return self._state.nodes
 
-    def store(self, chosen: str, rows: Rows, totals: Ints | None, names: Sequence[str]) -> None:
-        """The attempt has come to a node, by these totals of rows; None: it was the only one."""
+    def replaces(self, chosen: str) -> bool:
+        """Return whether the scores of an attempt that came to this node replace those that are known."""
+        return self._signature is not None and self.hint != chosen
+
+    def take_hint(self, choose: Choose) -> None:
+        self.hint = self._state.hinted = self._state.nodes.pop(choose)
+
+    def store(
+        self,
+        chosen: str,
+        rows: Rows,
+        totals: Ints | None,
+        names: Sequence[str],
+        raw: Mapping[str, Ints] | None = None,
+    ) -> None:
+        """Note the node of the attempt. `totals` of its rows: None if it was the only one. `raw`: scores of plugins."""
         others = None
-        if self._signature is not None and totals is not None and self.hint != chosen:
-            others = SortedNodes.without(chosen, rows, totals, names)
+        if totals is not None and self.replaces(chosen):
+            others = SortedNodes.of(chosen, rows, totals, names, raw)
         self._state.store(self._cycle, self._signature, self.hint, chosen, others, self._now_s)
 
 
@@ -141,7 +207,11 @@ class Batches:
     def saved(self) -> Mapping[str, Any]:
         """As plain values."""
         states = {
-            profile: [one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen]
+            profile: [
+                *(one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen),
+                {plugin: [*values] for plugin, values in one.nodes.raw.items()},
+                one.nodes.taken,
+            ]
             for profile, one in self._states.items()
         }
         return {"cycle": self.cycle, "states": states}
@@ -149,6 +219,16 @@ class Batches:
     def restore(self, saved: Mapping[str, Any]) -> None:
         self.cycle = saved["cycle"]
         self._states = {
-            profile: BatchState(signature, SortedNodes([*names], [*totals]), created_s, cycle, chosen)
-            for profile, (signature, names, totals, created_s, cycle, chosen) in saved["states"].items()
+            profile: BatchState(signature, _nodes(names, totals, *more), created_s, cycle, chosen)
+            for profile, (signature, names, totals, created_s, cycle, chosen, *more) in saved["states"].items()
         }
+
+
+def _nodes(
+    names: Sequence[str],
+    totals: Sequence[int],
+    raw: Mapping[str, Sequence[int]] | None = None,
+    taken: str = "",
+) -> SortedNodes:
+    """Return saved nodes; older recordings have neither raw scores nor the node that was taken."""
+    return SortedNodes([*names], [*totals], {plugin: [*values] for plugin, values in (raw or {}).items()}, taken)

@@ -2,7 +2,8 @@
 
 Budgets are read once for each version of their object and found by namespace.
 
-Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation).
+Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation); v1.37,
+scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation).
 Errors: none; a budget whose selector cannot be read, or selects everything or nothing, covers no pod, as upstream.
 """
 
@@ -67,6 +68,7 @@ class Budgets:
     """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds that they changed."""
 
     cluster: SchedulerCache
+    first_violated_only: bool = False  # charges a pod to no budget after the first that it violates (a rule)
     all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
     _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
     _stamp: int = attrs.field(default=0, init=False)
@@ -105,5 +107,7 @@ class Budgets:
                     continue
                 remaining = left[budget.key] = left.get(budget.key, budget.allowed) - 1
                 broken = broken or remaining < 0
+                if broken and self.first_violated_only:
+                    break
             (violating if broken else others).append(pod)
         return Split(violating, others, frozenset(covering))

@@ -194,7 +194,7 @@ class Candidates:
     _signatures: RecentlyUsed[int, _Columns] = attrs.field(factory=RecentlyUsed, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._budgets = Budgets(self.filters.cluster)
+        self._budgets = Budgets(self.filters.cluster, self.filters.profile.rules.first_violated_budget_only)
         self._lowest = _LowestPriorities(self.filters.cluster.table)
         self._by_importance = PodsByImportance(self.filters.cluster.table)
 

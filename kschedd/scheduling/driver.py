@@ -13,27 +13,22 @@ if preemption chose victims their eviction is an effect, too. There is one failu
 a pod is in a machine of its own, `BindingCycles`, which the driver owns and passes the answers on to; what is reported
 of each attempt is made by `AttemptRecords`.
 
-Inputs, one call at a time, in this order of priority:
+Inputs are values (`kschedd.scheduling.inputs`), given to `step` one at a time, in this order of priority:
 
-    observe(events)                  watch events; applied to the caches first, then to the queue
-                                     (`take_in`: the same for a caller that tells the queue at once)
-    plan_executed(uid, failure)      a binding plan's writes are done, or one was refused
-    plugin_called(uid, answer)       an out-of-tree plugin or an extender has done its part in a binding cycle
-    tick(now)                        time has passed: Permit waits may have timed out
-    resume(cycle, now)               for each of `bindings.waiting()`: continue it if its wait is over
-                                     (`resume_decided`: all at Permit; `resume_ready`: all that wait for a plan)
-    popped(entries), nominated(pods) pods the queue handed out
-    begin(entry) → attempt           a generator to run (see `scheduler`); the cache must not change meanwhile
-    begin_run(now) → run             several attempts that need not be made one by one, in one call; for `complete_run`
-    complete_attempt(entry, result)  where `begin` or the attempt raised: with `broken(entry, fault)` as its result
-                                     (`completing`: the same as a generator, for attempts that may be stopped)
-    resume_stopped(now)              continue the bindings that the debugger had stopped
+    Observe                     watch events; applied to the caches first, then to the queue
+    PlansExecuted, PluginCalled what a binding cycle waited for
+    Tick, Resume...             time has passed, or the wait of a binding cycle is over
+    PodsPopped, PodsNominated   pods the queue handed out
+    BeginAttempt                returns a generator to run (see `scheduler`); the cache must not change meanwhile
+    CompleteAttempt             its result; if the attempt raised, the one that `BreakOff` returns
+                                (`completing`: the same as a generator, for attempts that may be stopped)
+    CompleteRun                 of `begin_run`: several attempts that need not be made one by one, in one call
 
-While an attempt waits for a plugin or an extender, `plan_executed` and `plugin_called` may be given, too: a binding
-that fails then is undone when the attempt is completed, since the cache must not change within one.
+While an attempt waits for a plugin or an extender, `PlansExecuted` and `PluginCalled` may be given, too: a binding that
+fails then is undone when the attempt is completed, since the cache must not change within one.
 
 Outputs are effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
-answered by `plan_executed`, each call by `plugin_called`, exactly once. The caller supplies time, the queue and the
+answered by `PlansExecuted`, each call by `PluginCalled`, exactly once. The caller supplies time, the queue and the
 connection to the API server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither
 makes decisions.
 
@@ -43,7 +38,7 @@ Invariants:
   attempt; Unreserve is called on those instances even after a reconfiguration.
 - A nomination (`nominator`) belongs to a pending pod and ends when the pod gets a node or is deleted; an attempt sees
   the nominations of all earlier attempts.
-- Writes become visible through `observe` only. A failed pod is handed to the queue before the eviction of its
+- Writes become visible through `Observe` only. A failed pod is handed to the queue before the eviction of its
   victims begins, so the events of their deletion cannot be missed.
 
 Pure: no clock, no randomness but that of the machine's `choose`, no channel. Times are seconds since the epoch.
@@ -53,10 +48,10 @@ scheduler/eventhandlers.go.
 
 from bisect import insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import attrs
 
@@ -66,7 +61,6 @@ from kschedd.config.values import changed_origins
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, fault_text
-from kschedd.framework.writes import Plan
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
@@ -80,13 +74,39 @@ from kschedd.queue.operations import (
 )
 from kschedd.queue.scheduling_queue import QueueSettings
 from kschedd.scheduling.attempt_records import AttemptRecords
-from kschedd.scheduling.binding_cycle import AssumedPod, BindingCycle
+from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.binding_cycles import BindingCycles
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.config_changes import ConfigChange, ConfigChanges
 from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
+from kschedd.scheduling.inputs import (
+    Allow,
+    BeginAttempt,
+    BeginGroupCycle,
+    BreakOff,
+    ChangeConfig,
+    CompleteAttempt,
+    CompleteRun,
+    EvictionFailed,
+    Input,
+    InputListener,
+    Intervene,
+    Observe,
+    PlansExecuted,
+    PluginCalled,
+    PodsNominated,
+    PodsPopped,
+    Reconfigure,
+    Reject,
+    Resume,
+    ResumeDecided,
+    ResumeReady,
+    ResumeStopped,
+    Tick,
+    UndoConfigChange,
+)
 from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.pending import PendingPods
@@ -104,7 +124,7 @@ from kschedd.scheduling.pod_group_cycle import (
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
 from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.scheduler import broken_off
-from kschedd.scheduling.stepper import Intervention, Stepper
+from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.scheduling.work import Work
 from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
@@ -142,6 +162,31 @@ class SchedulingDriver:
         self.stepper: Stepper | None = None  # of the attempt that runs, or ran last
         self.stops_within_groups = True  # not in a replay, which knows of what the whole cycle asked
         self.group_tried: Sequence[TriedMember] = ()  # what came of pods of the group whose cycle is stopped
+        self.listener: InputListener | None = None
+        self._steps: dict[type[Input], Callable[[Any, float], Any]] = {
+            Observe: self._observe,
+            PodsPopped: self._popped_more,
+            PodsNominated: self._nominated,
+            BeginAttempt: self._begin,
+            BeginGroupCycle: self._begin_group_cycle,
+            BreakOff: self._break_off,
+            CompleteAttempt: self._complete_attempt,
+            CompleteRun: self._complete_run,
+            Intervene: self._intervene,
+            PlansExecuted: lambda given, now: self.bindings.plans_executed(given.plans, now),
+            PluginCalled: lambda given, now: self.bindings.plugin_called(given.uid, given.answer, now),
+            EvictionFailed: self._eviction_failed,
+            Tick: self._tick,
+            Resume: lambda given, now: self.bindings.resume(given.cycle, now),
+            ResumeDecided: lambda given, now: self.bindings.resume_decided(now),
+            ResumeReady: lambda given, now: self.bindings.resume_ready(now),
+            ResumeStopped: self._resume_stopped,
+            Allow: lambda given, now: self.machine.waiting.allow(given.uid, given.plugin),
+            Reject: lambda given, now: self.machine.waiting.reject(given.uid, given.plugin, given.reason),
+            Reconfigure: lambda given, now: self._reconfigure(given.config),
+            ChangeConfig: self._change_config,
+            UndoConfigChange: self._undo_config_change,
+        }
         self._effects = Effects()
         self._records = AttemptRecords(self._effects, machine.metrics)
         self.bindings = BindingCycles(machine, self.pending, self._effects, self._binding_failed)
@@ -151,6 +196,11 @@ class SchedulingDriver:
         handle.current_pod = current_pod or self.pending.pods.get
         handle.activate = self._to_activate.extend
         handle.in_pre_bind = self.bindings.in_pre_bind
+
+    def step(self, given: Input, now: float = 0.0) -> Any:
+        """Take an input; see its class for what this returns. `now`: seconds since the epoch."""
+        step = self._steps[type(given)]
+        return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     @property
     def has_effects(self) -> bool:
@@ -166,7 +216,10 @@ class SchedulingDriver:
         if self._to_activate:
             self._effects.queue.append(Activate(tuple(self._to_activate)))
             self._to_activate.clear()
-        return self._effects.take()
+        effects = self._effects.take()
+        if self.listener is not None:
+            self.listener.taken(effects)
+        return effects
 
     def tell_queue(self, operation: QueueOperation) -> None:
         """Have the queue's owner apply this, after what it was told before."""
@@ -174,14 +227,10 @@ class SchedulingDriver:
 
     # -- the cluster ------------------------------------------------------------------------------------------
 
-    def observe(self, events: Sequence[WatchEvent], now: float = 0.0) -> None:
-        """Bring the caches up to date, and have the queue told: of the events, and then of what they come to."""
-        place = len(self._effects.queue)
-        self._effects.queue.insert(place, self.take_in(events, now))
-
-    def take_in(self, events: Sequence[WatchEvent], now: float) -> EventsObserved:
-        """Bring the caches up to date; the queue is to apply the operation next. What goes wrong over one event is its
-        object's fault."""
+    def _observe(self, given: Observe, now: float) -> None:
+        """Bring the caches up to date, and have the queue told: of the events, and then of their consequences. An
+        exception over one event is its object's fault."""
+        events, told_at = given.events, len(self._effects.queue)
         observe, faults = self.machine.observe_each, self.machine.faults
         if events:
             self.observed_version = events[-1].version
@@ -209,7 +258,8 @@ class SchedulingDriver:
                     faults.strike_off(ObjectRef("Pod", pod.namespace, pod.name), _PENDING)
         self.machine.cluster.table.trim()
         self._observations += 1
-        return EventsObserved(events, frozenset(assumed), frozenset(rejected), self._observations)
+        observed = EventsObserved(events, frozenset(assumed), frozenset(rejected), self._observations)
+        self._effects.queue.insert(told_at, observed)
 
     def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:
         if event.type == DELETED or pod.node_name or pod.finished:
@@ -265,18 +315,16 @@ class SchedulingDriver:
         most = 1 if self.debugger.engaged else MOST_POPPED
         return most if self.attempts_allowed is None else min(most, self.attempts_allowed)
 
-    def popped(self, entries: Sequence[QueuedPod]) -> None:
-        """Add pods the queue handed out. Those that sort before pods already here are attempted first."""
+    def _popped_more(self, given: PodsPopped, now: float) -> None:
         if not self._popped:
-            self._popped.extend(entries)
+            self._popped.extend(given.entries)
             return
         sort_key = self.machine.sort_key()
-        for entry in entries:
+        for entry in given.entries:
             insort(self._popped, entry, key=lambda popped: (popped.popped_early, sort_key(popped)))
 
-    def nominated(self, pods: Sequence[Pod]) -> None:
-        """These pods entered the active queue with a nomination in their own status."""
-        self.pending.active_with_nomination(pods)
+    def _nominated(self, given: PodsNominated, now: float) -> None:
+        self.pending.active_with_nomination(given.pods)
 
     def next_popped(self, now: float = 0.0) -> QueuedPod | None:
         """The popped pod to attempt next; None if there is none, or no attempt is allowed."""
@@ -323,8 +371,8 @@ class SchedulingDriver:
         """Whether `next_popped` would return a pod."""
         return bool(self._popped) and self.attempts_allowed != 0 and self.debugger.stop is None
 
-    def begin(self, entry: QueuedPod) -> Attempt | None:
-        """Start an attempt with the pod's current version; None if the pod is skipped, and then no longer in flight."""
+    def _begin(self, given: BeginAttempt, now: float) -> Attempt | None:
+        entry = given.entry
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
         cycle = self.machine.batches.next_cycle()
@@ -353,14 +401,11 @@ class SchedulingDriver:
         """Whether the pod is tried with the others of its PodGroup, in one cycle (`group_cycle`)."""
         return self.machine.handle.rules.pod_groups and bool(entry.pod.pod_spec.pod_group_name)
 
-    def group_cycle(
-        self, entry: QueuedPod, clock: Callable[[], float], told: MemberDone = lambda entry, result: None
-    ) -> Work[None]:
-        """The cycle of a popped pod's PodGroup: of all of its pods that were popped. Yields what attempts yield.
+    def _begin_group_cycle(self, given: BeginGroupCycle, now: float) -> Work[None]:
+        return self._group_cycle(given.entry, given.clock, given.told)
 
-        To be run to its end before anything else is begun; `clock` says the time. `told` is called with what came of
-        each pod before it is acted on, while those before it are on their nodes.
-        """
+    def _group_cycle(self, entry: QueuedPod, clock: Callable[[], float], told: MemberDone) -> Work[None]:
+        """The cycle of all pods of the PodGroup that were popped. Yields what attempts yield."""
         group = entry.pod.pod_group
         entries = [entry, *(other for other in self._popped if other.pod.pod_group == group)]
         self._popped = deque(other for other in self._popped if other.pod.pod_group != group)
@@ -379,7 +424,7 @@ class SchedulingDriver:
             if self.debugger.engaged:
                 self._choices_before = self.machine.choices()
             pause = self._before_member
-            tried = yield from try_group(self.machine, self.nominator, entries, clock(), self.broken, pause=pause)
+            tried = yield from try_group(self.machine, self.nominator, entries, clock(), self._broken, pause=pause)
         self._complete_group(group, entries, tried, clock(), told)
 
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
@@ -420,7 +465,7 @@ class SchedulingDriver:
             member = tried.members[at] if at < len(tried.members) else None
             if placed and member is not None and member.failed is None:
                 told(entry, member.result)
-                self.complete_attempt(entry, member.result, now)
+                self._complete(entry, member.result, now)
                 continue
             failed = failed_with_group(tried, entry, member)
             result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
@@ -435,15 +480,19 @@ class SchedulingDriver:
             self._effects.writes.append(condition)
         self.debugger.left_group(now)
 
-    def broken(self, entry: QueuedPod, fault: Exception) -> FitError:
-        """The result of an attempt that an exception aborted: an error for this pod, whichever code raised it."""
+    def _break_off(self, given: BreakOff, now: float) -> FitError:
+        return self._broken(given.entry, given.fault)
+
+    def _broken(self, entry: QueuedPod, fault: Exception) -> FitError:
         status = broken_off(fault) if isinstance(fault, PluginError) else error(fault_text(fault))
         return FitError(entry.pod, status, Diagnosis(self.machine.cluster.table.node_count), CycleState())
 
-    def complete_attempt(
+    def _complete_attempt(self, given: CompleteAttempt, now: float) -> AssumedPod | FailedAttempt:
+        return self._complete(given.entry, given.result, now, given.took_s)
+
+    def _complete(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> AssumedPod | FailedAttempt:
-        """Act on an attempt's result: start the binding cycle, or hand the pod back to the queue."""
         self._result = entry, result
         return self._completed(entry, result, self.machine.complete_attempt(entry, result, now), now, took_s)
 
@@ -451,7 +500,7 @@ class SchedulingDriver:
 
     def begin_run(self, now: float) -> AttemptRun:
         """Attempt the next popped pods, one after the other, as far as they are like pods attempted before them, and
-        assume them on their nodes. The rest follows at once (`complete_run`). Empty: the next pod is attempted by
+        assume them on their nodes. The rest follows at once (`CompleteRun`). Empty: the next pod is attempted by
         itself (`next_popped`), as any may be.
         """
         popped = self._popped
@@ -482,8 +531,8 @@ class SchedulingDriver:
             entries.append(entry)
         return entries
 
-    def complete_run(self, run: AttemptRun, now: float, took_s: float) -> None:
-        """Act on what `begin_run` came to, each of which took so long."""
+    def _complete_run(self, given: CompleteRun, now: float) -> None:
+        run, took_s = given.run, given.took_s
         self.stepper = self._result = None
         plans = self.machine.binding_steps.direct_plans(run)
         began_s = run.results[0].framework.times.start()
@@ -504,7 +553,13 @@ class SchedulingDriver:
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> Work[AssumedPod | FailedAttempt]:
-        """As `complete_attempt`, stopped where the debugger says so."""
+        """As `CompleteAttempt`, stopped where the debugger stops it."""
+        work = self._completing(entry, result, now, took_s)
+        return work if self.listener is None else self.listener.completing(work, now, took_s)
+
+    def _completing(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float
+    ) -> Work[AssumedPod | FailedAttempt]:
         self._result = entry, result
         outcome = yield from self.machine.completing(entry, result, now, self.stepper)
         return self._completed(entry, result, outcome, max(now, self.debugger.now_s), took_s)
@@ -514,10 +569,9 @@ class SchedulingDriver:
         """The pod of an attempt that runs step by step, such as one that is stopped; "" if none does."""
         return self.stepper.pod.key if self.attempting and self.stepper is not None else ""
 
-    def intervene(self, change: Intervention) -> None:
-        """Somebody changes what the stopped attempt comes to."""
+    def _intervene(self, given: Intervene, now: float) -> None:
         assert self.stepper is not None, "an attempt is stopped"
-        self.stepper.intervene(change)
+        self.stepper.intervene(given.change)
 
     def choices(self) -> Choices:
         """How the next attempt would choose; of an attempt that runs step by step, how it would if it began again."""
@@ -562,10 +616,15 @@ class SchedulingDriver:
     def _fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
         """Hand the pod back to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
         entry, effects = failed.entry, self._effects
+        if not failed.evicts:
+            effects.writes.extend(failed.writes)
         pod = self.pending.current(entry)
         if pod is None:
             effects.released.append(entry.uid)
             self.pending.release(entry.uid)
+            is_gone = entry.key not in self.pending.pods and self.machine.cluster.pod(entry.uid) is None
+            if is_gone and (patch := failure_status(entry.pod, failed, stamp(now))) is not None:
+                effects.writes.append(patch)  # refused, unless only the watch has lost the pod
         else:
             self.pending.failed(pod, failed.nominated_node)
             effects.queue.append(
@@ -578,8 +637,6 @@ class SchedulingDriver:
         if failed.evicts:
             gone_fails = not self.machine.handle.rules.gone_victims_evicted
             effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
-        else:
-            effects.writes.extend(failed.writes)
         effects.failures.append(failed)
         namespace, name, scheduler = pod.namespace, pod.name, pod.scheduler_name
         effects.events.append(
@@ -595,54 +652,23 @@ class SchedulingDriver:
                 SchedulerEvent(now, NORMAL, "Preempted", namespace, name, text, victim.uid, scheduler, pod)
             )
 
-    def eviction_failed(self, pod: Pod) -> None:
-        """Requeue the preemptor at once: no deletion of its victims will wake it."""
-        self._to_activate.append(pod)
+    def _eviction_failed(self, given: EvictionFailed, now: float) -> None:
+        self._to_activate.append(given.pod)
 
     # -- bindings ---------------------------------------------------------------------------------------------
-
-    # Inputs, all of them here; see `BindingCycles` for what each does.
-
-    def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
-        self.bindings.plugin_called(uid, answer, now)
-
-    def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
-        self.bindings.plans_executed(plans, now)
-
-    def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
-        self.bindings.plan_executed(uid, failure, now)
-
-    def resume_decided(self, now: float) -> None:
-        self.bindings.resume_decided(now)
-
-    def resume_ready(self, now: float) -> None:
-        self.bindings.resume_ready(now)
-
-    def resume(self, cycle: BindingCycle, now: float) -> bool:
-        return self.bindings.resume(cycle, now)
 
     @property
     def any_to_resume(self) -> bool:
         """Whether a binding that was stopped may continue."""
         return bool(self.bindings.stopped) and self.debugger.stop is None
 
-    def resume_stopped(self, now: float) -> None:
-        """Continue the bindings that were stopped, until one is stopped again."""
+    def _resume_stopped(self, given: ResumeStopped, now: float) -> None:
         while self.any_to_resume:
             self.bindings.resume_stopped(now)
 
-    def tick(self, now: float) -> None:
-        """Reject the pods at Permit whose timeout has passed."""
+    def _tick(self, given: Tick, now: float) -> None:
         for waiting in list(self.machine.waiting.pods.values()):
             waiting.expire(now)
-
-    def allow(self, uid: str, plugin: str) -> bool:
-        """Somebody allows a pod at Permit in the place of a plugin; False if no such pod waits."""
-        return self.machine.waiting.allow(uid, plugin)
-
-    def reject(self, uid: str, plugin: str, reason: str) -> bool:
-        """Likewise: rejects it."""
-        return self.machine.waiting.reject(uid, plugin, reason)
 
     def _binding_failed(self, assumed: AssumedPod, failure: Status, now: float) -> None:
         """Undo it: at once, or when the attempt that runs is completed."""
@@ -722,8 +748,7 @@ class SchedulingDriver:
         scheduler = self.machine.schedulers.get(entry.pod.scheduler_name)
         return scheduler is None or len(scheduler.profile.in_tree) < len(scheduler.profile.plugins)
 
-    def reconfigure(self, config: Config) -> Config:
-        """Use this configuration from the next attempt on; returns the previous one. Raises PluginLoadError."""
+    def _reconfigure(self, config: Config) -> Config:
         before, served = self.machine.config, frozenset(self.machine.schedulers)
         self.machine.reconfigure(config)
         serves = frozenset(self.machine.schedulers)
@@ -749,21 +774,19 @@ class SchedulingDriver:
                 self.pending.handed_over(pod.uid)
             self._effects.queue.append(EventsObserved(events, frozenset(), frozenset()))
 
-    def change_config(self, config: Config, what: str, now: float) -> ConfigChange:
-        """Use this configuration from the next attempt on, as a change that can be undone. Raises PluginLoadError."""
+    def _change_config(self, given: ChangeConfig, now: float) -> ConfigChange:
         changes, before = self.config_changes, self.machine.config
         origin = f"change {changes.count + 1}"
-        config = attrs.evolve(config, origins=changed_origins(before, config, origin))
-        self.reconfigure(config)
+        config = attrs.evolve(given.config, origins=changed_origins(before, given.config, origin))
+        self._reconfigure(config)
         changes.count += 1
-        change = ConfigChange(changes.count, now, what, before, config)
+        change = ConfigChange(changes.count, now, given.what, before, config)
         changes.made.append(change)
         return change
 
-    def undo_config_change(self) -> ConfigChange:
-        """Go back to the configuration before the latest change. Raises NothingToUndo."""
+    def _undo_config_change(self, given: UndoConfigChange, now: float) -> ConfigChange:
         change = self.config_changes.latest
-        self.reconfigure(change.before)
+        self._reconfigure(change.before)
         self.config_changes.made.pop()
         return change
 
@@ -779,6 +802,8 @@ class SchedulingDriver:
                 config.feature_gates.get("SchedulerPopFromBackoffQ", True),
                 config.unschedulable_flush_s * SECOND,
                 config.rules.bound_nominees_wake_none,
+                config.rules.gated_pods_flushed,
+                config.rules.gated_nominations_kept,
             ),
             machine.sort_key(),
             machine.pre_enqueue(),

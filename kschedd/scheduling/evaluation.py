@@ -111,6 +111,13 @@ class NodeVerdicts(InVisitingOrder):
         self.failed = np.full(self.size, STALE, dtype=np.int16)
         self.codes: Ints = np.zeros(self.size, dtype=np.int64)
 
+    def may_pass(self, table: NodeTable) -> Bools:
+        """Return which rows passed by the last verdict, if they were judged at all."""
+        if self.order is not table.order:
+            return np.ones(len(table.order), dtype=np.bool_)
+        passes: Bools = (self.failed == PASSED_ALL) | (self.failed == STALE_ALL)
+        return passes
+
     def follow(self, table: NodeTable) -> None:
         """Mark what changed since the last call."""
         versions = table.versions
@@ -143,7 +150,7 @@ class Evaluation(InVisitingOrder):
         self,
         table: NodeTable,
         of_nodes: NodeVerdicts,
-        cache_keys: tuple[Hashable, ...],
+        keys: tuple[Hashable, ...],
         skip_filter: frozenset[str],
         already_filtered_by: str = "",
         *,
@@ -151,16 +158,15 @@ class Evaluation(InVisitingOrder):
     ) -> None:
         super().__init__(table)
         self.of_nodes = of_nodes
-        self.cache_keys = cache_keys
+        self.keys = keys
         self.skip_filter = skip_filter
         self.skip_score: frozenset[str] = frozenset()
-        self.score_keys: tuple[Hashable, ...] = ()
         self.already_filtered_by = already_filtered_by
         self.shared = shared
         size = self.size
         self.failed = np.full(size, STALE, dtype=np.int16)
         self.codes: Ints = np.zeros(size, dtype=np.int64)
-        self.passes: Bools = np.ones(size, dtype=np.bool_)  # by the last verdict; a row that was never judged does
+        self.passes = of_nodes.may_pass(table)  # by the last verdict
         self.changes = 0  # of `passes`, so far
         self._passing: Ints | None = None  # positions of the rows that pass
         self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # likewise, further filters counted
@@ -202,7 +208,7 @@ class Evaluation(InVisitingOrder):
         self.changes += 1
         self._passing = None
 
-    def judged(self, at: Ints, failed: Places, codes: Ints) -> None:
+    def judged(self, at: Positions, failed: Places, codes: Ints) -> None:
         """Take over the verdicts at these positions."""
         passes = failed == PASSED_ALL
         self.failed[at], self.codes[at], self.unscored[at] = failed, codes, passes
@@ -225,11 +231,11 @@ class Evaluation(InVisitingOrder):
             known = self._passing_by[key] = self.changes, passes.nonzero()[0]
         return known[1]
 
-    def forget(self, of_nodes: NodeVerdicts, skip_filter: frozenset[str]) -> None:
+    def forget(self, table: NodeTable, of_nodes: NodeVerdicts, skip_filter: frozenset[str]) -> None:
         """Mark every row, for a pod of another class."""
         self.of_nodes, self.skip_filter = of_nodes, skip_filter
         self.failed.fill(STALE)
-        self.passes.fill(True)
+        self.passes = of_nodes.may_pass(table)
         self.node_unscored.fill(True)
         self.nothing = None
         self.forget_states()
@@ -240,9 +246,8 @@ class Evaluation(InVisitingOrder):
         self.by_state.clear()
         self._passing_by.clear()
 
-    def forget_scores(self, skip_score: frozenset[str], score_keys: tuple[Hashable, ...]) -> None:
+    def forget_scores(self) -> None:
         """Drop every score: other plugins score from now on, or by other keys."""
-        self.skip_score, self.score_keys = skip_score, score_keys
         self.node_unscored.fill(True)
         np.equal(self.failed, PASSED_ALL, out=self.unscored)
 
@@ -269,9 +274,9 @@ class Evaluations:
     _filters: frozenset[str] = attrs.field(init=False)  # names of the cached filters
     _scores: frozenset[str] = attrs.field(init=False)
     _all_keyed: bool = attrs.field(init=False)  # whether each filter that reads the Node object only has a key
-    _keyed_filters: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key
+    _keyed: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key, those that filter first
+    _keyed_filters: int = attrs.field(init=False)  # how many of them filter
     _keyed_nodes: tuple[CacheKey, ...] = attrs.field(init=False)  # those of them that read the Node object only
-    _keyed_scores: tuple[CacheKey, ...] = attrs.field(init=False)  # those that do not filter
     _ignoring_node: bool = attrs.field(init=False)  # whether pods pinned to different nodes may share an evaluation
     _entries: RecentlyUsed[int, Evaluation] = attrs.field(factory=RecentlyUsed, init=False)
     _seen: RecentlyUsed[int, None] = attrs.field(factory=RecentlyUsed, init=False)
@@ -295,10 +300,11 @@ class Evaluations:
         only_score = {id(one.plugin): one.plugin for one in scores if id(one.plugin) not in by_id}
         of_nodes = [one.plugin for one in self.of_nodes.filters if hasattr(one.plugin, "cache_key")]
         self._keyed_nodes = tuple([cast(CacheKey, plugin) for plugin in of_nodes])
-        self._keyed_filters, self._keyed_scores = (
-            tuple([cast(CacheKey, plugin) for plugin in plugins.values() if hasattr(plugin, "cache_key")])
+        keyed_filters, keyed_scores = (
+            [cast(CacheKey, plugin) for plugin in plugins.values() if hasattr(plugin, "cache_key")]
             for plugins in (by_id, only_score)
         )
+        self._keyed, self._keyed_filters = (*keyed_filters, *keyed_scores), len(keyed_filters)
 
     @property
     def _bytes_an_entry(self) -> int:
@@ -309,16 +315,6 @@ class Evaluations:
         """About what all evaluations take."""
         return len(self._entries) * self._bytes_an_entry
 
-    def cache_keys(self) -> tuple[Hashable, ...]:
-        """Return the cache key of each plugin that filters, as it is now."""
-        cluster = self.cluster
-        return tuple([plugin.cache_key(cluster) for plugin in self._keyed_filters])
-
-    def score_keys(self) -> tuple[Hashable, ...]:
-        """Return the cache key of each plugin that only scores, as it is now."""
-        cluster = self.cluster
-        return tuple([plugin.cache_key(cluster) for plugin in self._keyed_scores])
-
     def of(self, pod: Pod, state: CycleState) -> Evaluation:
         """Return the evaluation of the pod's class, brought up to date. Call it once an attempt, after PreFilter."""
         signature, table = pod.signature, self.cluster.table
@@ -327,9 +323,17 @@ class Evaluations:
         found = self._entries.get(number)
         if found is None and (not self.remember or self._seen.keep_new(number, None, _MOST_SEEN)):
             return self.once(pod, state)
-        keys = self.cache_keys()
+        cluster = self.cluster
+        keys = tuple([plugin.cache_key(cluster) for plugin in self._keyed])
         skipped = self._filters.intersection(state.skip_filter)
-        if found is None or found.cache_keys != keys or found.skip_filter != skipped:
+        if (
+            found is not None
+            and found.keys != keys
+            and found.keys[: self._keyed_filters] == keys[: self._keyed_filters]
+        ):
+            found.keys = keys
+            found.forget_scores()
+        if found is None or found.keys != keys or found.skip_filter != skipped:
             made = Evaluation(table, self._nodes_of(pod, skipped, pinned_by), keys, skipped, pinned_by)
             most = max(_FEWEST, min(_MOST, table.most_evaluation_bytes // self._bytes_an_entry))
             return self._entries.keep(number, made, most)
@@ -346,7 +350,7 @@ class Evaluations:
         if found is None or found.order is not table.order:
             found = self._once = Evaluation(table, of_nodes, (), skipped, shared=True)
         else:
-            found.forget(of_nodes, skipped)
+            found.forget(table, of_nodes, skipped)
         return found
 
     def apart(self, state: CycleState) -> Evaluation:
@@ -387,12 +391,14 @@ class Evaluations:
         wanted = found.failed[at] == STALE_ALL
         lacking = int(count_nonzero(wanted))
         if lacking:
-            positions = _to_evaluate(found, found.failed == STALE_ALL, at, wanted, lacking)
-            self.use.misses += len(positions)
+            if lacking == len(wanted) and found.shared:
+                positions = at
+            else:
+                positions = _to_evaluate(found, found.failed == STALE_ALL, at, wanted, lacking)
             found.nothing = None
             self._judge(found, state, pod, positions)
 
-    def _judge(self, found: Evaluation, state: CycleState, pod: Pod, at: Ints) -> None:
+    def _judge(self, found: Evaluation, state: CycleState, pod: Pod, at: Positions) -> None:
         table, rows, pinned_by, of_nodes = (
             self.cluster.table,
             found.order[at],
@@ -401,25 +407,28 @@ class Evaluations:
         )
         if of_nodes.stamp != table.versions.now or of_nodes.order is not table.order:
             of_nodes.follow(table)
+        self.use.misses += len(rows)
         failed = of_nodes.failed[at]
         stale = failed == STALE_ALL
         if count_nonzero(stale):
-            fresh = at[stale]
+            fresh = stale.nonzero()[0] + at.start if isinstance(at, slice) else at[stale]
             of_nodes.failed[fresh], of_nodes.codes[fresh] = self.of_nodes.judge(
                 state, pod, table, rows[stale], pinned_by
             )
             failed = of_nodes.failed[at]
         left = (failed > self._first_of_pods).nonzero()[0]
-        if len(left) == len(at):
+        if len(left) == len(rows):
             kinds = None if found.shared else self._alike.kinds_of(table, rows)
             by_pods, codes = self._alike.judge(state, pod, table, rows, kinds, pinned_by)
             earlier = failed < by_pods
             if count_nonzero(earlier):
-                codes[earlier] = of_nodes.codes[at[earlier]]
+                codes[earlier] = of_nodes.codes[at][earlier]
                 by_pods[earlier] = failed[earlier]
             failed = by_pods
         else:
             codes = of_nodes.codes[at]
+            if isinstance(at, slice):
+                failed, codes = failed.copy(), codes.copy()
             if len(left):
                 by_pods, codes_of_pods = self.of_pods.judge(state, pod, table, rows[left], pinned_by)
                 earlier = by_pods < failed[left]
@@ -454,9 +463,9 @@ class Evaluations:
         """Return the weighted sum of the scores that need no normalizing; the raw scores of the others are in
         `found.raw` then. The verdicts at these positions must be up to date. Raises PluginFault."""
         skipped = self._scores.intersection(state.skip_score)
-        keys = () if found.shared else self.score_keys()
-        if found.skip_score != skipped or found.score_keys != keys:
-            found.forget_scores(skipped, keys)
+        if found.skip_score != skipped:
+            found.skip_score = skipped
+            found.forget_scores()
         wanted = found.unscored[at]
         if lacking := int(count_nonzero(wanted)):
             self._score(found, state, pod, _to_evaluate(found, found.unscored, at, wanted, lacking))

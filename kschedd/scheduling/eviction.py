@@ -1,8 +1,9 @@
 """Writes of preemption: clear nominations, set the victims' DisruptionTarget condition and delete the victims.
 
-The cluster may change meanwhile: a pod that is already deleted counts as evicted, and further writes to it are
-skipped. If every victim was gone before, there is no deletion event to wake the preemptor; up to 1.34 it is then
-requeued at once, as after a refused write (rule gone_victims_evicted: it is not).
+The cluster may change meanwhile: a pod that is already deleted counts as evicted. A victim whose condition is
+refused, be it because it is gone, is not deleted. If every victim was gone before, there is no deletion event to wake
+the preemptor; up to 1.34 it is then requeued at once, as after a refused write (rule gone_victims_evicted: it is
+not).
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 Does no I/O itself: the caller passes the write function and the pod lookup. Owns nothing.
@@ -32,6 +33,8 @@ def evict(
     """
     outcome = EvictionOutcome(gone_fails)
     for write in writes:
+        if not outcome.wants(write):
+            continue
         why = perform(write)
         pod = None if why is None else outcome.asks_about(write)
         outcome.note(write, why, pod is not None and pod.is_gone(uid_of(pod.namespace, pod.name)))
@@ -59,6 +62,14 @@ class EvictionOutcome:
     _refusal: Status | None = None
     _victims: int = 0
     _evicted: int = 0
+    _kept: set[tuple[str, str]] = attrs.field(factory=set)  # victims whose condition was refused
+
+    def wants(self, write: Write) -> bool:
+        """Return whether a write is to be done: no deletion of a victim whose condition was refused."""
+        if not isinstance(write, Delete) or (write.namespace, write.name) not in self._kept:
+            return True
+        self._victims += 1
+        return False
 
     @staticmethod
     def asks_about(write: Write) -> WrittenPod | None:
@@ -76,6 +87,8 @@ class EvictionOutcome:
         if isinstance(write, Delete):
             self._victims += 1
             self._evicted += not gone
+        if isinstance(write, MergePatch) and why is not None:
+            self._kept.add((write.namespace, write.name))
         if why is not None and not gone and self._refusal is None:
             self._refusal = why
 

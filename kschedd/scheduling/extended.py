@@ -80,21 +80,22 @@ def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:
 
 
 def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: Rows, totals: Ints) -> Work[Ints]:
-    """The totals with the extenders' scores. One that fails gives none."""
+    """Return the totals with the extenders' scores; the very array that was given if no extender scored a node."""
     asked = [extender for extender in extenders if extender.prioritizes and extender.is_interested(pod)]
     if not asked:
         return totals
     calls: Shards = [extender.prioritize(pod, table, rows.tolist()) for extender in asked]
     answers: list[Any] = yield calls
     places = {table.names[row]: place for place, row in enumerate(rows.tolist())}
-    more = np.zeros(len(rows), dtype=np.int64)
+    more, any_scored = np.zeros(len(rows), dtype=np.int64), False
     for extender, said in zip(asked, answers, strict=True):
         if isinstance(said, ExtenderFailure):
             continue
         known = [(places[name], extender.weighted(score)) for name, score in said if name in places]
         if known:
+            any_scored = True
             np.add.at(more, *np.array(known, dtype=np.int64).T)  # a name may repeat; it wraps, as Go's int64 does
-    return totals + more
+    return totals + more if any_scored else totals
 
 
 # -- preemption -------------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def failed_after_permit(entry: QueuedPod, status: Status) -> FailedAttempt:
 
 
 def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:
-    """The writes with this time (RFC 3339) in conditions that have none: plugins have no clock."""
+    """Return the writes with this time (RFC 3339) in new conditions that have none: plugins have no clock."""
     return tuple(_stamped(write, at) if isinstance(write, MergePatch) else write for write in writes)
 
 
@@ -71,7 +71,8 @@ def _stamped(patch: MergePatch, at: str) -> MergePatch:
     conditions = status.get("conditions")
     if not conditions:
         return patch
-    dated = [{"lastTransitionTime": at, **condition} for condition in conditions]
+    known = [] if patch.seen is None else patch.seen.status.get("conditions") or []
+    dated = [one if one in known else {"lastTransitionTime": at, **one} for one in conditions]
     whole = {**patch.patch, "status": {**status, "conditions": dated}}
     return attrs.evolve(patch, patch=whole)
 

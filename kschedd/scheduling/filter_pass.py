@@ -22,15 +22,7 @@ class FilterPass:
     rows: Rows
     places: Ints | None = None
     _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (filter, its places, its codes)
-    _columns_given: tuple[Places, Ints] | None = None
     _passing: Rows | None = attrs.field(default=None, init=False)  # None until somebody asks
-
-    @classmethod
-    def of_columns(cls, rows: Rows, failed: Places, codes: Ints) -> Self:
-        """From verdicts that are already known."""
-        passed = failed == PASSED
-        places = None if count_nonzero(passed) == len(rows) else passed.nonzero()[0]
-        return cls(rows, places, columns_given=(failed, codes))
 
     def copy(self) -> Self:
         """What is known by now; the pass goes on without it."""
@@ -54,28 +46,13 @@ class FilterPass:
         self.places = places if self.places is None else self.places[places]
         self._passing = None
 
-    def cut(self, most: int) -> None:
-        """Truncate after the row that is number `most` to pass, if so many pass."""
-        places = self.places
-        if places is None:
-            self.rows = self.rows[:most]
-        elif len(places) >= most:
-            self.rows, self.places = self.rows[: int(places[most - 1]) + 1], places[:most]
-        if self._passing is not None:
-            self._passing = self.rows if places is None else self._passing[:most]
-
     def columns(self) -> tuple[Places, Ints]:
         """For each row the index of the filter that rejected it (PASSED: none), and that filter's code."""
-        size = len(self.rows)
-        if self._columns_given is None:
-            longest = max((int(p[-1]) + 1 if p is not None else len(s) for _, p, s in self._said), default=size)
-            failed = np.full(max(longest, size), PASSED, dtype=np.int16)
-            codes = np.zeros(len(failed), dtype=np.int64)
-            for who, places, said in self._said:
-                rejected = said.nonzero()[0]
-                where = rejected if places is None else places[rejected]
-                failed[where] = who
-                codes[where] = said[rejected]
-            self._columns_given = failed, codes
-        failed, codes = self._columns_given
-        return failed[:size], codes[:size]
+        failed = np.full(len(self.rows), PASSED, dtype=np.int16)
+        codes = np.zeros(len(failed), dtype=np.int64)
+        for who, places, said in self._said:
+            rejected = said.nonzero()[0]
+            where = rejected if places is None else places[rejected]
+            failed[where] = who
+            codes[where] = said[rejected]
+        return failed, codes

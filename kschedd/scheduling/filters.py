@@ -101,6 +101,7 @@ class Filters:
 
     def run_others(
         self,
+        others: Sequence[EnabledFilter],
         state: CycleState,
         pod: Pod,
         table: NodeTable,
@@ -108,11 +109,9 @@ class Filters:
         failed: Places,
         codes: Ints,
     ) -> Work[dict[int, Status]]:
-        """Run the filters that are not node-local on the rows that no earlier filter rejected."""
+        """Run filters that are not node-local (see `called`) on the rows that no earlier filter rejected."""
         explicit_status: dict[int, Status] = {}
-        for filter_ in self.others:
-            if filter_.name in state.skip_filter:
-                continue
+        for filter_ in others:
             places = (failed > filter_.place).nonzero()[0]
             if not len(places):
                 continue
@@ -123,8 +122,9 @@ class Filters:
                 said = yield from _ask_per_node(filter_, state, pod, table, open_, explicit_status)
             if said is not None:
                 rejected = said.nonzero()[0]
-                failed[places[rejected]] = filter_.place
-                codes[places[rejected]] = said[rejected]
+                if len(rejected):
+                    failed[places[rejected]] = filter_.place
+                    codes[places[rejected]] = said[rejected]
         return explicit_status
 
     # -- what if ----------------------------------------------------------------------------------------------
@@ -172,14 +172,15 @@ class Filters:
         With `state_of` every row has its own CycleState, created only if a filter reads it.
         """
         failed, codes = plugins.judge(state, pod, table, rows)
+        others = self.called(state, pod)
         if state_of is None:
-            return failed, codes, drive(self.run_others(state, pod, table, rows, failed, codes))
+            return failed, codes, drive(self.run_others(others, state, pod, table, rows, failed, codes))
         explicit_status: dict[int, Status] = {}
-        first = min((filter_.place for filter_ in self.others if filter_.name not in state.skip_filter), default=PASSED)
+        first = min((filter_.place for filter_ in others), default=PASSED)
         for place in np.flatnonzero(failed > first).tolist():
             one = slice(place, place + 1)
             own = state_of(int(rows[place]))
-            explicit_status.update(drive(self.run_others(own, pod, table, rows[one], failed[one], codes[one])))
+            explicit_status.update(drive(self.run_others(others, own, pod, table, rows[one], failed[one], codes[one])))
         return failed, codes, explicit_status
 
     def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:

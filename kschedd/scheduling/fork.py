@@ -33,6 +33,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.queue.snapshot import EntryCopies, EntryStates
 from kschedd.scheduling.binding_cycle import AssumedPod, AwaitPermit, BindingCycle, BindingProgress, PlanWait
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import PodsPopped
 from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.pending import PendingPods
@@ -134,7 +135,7 @@ class DriverSnapshot:
         driver = SchedulingDriver(machine, current_pod=current_pod, pending=self.pending)
         bindings, driver.observed = driver.bindings, self.observed
         bindings.begun, bindings.pods_bound = self.cycles, self.pods_bound
-        driver.popped([copies.of(entry) for entry in self.popped])
+        driver.step(PodsPopped([copies.of(entry) for entry in self.popped]))
         frameworks = {name: scheduler.profile for name, scheduler in machine.schedulers.items()}
         reserving = self.reserving
         if reserving is not None and not is_bound(reserving.pod):

@@ -15,6 +15,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.debugger import NotStopped
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Intervene
 from kschedd.scheduling.nominations import NominatedPods
 from kschedd.scheduling.stepper import Intervention, Stepper
 from kschedd.scheduling.work import drive
@@ -60,7 +61,7 @@ def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -
     reasons = why_not(driver, stepper, _row(stepper, node))
     if reasons and not even_if_unfit:
         raise DoesNotFit(stepper.pod.key, node, reasons)
-    driver.intervene(Intervention("force", node))
+    driver.step(Intervene(Intervention("force", node)))
     return reasons
 
 
@@ -68,7 +69,7 @@ def veto(driver: SchedulingDriver, node: str) -> None:
     """Have the attempt choose any node but this one."""
     stepper = _undecided(driver)
     _row(stepper, node)
-    driver.intervene(Intervention("veto", node))
+    driver.step(Intervene(Intervention("veto", node)))
 
 
 def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
@@ -85,7 +86,7 @@ def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
     left = stepper.nodes_left()
     if left is not None and row not in left:
         raise CannotReplace(f"{node} is not among the nodes that are left")
-    driver.intervene(Intervention("score", node, plugin, value))
+    driver.step(Intervene(Intervention("score", node, plugin, value)))
 
 
 def drop(driver: SchedulingDriver) -> None:
@@ -93,7 +94,7 @@ def drop(driver: SchedulingDriver) -> None:
     stepper, at = _stepper(driver)
     if at.point in ("preBind", "bind", "postBind"):
         raise NotStopped(f"pod {stepper.pod.key} is being bound: the attempt is over")
-    driver.intervene(Intervention("drop"))
+    driver.step(Intervene(Intervention("drop")))
 
 
 def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:

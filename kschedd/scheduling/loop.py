@@ -16,13 +16,13 @@ Owns the queue and the driver.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
-from kschedd.queue.operations import QueueOperation
+from kschedd.queue.operations import PodDone, Pop, PopOthersOfGroup, QueueOperation, TakeNominated
 from kschedd.queue.scheduling_queue import Recorder
 from kschedd.scheduling.binding_cycle import AssumedPod, CallExtender, CallPlugin
 from kschedd.scheduling.breakpoints import StopPoint
@@ -30,6 +30,20 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import (
+    BeginAttempt,
+    BeginGroupCycle,
+    BreakOff,
+    CompleteAttempt,
+    EvictionFailed,
+    Observe,
+    PlansExecuted,
+    PluginCalled,
+    PodsNominated,
+    PodsPopped,
+    Resume,
+    ResumeStopped,
+)
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.pod_group_cycle import MemberDone
@@ -37,6 +51,8 @@ from kschedd.scheduling.work import Work, answered, drive
 from kschedd.store.log import WatchEvent
 
 T = TypeVar("T")
+
+_POP: Final = Pop()
 
 
 class Environment(Protocol):
@@ -76,8 +92,8 @@ class SchedulingLoop:
         run_by = self.driver.queue_configuration()
         self.queue = run_by.new_queue()
         self.queue.recorder = recorder
-        self._operations = run_by.new_operations(self.queue)
-        machine.handle.evicting = self._operations.evicting
+        self.operations = run_by.new_operations(self.queue)
+        machine.handle.evicting = self.operations.evicting
         self._on_effects = on_effects
 
     def observe(self, event: WatchEvent) -> None:
@@ -86,7 +102,7 @@ class SchedulingLoop:
 
     def observe_all(self, events: Sequence[WatchEvent]) -> None:
         """Apply watch events, all of them to the caches first, and then to the queue."""
-        self._tell_queue(self.driver.take_in(events, self.environment.now_s))
+        self.driver.step(Observe(events), self.environment.now_s)
         self.apply_effects()
 
     # -- attempts ---------------------------------------------------------------------------------------------
@@ -95,39 +111,45 @@ class SchedulingLoop:
         debugger = self.driver.debugger
         if debugger.engaged and not debugger.lets_begin(self.environment.now_s):
             return None
-        popped = self.driver.next_popped(self.environment.now_s)
+        popped: QueuedPod | None = self.driver.next_popped(self.environment.now_s)
         if popped is None:
-            popped = self.queue.pop(self.environment.now_ns)
+            popped = self.operations.step(_POP, self.environment.now_ns)
             if popped is not None and self.driver.in_group(popped):
-                others = self.queue.pop_others_of_group(popped, self.environment.now_ns)
+                others = self.operations.step(PopOthersOfGroup(popped), self.environment.now_ns)
                 if debugger.engaged:  # which may stop before the group
-                    self.driver.popped([popped, *others])
+                    self.driver.step(PodsPopped([popped, *others]))
                     return self.driver.next_popped(self.environment.now_s)
-                self.driver.popped(others)
+                self.driver.step(PodsPopped(others))
         return popped
 
     def group_cycle(self, entry: QueuedPod, told: MemberDone) -> None:
         """The cycle of a popped pod's PodGroup, with all its results applied; `told` has each before that."""
-        drive(self.driver.group_cycle(entry, lambda: self.environment.now_s, told))
+        drive(self._begun_group(entry, told))
         self.apply_effects()
 
     def stepped_group(self, entry: QueuedPod, told: MemberDone) -> Generator[StopPoint, None, None]:
         """As `group_cycle`; yields where the debugger stops it."""
-        yield from _stops_of(self.driver.group_cycle(entry, lambda: self.environment.now_s, told))
+        yield from _stops_of(self._begun_group(entry, told))
         self.apply_effects()
+
+    def _begun_group(self, entry: QueuedPod, told: MemberDone) -> Work[None]:
+        cycle: Work[None] = self.driver.step(
+            BeginGroupCycle(entry, lambda: self.environment.now_s, told), self.environment.now_s
+        )
+        return cycle
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
         """Run the attempt for a popped pod; None if the pod is skipped, and then no longer in flight."""
         attempt: Attempt | None = None
         try:
-            attempt = self.driver.begin(entry)
+            attempt = self.driver.step(BeginAttempt(entry), self.environment.now_s)
             if attempt is not None:
                 result: ScheduleResult | FitError = drive(attempt)
                 return result
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
-            return self.driver.broken(entry, fault)
+            return self._broken_off(entry, fault)
         self.apply_effects()
         return None
 
@@ -137,7 +159,7 @@ class SchedulingLoop:
         """The scheduling cycle of a popped pod; yields where the debugger stops it, and `told` has the result."""
         driver, attempt = self.driver, None
         try:
-            attempt = driver.begin(entry)
+            attempt = driver.step(BeginAttempt(entry), self.environment.now_s)
             if attempt is None:
                 self.apply_effects()
                 return
@@ -145,14 +167,18 @@ class SchedulingLoop:
         except Exception as fault:  # a plugin's, or the pod's; the attempt has failed, and the pod is tried again
             if attempt is not None:
                 attempt.close()
-            result = driver.broken(entry, fault)
+            result = self._broken_off(entry, fault)
         told(result)
         yield from _stops_of(driver.completing(entry, result, self.environment.now_s))
         self.apply_effects()
 
+    def _broken_off(self, entry: QueuedPod, fault: Exception) -> FitError:
+        result: FitError = self.driver.step(BreakOff(entry, fault), self.environment.now_s)
+        return result
+
     def complete(self, entry: QueuedPod, result: ScheduleResult | FitError) -> AssumedPod | FailedAttempt:
         """Act on the attempt's result."""
-        outcome = self.driver.complete_attempt(entry, result, self.environment.now_s)
+        outcome: AssumedPod | FailedAttempt = self.driver.step(CompleteAttempt(entry, result), self.environment.now_s)
         self.apply_effects()
         return outcome
 
@@ -162,10 +188,10 @@ class SchedulingLoop:
         """Continue waiting binding cycles whose wait is over; returns whether any continued."""
         resumed = self.driver.any_to_resume
         if resumed:
-            self.driver.resume_stopped(self.environment.now_s)
+            self.driver.step(ResumeStopped(), self.environment.now_s)
             self.apply_effects()
         for cycle in self.driver.bindings.waiting():
-            if self.driver.resume(cycle, self.environment.now_s):
+            if self.driver.step(Resume(cycle), self.environment.now_s):
                 self.apply_effects()
                 resumed = True
         return resumed
@@ -179,7 +205,7 @@ class SchedulingLoop:
             effects = driver.take_effects()
             now = environment.now_ns
             for uid in effects.released:
-                self.queue.done(uid, now)
+                self.operations.step(PodDone(uid), now)
             if effects.queue:
                 self._tell_queue(*effects.queue)
             for write in effects.writes:
@@ -187,19 +213,19 @@ class SchedulingLoop:
             for eviction in effects.evictions:
                 failure = evict(eviction.writes, environment.write, self._uid_of, gone_fails=eviction.gone_fails)
                 if failure is not None:
-                    driver.eviction_failed(eviction.pod)
+                    driver.step(EvictionFailed(eviction.pod))
             for wanted in effects.plans:
-                driver.plan_executed(wanted.uid, self._execute(wanted.plan), environment.now_s)
+                driver.step(PlansExecuted(((wanted.uid, self._execute(wanted.plan)),)), environment.now_s)
             for called in effects.calls:
-                driver.plugin_called(called.uid, self._call(called), environment.now_s)
+                driver.step(PluginCalled(called.uid, self._call(called)), environment.now_s)
             self._on_effects(effects)
 
     def _tell_queue(self, *operations: QueueOperation) -> None:
-        applied = self._operations
+        queue, now = self.operations, self.environment.now_ns
         for operation in operations:
-            applied.apply(operation, self.environment.now_ns)
-        if applied.nominated:
-            self.driver.nominated(applied.take_nominated())
+            queue.step(operation, now)
+        if queue.nominated:
+            self.driver.step(PodsNominated(queue.step(TakeNominated(), now)))
 
     def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
         """Make the call now.

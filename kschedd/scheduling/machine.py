@@ -69,7 +69,7 @@ from kschedd.scheduling.profile import Framework, build_profile
 from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.scheduler import Scheduler, StartNode
 from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
-from kschedd.scheduling.ties import AtRandom, Choose
+from kschedd.scheduling.ties import Choose, NodeTies
 from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
 from kschedd.scheduling.work import Work, drive
 from kschedd.store.log import DELETED, WatchEvent
@@ -91,7 +91,7 @@ class Choices:
 
 
 class SchedulingMachine:
-    """See the module. `seed` breaks ties at random; `choose` replaces that by a rule. `handle`: one of this cluster."""
+    """See the module. `seed` breaks ties that are drawn; `choose` breaks all of them. `handle`: one of this cluster."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class SchedulingMachine:
         self.handle.reject = self.waiting.reject
         self.handle.waiting_pods = self._waiting_pods
         self.handle.decided_at_permit = self.waiting.decided
-        self.choose: Choose = choose or AtRandom(Random(seed))
+        self.choose: Choose = choose or NodeTies(Random(seed))
         self._remember = remember
         self.config = config
         self.schedulers: dict[str, Scheduler] = {}
@@ -145,8 +145,10 @@ class SchedulingMachine:
             raise
         self.extenders = self.binding_steps.extenders = extenders
         self._extender_binds = any(extender.binds for extender in extenders)
+        if isinstance(self.choose, NodeTies):
+            self.choose.drawn = not config.rules.ties_in_order
         self.config = config
-        self.cluster.table.set_pod_level_resize(config.rules.pod_level_resize)
+        self.cluster.table.set_resize_rules(config.rules.resize_rules)
 
     def _scheduler(self, config: Config, profile: Profile, extenders: tuple[HTTPExtender, ...]) -> Scheduler:
         before = self.schedulers.get(profile.scheduler_name)
@@ -169,7 +171,7 @@ class SchedulingMachine:
 
     def choices(self) -> Choices:
         """How the next attempts choose, as a copy."""
-        return Choices(self.choose.fork() if isinstance(self.choose, AtRandom) else self.choose, self.start.index)
+        return Choices(self.choose.fork() if isinstance(self.choose, NodeTies) else self.choose, self.start.index)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
 
@@ -191,7 +193,8 @@ class SchedulingMachine:
             rejecting = {plugin.name: plugin for point in points for plugin in profile.at(point)}
             for filter_ in profile.filters:
                 rejecting[filter_.name] = filter_.plugin
-            found[name] = hint_map(list(rejecting.values()))
+            taints_for_all = not self.handle.rules.taints_wake_their_own
+            found[name] = hint_map(list(rejecting.values()), taints_for_all=taints_for_all)
             if self.extenders:
                 found[name] = {**found[name], EXTENDER_NAME: EVERY_EVENT}
         return found

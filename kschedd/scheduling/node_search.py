@@ -22,13 +22,13 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status, unresolvable
-from kschedd.scheduling.evaluation import STALE_ALL, CodesOf, Evaluation, Evaluations, Positions
-from kschedd.scheduling.filter_pass import FilterPass
+from kschedd.scheduling.evaluation import STALE, STALE_ALL, CodesOf, Evaluation, Evaluations, Positions
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.nominated_pods import NONE_REJECTED, NominatedPodFilter
 from kschedd.scheduling.nominations import NominatedByRow
+from kschedd.scheduling.profile import EnabledFilter
 from kschedd.scheduling.stepper import Stepper
-from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places, Verdicts
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, PASSED_ALL, Places, Verdicts
 from kschedd.scheduling.work import Work
 from kschedd.values import fast_frozen
 
@@ -93,34 +93,57 @@ class NodeSearch:
         wanted: int,
         nominated: NominatedByRow,
         stepper: Stepper | None = None,
+        others: Sequence[EnabledFilter] | None = None,
     ) -> Work[Found]:
         """Visit nodes from `start` on, around the end, until `wanted` are feasible. Yields shards of per-node work.
 
-        `among`: the positions to visit instead of the whole order; `start` counts in them.
+        `among`: the positions to visit instead of the whole order; `start` counts in them. `others`: the filters that
+        read more than the row they judge and may reject the pod unless PreFilter skips them, if the caller knows.
         """
         if stepper is not None:
             return (yield from self._stepped(known, state, pod, among, start, wanted, nominated, stepper))
-        others = not self.filters.row_by_row(state, pod)
+        if others is None:
+            others = self.filters.called(state, pod)
+        elif others and state.skip_filter:
+            others = [one for one in others if one.name not in state.skip_filter]
+        if not nominated:
+            kept = self._kept(known, state, pod, others)
+            if kept is not None:
+                return self._read(known, state, pod, among, start, wanted, kept)
         total = known.size if among is None else len(among)
-        windows: list[FilterPass] = []
+        windows: list[_Window] = []
         explicit_status: dict[int, Status] = {}
         lacking, visited, size = wanted, 0, self.expected(wanted)
         while lacking > 0 and visited < total:
-            first, size = (start + visited) % total, min(size, total - visited)
+            first = (start + visited) % total
+            if among is None:  # no less than it takes if the others let every node pass
+                size = max(size, _reach(known.passing(()), first, lacking, total))
+            size = min(size, total - visited)
             at = known.window(first, size) if among is None else _among(among, first, size)
-            rows = known.order[at]
-            passed = yield from self._ask(known, state, pod, at, rows, nominated, others, explicit_status)
-            passed.cut(lacking)
-            windows.append(passed)
-            lacking -= len(passed.passing)
-            visited += len(passed.rows)
+            window = yield from self._ask(known, state, pod, at, nominated, others, explicit_status)
+            window = window.until(lacking)
+            windows.append(window)
+            lacking -= len(window.passing)
+            visited += len(window.rows)
             # As many more as are needed at this rate, at most twice as many.
             size = min(visited * lacking // max(wanted - lacking, 1) + _FEWEST, 2 * visited)
         if wanted > 1 and not lacking:
             self._learn(visited, wanted)
-        return self._together(known, state, pod, windows, explicit_status)
+        return self._found(state, pod, _joined_windows(windows), explicit_status)
 
-    def read(
+    def _kept(
+        self, known: Evaluation, state: CycleState, pod: Pod, others: Sequence[EnabledFilter]
+    ) -> list[CodesOf] | None:
+        """The codes of these filters on all nodes; None if one of them has to be called."""
+        kept: list[CodesOf] = []
+        for filter_ in others:
+            codes = self.evaluations.known_codes(known, state, pod, filter_)
+            if codes is None:
+                return None
+            kept.append(codes)
+        return kept
+
+    def _read(
         self,
         known: Evaluation,
         state: CycleState,
@@ -128,17 +151,9 @@ class NodeSearch:
         among: Ints | None,
         start: int,
         wanted: int,
-        others: bool | None = None,
-    ) -> Found | None:
-        """Search as `run` does, where columns decide and no pod is nominated; None if a filter has to be called that
-        reads more than one row. `others`: whether such filters take part, if the caller knows."""
-        kept: list[CodesOf] = []
-        if others is not False:
-            for filter_ in self.filters.called(state, pod):
-                codes_kept = self.evaluations.known_codes(known, state, pod, filter_)
-                if codes_kept is None:
-                    return None
-                kept.append(codes_kept)
+        kept: list[CodesOf],
+    ) -> Found:
+        """Search as `run` does, where columns decide: no filter has to be called on a node that is not stale."""
         nothing = known.nothing
         if among is None and not kept and isinstance(nothing, Nothing) and nothing.start == start:
             self.evaluations.use.hits += known.size
@@ -240,35 +255,28 @@ class NodeSearch:
         state: CycleState,
         pod: Pod,
         at: Positions,
-        rows: Rows,
         nominated: NominatedByRow,
-        others: bool,
+        others: Sequence[EnabledFilter],
         explicit_status: dict[int, Status],
-    ) -> Work[FilterPass]:
+    ) -> Work["_Window"]:
         """The verdicts on a window: of the evaluation, with nominated pods added, and of the `others`."""
         self.evaluations.judge(known, state, pod, at)
-        failed, codes = known.failed[at], known.codes[at]
+        rows, failed, codes = known.order[at], known.failed[at], known.codes[at]
         if isinstance(at, slice):
             failed, codes = failed.copy(), codes.copy()
         rejected = NONE_REJECTED
         if nominated:
             cached = None if known.shared else known
             rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached)
+            # A row rejected with its nominated pods is not checked without them: no filter is called on it again.
+            failed[rejected.places] = STALE
         if others:
             table = self.filters.cluster.table
-            if len(rejected.places):
-                # A row rejected with its nominated pods is not checked without them: no filter is called on it again.
-                places = np.delete(np.arange(len(rows)), rejected.places)
-                some_failed, some_codes = failed[places], codes[places]
-                said = yield from self.filters.run_others(state, pod, table, rows[places], some_failed, some_codes)
-                failed[places], codes[places] = some_failed, some_codes
-            else:
-                said = yield from self.filters.run_others(state, pod, table, rows, failed, codes)
-            if said:
-                explicit_status.update(said)
-        failed[rejected.places], codes[rejected.places] = rejected.failed, rejected.codes
-        explicit_status.update(rejected.explicit_status)
-        return FilterPass.of_columns(rows, failed, codes)
+            explicit_status.update((yield from self.filters.run_others(others, state, pod, table, rows, failed, codes)))
+        if rejected is not NONE_REJECTED:
+            failed[rejected.places], codes[rejected.places] = rejected.failed, rejected.codes
+            explicit_status.update(rejected.explicit_status)
+        return _Window(at, rows, failed, codes, (failed == PASSED_ALL).nonzero()[0])
 
     def _stepped(
         self,
@@ -297,36 +305,63 @@ class NodeSearch:
         barred = np.isin(rows, list(vetoed))
         failed[barred], codes[barred] = 0, EXPLICIT
         explicit_status.update(vetoed)
-        passed = FilterPass.of_columns(rows, failed, codes)
-        passed.cut(wanted)
-        found = self._together(known, state, pod, [passed], explicit_status)
+        window = _Window(known.place[rows], rows, failed, codes, (failed == PASSED_ALL).nonzero()[0])
+        found = self._found(state, pod, window.until(wanted), explicit_status)
         stepper.verdicts = found.verdicts
         return found
 
-    def _together(
-        self,
-        known: Evaluation,
-        state: CycleState,
-        pod: Pod,
-        windows: list[FilterPass],
-        explicit_status: dict[int, Status],
-    ) -> Found:
-        """Join the windows of a search."""
-        rows = found = known.order[:0]
-        if windows:
-            rows, found = windows[0].rows, windows[0].passing
-        if len(windows) > 1:
-            rows = np.concatenate([window.rows for window in windows])
-            found = np.concatenate([window.passing for window in windows])
+    def _found(self, state: CycleState, pod: Pod, window: "_Window", explicit_status: dict[int, Status]) -> Found:
+        """The result of a search that ended with this window."""
+        rows, at, passing, broken = window.rows, window.at, window.passing, None
         if explicit_status:
             there = set(rows.tolist())
             explicit_status = {row: status for row, status in explicit_status.items() if row in there}
-        broken = next((status for status in explicit_status.values() if not status.rejected), None)
+            broken = next((status for status in explicit_status.values() if not status.rejected), None)
         table, filters = self.filters.cluster.table, self.filters.profile.filters
-        verdicts = Verdicts(
-            table, filters, state, pod, rows, None, None, explicit_status, compute=lambda: _columns(windows)
-        )
-        return Found(found, len(rows), verdicts, broken, known.place[found])
+        verdicts = Verdicts(table, filters, state, pod, rows, window.failed, window.codes, explicit_status)
+        if isinstance(at, slice):
+            feasible: Positions = (
+                slice(at.start, at.start + len(rows)) if len(passing) == len(rows) else passing + at.start
+            )
+        else:
+            feasible = at[passing]
+        return Found(rows[passing], len(rows), verdicts, broken, feasible)
+
+
+@fast_frozen(eq=False)
+class _Window:
+    """The verdicts on the nodes at these positions. `passing`: which of these pass."""
+
+    at: Positions
+    rows: Rows
+    failed: Places
+    codes: Ints
+    passing: Ints
+
+    def until(self, most: int) -> "_Window":
+        """Return the part that ends with the node that is number `most` to pass; all if fewer pass."""
+        passing, at = self.passing, self.at
+        if len(passing) < most:
+            return self
+        end = passing.item(most - 1) + 1 if most else 0
+        at = slice(at.start, at.start + end) if isinstance(at, slice) else at[:end]
+        return _Window(at, self.rows[:end], self.failed[:end], self.codes[:end], passing[:most])
+
+
+def _joined_windows(windows: list[_Window]) -> _Window:
+    """Windows that follow one another, as one."""
+    if len(windows) == 1:
+        return windows[0]
+    nothing: Ints = np.zeros(0, dtype=np.int64)
+    if not windows:
+        return _Window(nothing, nothing, nothing.astype(np.int16), nothing, nothing)
+    at = [np.arange(one.at.start, one.at.stop) if isinstance(one.at, slice) else one.at for one in windows]
+    rows, failed, codes = (
+        np.concatenate([one.rows for one in windows]),
+        np.concatenate([one.failed for one in windows]),
+        np.concatenate([one.codes for one in windows]),
+    )
+    return _Window(np.concatenate(at), rows, failed, codes, (failed == PASSED_ALL).nonzero()[0])
 
 
 @attrs.frozen(eq=False)
@@ -335,6 +370,15 @@ class Nothing:
 
     start: int
     found: Found
+
+
+def _reach(passing: Ints, start: int, wanted: int, total: int) -> int:
+    """Return how many nodes there are from `start` up to the node that is number `wanted` of these; `total` if there
+    are fewer."""
+    last = int(passing.searchsorted(start)) + wanted - 1
+    if last < len(passing):
+        return passing.item(last) + 1 - start
+    return passing.item(last - len(passing)) + 1 - start + total if wanted <= len(passing) else total
 
 
 def _among(among: Ints, first: int, size: int) -> Ints:
@@ -352,11 +396,3 @@ def _joined(failed: Places, codes: Ints, others: list[tuple[int, Ints]]) -> tupl
 def _all_passed(count: int) -> tuple[Places, Ints]:
     """The columns of so many rows that all passed."""
     return np.full(count, PASSED, dtype=np.int16), np.zeros(count, dtype=np.int64)
-
-
-def _columns(windows: list[FilterPass]) -> tuple[Places, Ints]:
-    """The columns of all windows, concatenated."""
-    if not windows:
-        return _all_passed(0)
-    columns = [window.columns() for window in windows]
-    return np.concatenate([failed for failed, _ in columns]), np.concatenate([codes for _, codes in columns])

@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.api.resources import ResizeRules
 from kschedd.cache.added_pods import AddedPods
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 from kschedd.scheduling.recently_used import RecentlyUsed
@@ -112,7 +113,7 @@ class NominatedByPriority:
         self._changes = -1  # of the nominations that are known here
         self._stamp = 0  # of the table's nodes that are known here
         self._added = AddedPods(size)
-        self._pod_level_resize = False  # the table's, by which they are counted there
+        self._resize_rules: ResizeRules | None = None  # the table's, by which they are counted there
         self._stale: set[int] = set()  # rows that have other pods than there
 
     def follow(self, table: NodeTable, nominations: Nominations) -> None:
@@ -150,8 +151,8 @@ class NominatedByPriority:
 
     def added(self, table: NodeTable) -> AddedPods:
         """What these pods add to the rows of the table."""
-        if table.pod_level_resize != self._pod_level_resize:
-            self._pod_level_resize, self._stale = table.pod_level_resize, set(self.pods)
+        if table.resize_rules != self._resize_rules:
+            self._resize_rules, self._stale = table.resize_rules, set(self.pods)
         for row in self._stale:
             self._added.put(table, row, self.pods.get(row, _NOBODY))
         self._stale.clear()

@@ -16,6 +16,7 @@ from kschedd.config.model import Config
 from kschedd.framework.interface import extension_points
 from kschedd.framework.registry import PluginLoadError, name_taken
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Reconfigure
 
 
 def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], source: str) -> None:
@@ -36,7 +37,7 @@ def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], s
     registry.sources.update(dict.fromkeys(classes, source))
     catalogue = IN_TREE | registry.catalogue()
     try:
-        driver.reconfigure(_refreshed(config, classes, added, catalogue))
+        driver.step(Reconfigure(_refreshed(config, classes, added, catalogue)))
     except (PluginLoadError, ConfigErrors) as fault:
         registry.added.clear()
         registry.added.update(added)

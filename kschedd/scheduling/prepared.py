@@ -31,7 +31,7 @@ from kschedd.scheduling import plugin_metrics as points
 from kschedd.scheduling.filters import Filters
 from kschedd.scheduling.plugin_metrics import CallCounter
 from kschedd.scheduling.pre_filtering import PreFiltered
-from kschedd.scheduling.profile import EnabledScore, EvaluationStyle, Framework
+from kschedd.scheduling.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
 from kschedd.scheduling.ranking import Ranking, by_signature
 
 _MOST: Final = 4096
@@ -54,7 +54,7 @@ class PreparedAttempt:
     constant: int  # weighted sum of the scores that are the same on all nodes
     scores: tuple[EnabledScore, ...]  # those to add to it and to the cached sum
     named: bool
-    others: bool  # filters are called that read more than the row they judge
+    others: tuple[EnabledFilter, ...]  # filters that read more than the row they judge and may reject the pod
     alone: bool
     immediate: bool
 
@@ -154,7 +154,7 @@ class Preparations:
             constant,
             tuple(scores),
             named,
-            bool(others),
+            tuple(others),
             not called and not others and local,
             all(plugin.name in profile.in_tree for plugin in called)
             and all(one.in_tree and one.style is not EvaluationStyle.PER_NODE for one in others)

@@ -6,7 +6,7 @@ Units: normalized scores are 0 to 100, weighted ones times the plugin's weight; 
 Shapes: one value for each feasible row, in the rows' order.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 import attrs
@@ -250,6 +250,23 @@ class Ranking:
         if failed is not None:
             raise PluginFault(score.name, failed.message)
         return np.array(answers, dtype=np.int64)
+
+    def raw_scores(self, state: CycleState, pod: Pod, rows: Rows) -> Work[dict[str, Ints]]:
+        """Return each plugin's raw scores, computed afresh. Raises PluginFault."""
+        found = {}
+        for score in self.profile.scores:
+            if score.name not in state.skip_score:
+                found[score.name] = yield from self._raw(score, state, pod, rows)
+        return found
+
+    def totals_of(self, state: CycleState, pod: Pod, rows: Rows, raw: Mapping[str, Sequence[int]]) -> Ints:
+        """Return the total of each row by these raw scores; a plugin without one gave 0. Raises PluginFault."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for score in self.profile.scores:
+            if score.name not in state.skip_score:
+                values = np.array(raw.get(score.name) or [0] * len(rows), dtype=np.int64)
+                total += self._normal(score, state, pod, rows, values) * score.weight
+        return total
 
     def details(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None = None) -> Work[Scores]:
         """Each plugin's raw and weighted scores, computed afresh. Raises PluginFault."""

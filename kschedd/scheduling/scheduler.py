@@ -27,7 +27,7 @@ from kschedd.framework.events import EXTENDER_NAME
 from kschedd.framework.faults import PluginError
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import Code, Status, error, unresolvable
-from kschedd.scheduling.batch import Batches, Batching
+from kschedd.scheduling.batch import Batches, Batching, SortedNodes
 from kschedd.scheduling.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
 from kschedd.scheduling.candidates import Candidates
 from kschedd.scheduling.evaluation import Evaluation, Evaluations
@@ -41,7 +41,7 @@ from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.post_filtering import FailedAttemptView, PostFiltering
 from kschedd.scheduling.pre_filtering import PreFiltered, PreFiltering
 from kschedd.scheduling.prepared import Preparations, PreparedAttempt
-from kschedd.scheduling.profile import Framework
+from kschedd.scheduling.profile import EnabledFilter, Framework
 from kschedd.scheduling.ranking import Ranking
 from kschedd.scheduling.signing import signer_of
 from kschedd.scheduling.stepper import AttemptDropped, Stepper, dropped_status
@@ -88,7 +88,7 @@ class Scheduler:
         if self.remember:
             self.preparations = Preparations(self.profile, self.cluster, self.filters, self.ranking)
         batched = self.batches is not None and self.profile.rules.opportunistic_batching
-        self._sign = signer_of(self.profile) if batched else None
+        self._sign = signer_of(self.profile, self.cluster) if batched else None
 
     def attempt(
         self,
@@ -187,7 +187,11 @@ class Scheduler:
         result = yield from self._select(state, pod, found, diagnosis, known, stepper, prepared)
         if isinstance(result, ScheduleResult):
             if batching is not None:
-                batching.store(result.node_name, result.feasible, result.totals, table.names)
+                raw = None
+                if self.profile.rules.batch_rescores and result.totals is not None:
+                    if batching.replaces(result.node_name):
+                        raw = yield from self.ranking.raw_scores(state, pod, result.feasible)
+                batching.store(result.node_name, result.feasible, result.totals, table.names, raw)
             if prepared is None and self.preparations is not None and not known.shared and not every_node:
                 if narrowed is not None or len(result.feasible) > 1:
                     self.preparations.learn(pod, state, pre_filtered)
@@ -322,7 +326,10 @@ class Scheduler:
         best, results = rows.ravel()[are_best], []
         for number, score in enumerate(highest.tolist()):
             first, end = ends[number], ends[number + 1]
-            row = best.item(first) if end - first == 1 else self.choose(best[first:end], names)
+            if end - first == 1:
+                row = best.item(first)
+            else:
+                row = self.choose(best[first:end], names, are_best[first:end] - number * wanted)
             if metrics.sampling.plugins:
                 metrics.chosen(totals[number], score, end - first)
             results.append(
@@ -348,18 +355,45 @@ class Scheduler:
         if self._sign is None:
             return None
         assert self.batches is not None, "otherwise nothing is signed"
-        return Batching(self.batches.of(self.profile.name), cycle, self._sign(pod), now_s)
+        state = self.batches.of(self.profile.name)
+        state.hinted = ""
+        return Batching(state, cycle, self._sign(pod), now_s)
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
-        """Take the next best node of the cycle before, if the one it chose is full for this pod."""
+        """Take the next best node of the cycle before, if the one it chose is full for this pod or is rescored."""
+        rules = self.profile.rules
+        if pod.nominated_node_name and rules.nominated_pods_unbatched:
+            return
         row = self.cluster.table.row_of.get(batching.full_node)
         if row is None:
             return
         rows = np.array([row], dtype=np.int64)
         known = self.evaluations.apart(state)
         there = yield from self.search.run(known, state, pod, known.place[rows], 0, 1, NO_NOMINATED)
-        if there.error is None and not len(there.rows):
+        if there.error is not None:
+            return
+        if not len(there.rows) or (
+            rules.batch_rescores and (yield from self._rescored(batching.nodes_left(self.choose), state, pod, row))
+        ):
             batching.take_hint(self.choose)
+
+    def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[bool]:
+        """Score the row anew and add it to the nodes, which are normalized with it; False if that fails."""
+        table, state = self.cluster.table, state.clone()
+        found = [table.row_of.get(name) for name in nodes.names]
+        rows = [known for known in found if known is not None]
+        if len(rows) < len(found):
+            return False
+        together = np.array([*rows, row], dtype=np.int64)
+        try:
+            if (yield from self.ranking.pre_scoring(state, pod, together, None)) is not None:
+                return False
+            fresh = yield from self.ranking.raw_scores(state, pod, together[-1:])
+            nodes.add(table.names[row], {plugin: int(values[0]) for plugin, values in fresh.items()})
+            nodes.totals = self.ranking.totals_of(state, pod, together, nodes.raw).tolist()
+        except PluginFault:
+            return False
+        return True
 
     # -- step by step -----------------------------------------------------------------------------------------
 
@@ -413,10 +447,11 @@ class Scheduler:
         """The result with one of the best by these totals; the one it has, if that is one of them."""
         names = self.cluster.table.names
         score = np.maximum.reduce(totals)
-        best = result.feasible[totals == score]
+        places = (totals == score).nonzero()[0]
+        best = result.feasible[places]
         if self.cluster.table.row_of[result.node_name] in best:
             return attrs.evolve(result, totals=totals, score=int(score), ties=len(best))
-        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names)
+        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names, places)
         return attrs.evolve(result, node_name=names[chosen], totals=totals, score=int(score), ties=len(best))
 
     # -- filter -----------------------------------------------------------------------------------------------
@@ -445,10 +480,10 @@ class Scheduler:
         known: Evaluation,
         stepper: Stepper | None,
         wished: str,
-        others: bool | None,
+        others: Sequence[EnabledFilter] | None,
     ) -> Work[Found]:
         """`wished`: the node that is tried first, by a nomination or a hint; "" for none. `others`: see
-        `NodeSearch.read`."""
+        `NodeSearch.run`."""
         table = self.cluster.table
         nominee: Found | None = None
         if wished and wished in table.row_of:
@@ -471,12 +506,7 @@ class Scheduler:
             among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
         wanted = nodes if every_node else self._wanted(nodes)
         start = self.start.index % nodes if nodes else 0
-        nominated = counting.if_any
-        found = None
-        if stepper is None and not nominated:
-            found = self.search.read(known, state, pod, among, start, wanted, others)
-        if found is None:
-            found = yield from self.search.run(known, state, pod, among, start, wanted, nominated, stepper)
+        found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
             # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
@@ -547,9 +577,10 @@ class Scheduler:
             self.profile.times.ended("Score", began, Code.ERROR.label)
             diagnosis.add_verdicts()
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+        plain = totals
         if self.extenders:
             totals = yield from scored(self.extenders, pod, self.cluster.table, rows, totals)
-        return self._choice(state, pod, found, totals)
+        return self._choice(state, pod, found, totals, extended=totals is not plain)
 
     def _only_node(self, state: CycleState, pod: Pod, found: Found) -> ScheduleResult:
         """The one feasible node, which needs no score."""
@@ -557,18 +588,17 @@ class Scheduler:
         name = self.cluster.table.names[int(rows[0])]
         return ScheduleResult(pod, name, self.profile, state, rows, found.visited, None, None, 1, found.verdicts)
 
-    def _choice(self, state: CycleState, pod: Pod, found: Found, totals: Ints) -> ScheduleResult:
-        """One of the best by these totals."""
-        score = totals.item(totals.argmax())
-        return self._one_of(found.rows[totals == score], state, pod, found, totals, score)
-
-    def _one_of(
-        self, best: Rows, state: CycleState, pod: Pod, found: Found, totals: Ints | None, score: int
+    def _choice(
+        self, state: CycleState, pod: Pod, found: Found, totals: Ints, *, extended: bool = False
     ) -> ScheduleResult:
+        """One of the best by these totals; `extended`: an extender has scored."""
+        score = totals.item(totals.argmax())
+        places = (totals == score).nonzero()[0]
+        best = found.rows[places]
         names, ties = self.cluster.table.names, len(best)
-        chosen = int(best[0]) if ties == 1 else self.choose(best, names)
+        chosen = int(best[0]) if ties == 1 else self.choose(best, names, None if extended else places)
         metrics = self.profile.plugin_metrics
-        if totals is not None and metrics.sampling.plugins:
+        if metrics.sampling.plugins:
             metrics.chosen(totals, score, ties)
         scored, self.ranking.scored = self.ranking.scored, None
         if scored is not None:

@@ -1,36 +1,95 @@
 """Ties: which of several nodes with the highest total a pod goes to.
 
-Source: Kubernetes v1.34, scheduler/schedule_one.go (selectHost).
+Until 1.35 kube-scheduler draws one of them. Since then it takes the first of a binary heap over the feasible nodes in
+visiting order, and draws only where an extender has scored. The heap is that of Go's container/heap: an entry moves up
+only if its total is higher, and of two children with the same total the left one moves. So the root is the first of
+the best in pre-order of the tree, which is not always the first that was visited.
+
+Rules: ties_in_order. Source: Kubernetes v1.34 and v1.36, scheduler/schedule_one.go (selectHost, newSortedNodeScores).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableSequence, Sequence
 from random import Random
+from typing import Any, Final
 
 import attrs
+import numpy as np
 
-from kschedd.cache.table import Rows
+from kschedd.cache.table import Ints, Rows
 
-Choose = Callable[[Rows, Sequence[str]], int]
-"""Picks one of several best nodes: their rows in visiting order and the names of all rows in, the chosen row out."""
+Choose = Callable[[Rows, Sequence[str], Ints | None], int]
+"""Picks one of several best nodes and returns its row. The arguments are their rows in visiting order, the names of all
+rows, and the places of the best among the feasible nodes; None instead of places where an extender has scored."""
+
+_DEPTH: Final = 62  # levels of a heap whose places fit into 64 bits
 
 
-def by_name(rows: Rows, names: Sequence[str]) -> int:
+def by_name(rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
     """The alphabetically first of the best nodes."""
     first: int = min(rows.tolist(), key=names.__getitem__)
     return first
 
 
 @attrs.define(eq=False)
-class AtRandom:
-    """One of the best nodes, all equally likely; the same seed gives the same choices."""
+class NodeTies:
+    """The choice of a release: drawn, all equally likely and by the seed, or the first in the heap's order."""
 
     random: Random
+    drawn: bool = True
 
-    def __call__(self, rows: Rows, names: Sequence[str]) -> int:
-        return int(rows[self.random.randrange(len(rows))])
+    def __call__(self, rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
+        if self.drawn or places is None:
+            return int(rows[self.random.randrange(len(rows))])
+        return int(rows[first_in_heap(places)])
 
-    def fork(self) -> "AtRandom":
-        """One that chooses from now on as this one would."""
+    def fork(self) -> "NodeTies":
+        """Return one that chooses from now on as this one would."""
         random = Random()
         random.setstate(self.random.getstate())
-        return AtRandom(random)
+        return NodeTies(random, self.drawn)
+
+
+def first_in_heap(places: Ints) -> int:
+    """Return the index of the place that comes first in pre-order of a binary heap; `places` ascend."""
+    if places[0] == 0:
+        return 0
+    numbers = places + 1  # the root is 1, the children of n are 2n and 2n + 1
+    levels = np.frexp(numbers)[1].astype(np.int64) - 1
+    deepest = int(levels[-1])
+    assert deepest < _DEPTH, "a heap is expected to have fewer nodes"
+    # The path from the root is the number in binary without its first digit. Paths compare like words: of two that are
+    # equal when filled up with zeros the shorter one comes first.
+    paths = (numbers - (1 << levels)) << (deepest - levels)
+    return int(np.lexsort((levels, paths))[0])
+
+
+def heapify(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
+    """Order the totals, and all columns with them, as a heap, the highest first: container/heap's Init."""
+    for at in range(len(totals) // 2 - 1, -1, -1):
+        _sift_down((totals, *columns), at)
+
+
+def pop_first(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
+    """Remove the first entry of the heap from the totals and all columns: container/heap's Pop."""
+    both = totals, *columns
+    _swap(both, 0, len(totals) - 1)
+    for column in both:
+        column.pop()
+    _sift_down(both, 0)
+
+
+def _sift_down(columns: Sequence[MutableSequence[Any]], at: int) -> None:
+    totals = columns[0]
+    end = len(totals)
+    while (child := 2 * at + 1) < end:
+        if child + 1 < end and totals[child + 1] > totals[child]:
+            child += 1
+        if totals[child] <= totals[at]:
+            return
+        _swap(columns, at, child)
+        at = child
+
+
+def _swap(columns: Sequence[MutableSequence[Any]], one: int, other: int) -> None:
+    for values in columns:
+        values[one], values[other] = values[other], values[one]

@@ -18,6 +18,7 @@ from kschedd.errors import KscheddError
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.queue.entry import Move
+from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
 from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
@@ -39,6 +40,9 @@ class Queue(Protocol):
 
     @property
     def queue(self) -> SchedulingQueue: ...
+
+    @property
+    def operations(self) -> QueueOperations: ...
 
     @property
     def moves(self) -> Collection[Move]: ...

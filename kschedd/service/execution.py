@@ -14,12 +14,12 @@ import attrs
 
 from kschedd.access.users import User
 from kschedd.api.objects import Object
+from kschedd.api.weight import is_large
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.operations.serving import serve
 from kschedd.service.request import PatchBody, Request, Response
 from kschedd.service.table import Call
-from kschedd.service.weights import is_large
 from kschedd.service.workers import GivenUp, Workers
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter

@@ -25,6 +25,7 @@ from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Write
 from kschedd.garbage_collection import collection_postponed
 from kschedd.queue.entry import SECOND, QueuedPod
+from kschedd.queue.operations import FlushBackoff, FlushLeftover
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder, SchedulingQueue
 from kschedd.queue.snapshot import EntryCopies
 from kschedd.scheduling.breakpoints import StopPoint
@@ -32,6 +33,7 @@ from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.fork import DriverSnapshot
+from kschedd.scheduling.inputs import Tick
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.outcome import FitError, ScheduleResult
@@ -313,11 +315,11 @@ class Engine:
     def _ring(self) -> None:
         """Process the deadlines that are due now: backoffs, unschedulable leftovers, Permit timeouts."""
         now = self.now_ns
-        self.queue.flush_backoff(now)
+        self.loop.operations.step(FlushBackoff(), now)
         while self._next_leftover <= self.now_s:
             self._next_leftover += LEFTOVER_FLUSH / SECOND
-            self.queue.flush_unschedulable_leftover(now)
-        self.driver.tick(self.now_s)
+            self.loop.operations.step(FlushLeftover(), now)
+        self.driver.step(Tick(), self.now_s)
 
     # -- the loop ---------------------------------------------------------------------------------------------
 

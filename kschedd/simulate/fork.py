@@ -14,6 +14,7 @@ An engine's own snapshot (`Engine.snapshot`) is of one moment always: so a fork 
 from kschedd.queue.entry import SubQueue
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import PodsPopped
 
 
 def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) -> None:
@@ -29,7 +30,7 @@ def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) ->
         if entry.uid not in attempted and entry.uid not in driver.bindings.cycles
     ]
     if popped:
-        driver.popped(popped)
+        driver.step(PodsPopped(popped))
     held = {entry.uid for entry in (*queue.entries(), *queue.in_flight_pods(), *driver.popped_entries)}
     for pod in driver.pending.waiting_for_queue(held):
         if driver.machine.responsible(pod.scheduler_name) and not driver.machine.cluster.is_assumed(pod):

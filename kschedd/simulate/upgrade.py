@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.config.feature_gates import defaults
 from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.config.rules import RULES
 
@@ -37,7 +36,13 @@ _MOST_SETS: Final = 4  # of rules that only matter together
 
 
 def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> dict[str, Any]:
-    """What the method `capacity.compare` answers for two versions."""
+    """What the method `capacity.compare` answers for two versions.
+
+    Ties are luck, so if one version draws them both do.
+    """
+    names = [a.name, b.name]
+    if a.rules.ties_in_order != b.rules.ties_in_order:
+        a, b = a.with_random_ties(), b.with_random_ties()
     comparison = _Comparison(judge, a, b, judge(a, None), judge(b, None))
     first, second = comparison.first, comparison.second
     keys = list(dict.fromkeys((*first, *second)))
@@ -54,7 +59,7 @@ def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -
         for rule in [""] if each["together"] else each["rules"]:
             counts[rule] = counts.get(rule, 0) + 1
     return {
-        "versions": [a.name, b.name],
+        "versions": names,
         "pods": len(keys),
         "different": told,
         "pending": [sum(not outcome.node for outcome in outcomes.values()) for outcomes in (first, second)],
@@ -75,7 +80,7 @@ class _Comparison:
 
     @rules.default
     def _different_rules(self) -> Sequence[str]:
-        before, after = (version.rules.under(defaults(version.gates)) for version in (self.a, self.b))
+        before, after = self.a.default_rules, self.b.default_rules
         return [name for name in RULES if getattr(before, name) != getattr(after, name)]
 
     def _with(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
@@ -167,4 +172,4 @@ def _rule(name: str, pods: int) -> dict[str, Any]:
     if not name:
         return {"rule": "", "where": "", "what": "several rules together", "since": "", "pods": pods}
     rule = RULES[name]
-    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.since, "pods": pods}
+    return {"rule": name, "where": rule.where, "what": rule.what, "since": rule.releases, "pods": pods}

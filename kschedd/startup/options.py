@@ -81,6 +81,7 @@ class DaemonOptions:
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
     version: KubernetesVersion = DEFAULT  # whose decisions are made
+    version_by_cluster: bool = False  # or rather those of the release that a dump or a mirrored cluster shows
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
     origin: tuple[str, ...] = ()  # a dump that a new cluster starts as

@@ -3,7 +3,6 @@
 What is lost, set aside or assumed on the way is logged. Raises JournalError for a journal that cannot be used.
 """
 
-import sys
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -14,7 +13,7 @@ import structlog
 from kschedd.actors.clock import Clock
 from kschedd.actors.journal import COMPACT_AFTER
 from kschedd.config.rules import Rules
-from kschedd.dumps.loading import LoadOptions, read_dump, take_dump, told
+from kschedd.dumps.loading import Prepared, take_dump, told
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
 from kschedd.object_faults import ObjectRef
@@ -124,12 +123,11 @@ class EmptyDump(KscheddError):
     why: str
 
 
-def load_origin(options: LoadOptions, origin: Collection[str], store: Store) -> None:
-    """Fill a new store with a dump; what was assumed is logged. Raises EmptyDump."""
+def load_origin(read: Callable[[float], Prepared], origin: Collection[str], store: Store) -> None:
+    """Fill a new store with the dump that `read` returns for a time; log what was assumed. Raises EmptyDump."""
     cursor = store.watch(None, 0)  # nothing of the log is dropped before the journal has it
-    log.info("dump", reading=", ".join(origin))
     with collection_paused():
-        prepared = read_dump(origin, options, stdin=sys.stdin.buffer, now=store.now)
+        prepared = read(store.now)
         log.info("dump", read=f"{prepared.count:,} objects, which are taken in now")
         taken = run_steps(take_dump(store, prepared))
     for error in taken.errors:

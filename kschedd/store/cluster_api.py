@@ -428,6 +428,6 @@ def listing(cluster: ClusterReader, kinds: frozenset[str] | None) -> Generator[N
     for kind in cluster.kinds():
         if kinds is None or kind in kinds:
             for some in in_parts((yield from in_order(cluster.present(kind))), _PART):
-                events += (WatchEvent("ADDED", None, obj, obj.resource_version) for obj in some)
+                events += (WatchEvent("ADDED", None, obj, obj.resource_version, True) for obj in some)
                 yield
     return events

@@ -16,9 +16,9 @@ from kschedd.api.objects import Object
 from kschedd.store.custom_scale import scale_faults, scale_paths
 from kschedd.store.definition_names import is_established
 from kschedd.store.errors import Forbidden, Invalid, NoMatch
+from kschedd.store.rule_kinds import definitions_by, spec_faults
 from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.validation_rules import definition_rule_faults, rule_faults
-from kschedd.store.workload_kinds import DEFINITIONS, spec_faults
 
 Raw = Mapping[str, Any]
 
@@ -39,7 +39,7 @@ def definitions(cluster: Cluster) -> list[Object]:
     rule.
     """
     made = [each for each in cluster.list(DEFINITION) if is_established(each)]
-    return [*DEFINITIONS, *made] if "pod_groups" in cluster.features else made
+    return [*definitions_by(cluster.features), *made]
 
 
 def defined_kind(definition: Object) -> Kind:

@@ -26,12 +26,16 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @fast_frozen(eq=False)
 class WatchEvent:
-    """One change. `old` is None for ADDED; for DELETED `new` is the last state, at the version of its deletion."""
+    """One change. `old` is None for ADDED; for DELETED `new` is the last state, at the version of its deletion.
+
+    `loaded`: nobody wrote the object here just now. It comes from a dump, or was there when the watch began.
+    """
 
     type: EventType
     old: Object | None
     new: Object
     version: int
+    loaded: bool = False
 
 
 class Cursor:

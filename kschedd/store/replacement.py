@@ -73,8 +73,8 @@ class Replacement:
         self._admission.authorize(asked, raw, old.raw)
         if old.kind not in BY_NAME:
             raw = custom.as_defined(self._cluster, raw, old, subresource)
-        if subresource == "status":
-            wanted = self._checked_status(old, raw)
+        if subresource in updates.OF_STATUS:
+            wanted = self._checked_status(old, raw, subresource)
             check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
             return wanted, wanted
         wanted, requested = self._checked(asked, old, raw, subresource, dry_run)
@@ -100,7 +100,7 @@ class Replacement:
             entries = entries_after(old, requested, write)
         return unless_times_only(old, with_entries(wanted, entries))
 
-    def _checked_status(self, old: Object, raw: Raw) -> dict[str, Any]:
+    def _checked_status(self, old: Object, raw: Raw, subresource: updates.Subresource) -> dict[str, Any]:
         """The object with its new status, decoded and found valid."""
         given, before = raw.get("metadata") or _NOTHING, old.metadata
         meta = before if given == before else updates.merged_meta(old, given)
@@ -110,14 +110,14 @@ class Replacement:
         elif meta is not before:
             wanted["metadata"] = decoded_object({**old.raw, "metadata": meta})["metadata"]
         cluster = self._cluster
-        wanted = prepare_status(old.kind, wanted, old.raw, stamp(cluster.now), cluster.features)
+        wanted = prepare_status(old.kind, wanted, old.raw, stamp(cluster.now), cluster.features, subresource)
         faults = claim_status_faults(cluster, old.raw, wanted) if old.kind == "ResourceClaim" else []
         if meta is not before:
             kept = strategy_of(old.kind).status_keeps
             changed = {field: part for field, part in given.items() if field not in kept}
             faults += status_meta_faults(kind_of(old.raw), wanted["metadata"], updates.meta_faults(old, changed))
         wanted, wrong = status_with_faults(old.kind, old.name, wanted)
-        if faults := [*faults, *wrong, *validate_status_update(old.raw, wanted)]:
+        if faults := [*faults, *wrong, *validate_status_update(old.raw, wanted, subresource)]:
             raise Invalid(old.kind, old.name, tuple(faults))
         return wanted
 

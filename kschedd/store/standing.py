@@ -17,7 +17,7 @@ import msgpack
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod, intern_signature, intern_with_node_affinity
 from kschedd.api.validation_names import dns_subdomain
-from kschedd.config.kube_versions import V1_36
+from kschedd.config.rules import Rules
 from kschedd.registry.validation_pod_annotations import is_about_spec
 from kschedd.store.admission import PLUGINS, Admission
 from kschedd.store.errors import AlreadyExists, ApiError
@@ -43,7 +43,7 @@ class Standing:
     def __init__(self, now: Callable[[], float]) -> None:
         # Fields of any version are kept: the server they stood in has let them in.
         off = Admission(dict.fromkeys(PLUGINS, False))
-        self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=V1_36.rules)
+        self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=Rules.of_any_release())
         self._whole_specs: set[bytes] = set()  # packed pod specs without unknown fields
         # What was taken without the scratch store.
         self._names: set[tuple[str, str, str]] = set()  # kind, namespace and name

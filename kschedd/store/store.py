@@ -112,7 +112,7 @@ class Store(StoreReader):
         history: int = 100_000,
         max_object_bytes: int = MAX_OBJECT_BYTES,
         service_range: str = SERVICE_RANGE,
-        rules: Rules = DEFAULT.rules,
+        rules: Rules = DEFAULT.default_rules,
     ) -> None:
         stored = StoredObjects(EventLog(version, history=history, events=events), self._changed)
         super().__init__(stored, now, rules, max_object_bytes, service_range)
@@ -299,7 +299,7 @@ class Store(StoreReader):
                 self._charge(charges)
                 created = created.at_version(self.log.version + 1)
         if not dry_run:
-            self._objects.commit(ADDED, None, created)
+            self._objects.commit(ADDED, None, created, loaded=restore)
         return created
 
     def update(
@@ -616,7 +616,8 @@ class Store(StoreReader):
             if old is not None and old.uid != obj.uid and not is_built_in(old):
                 in_the_way.append(old)
                 continue
-            self._objects.commit(ADDED if old is None else MODIFIED, old, obj.at_version(self.log.version + 1))
+            event: EventType = ADDED if old is None else MODIFIED
+            self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
             yield
         self._objects.forget_uids()
         return in_the_way
@@ -641,7 +642,7 @@ class Store(StoreReader):
                     old = None
                 if old is None or old.raw != obj.at_version(old.resource_version).raw:
                     event: EventType = ADDED if old is None else MODIFIED
-                    self._objects.commit(event, old, obj.at_version(self.log.version + 1))
+                    self._objects.commit(event, old, obj.at_version(self.log.version + 1), loaded=True)
                 yield
         finally:
             self._objects.refusal = refusal
@@ -709,7 +710,7 @@ class Store(StoreReader):
                 else:
                     raw["metadata"]["uid"] = uid
                     here = attrs.evolve(new, resource_version=version, uid=uid, raw=raw)
-                self._objects.commit(ADDED if old is None else MODIFIED, old, here)
+                self._objects.commit(ADDED if old is None else MODIFIED, old, here, loaded=key in changes.loaded)
                 adopted[key] = here
             yield
         return adopted
@@ -731,7 +732,7 @@ class Store(StoreReader):
         managing: Managing = NOBODY,
     ) -> Object:
         wanted, requested = self._replacement.checked(old, raw, subresource, with_status, dry_run)
-        if subresource != "status":
+        if subresource not in updates.OF_STATUS:
             asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
             charges = self._admission.charges(asked, wanted, old.raw)
             if not dry_run:

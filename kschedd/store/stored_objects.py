@@ -106,12 +106,15 @@ class StoredObjects:
 
     # --- writing -----------------------------------------------------------------------------------------------
 
-    def commit(self, event_type: EventType, old: Object | None, new: Object) -> None:
-        """One write: `new` where `old` was, or, deleted, its last state. Raises `refusal`, if there is one."""
+    def commit(self, event_type: EventType, old: Object | None, new: Object, *, loaded: bool = False) -> None:
+        """One write: `new` where `old` was, or, deleted, its last state. Raises `refusal`, if there is one.
+
+        `loaded`: `new` comes from a dump (`WatchEvent`).
+        """
         if self.refusal is not None:
             raise self.refusal
         self.place(old, None if event_type == DELETED else new)
-        self.log.append(WatchEvent(event_type, old, new, new.resource_version))
+        self.log.append(WatchEvent(event_type, old, new, new.resource_version, loaded))
 
     def commit_copy(self, pod: Pod, indexed: bool) -> None:
         """As `commit` of a new pod, in a space in which there are others; `indexed`: it has a node, or owners."""

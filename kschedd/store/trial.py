@@ -9,7 +9,7 @@ What it reads besides the objects it changes are the kinds that admission looks 
 among them.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Set
 from typing import Final
 
 import attrs
@@ -35,6 +35,7 @@ class Changes:
 
     since: int  # the version of the store before
     objects: Mapping[Key, tuple[Object | None, Object | None]]
+    loaded: Set[Key] = frozenset()  # objects that come from a dump
 
     def stale(self, events: Iterable[WatchEvent]) -> bool:
         """Whether what others wrote in the meantime may have made a difference."""
@@ -62,8 +63,11 @@ def key_of(obj: Object) -> Key:
 def changes_of(since: int, events: Iterable[WatchEvent]) -> Changes:
     """The events of a fork, each object's taken together."""
     objects: dict[Key, tuple[Object | None, Object | None]] = {}
+    loaded: set[Key] = set()
     for event in events:
         key = key_of(event.new)
+        if event.loaded:
+            loaded.add(key)
         before = objects[key][0] if key in objects else event.old
         objects[key] = before, None if event.type == DELETED else event.new
-    return Changes(since, {key: change for key, change in objects.items() if change[0] is not change[1]})
+    return Changes(since, {key: change for key, change in objects.items() if change[0] is not change[1]}, loaded)

@@ -21,7 +21,9 @@ from kschedd.registry.validation_update import validate_meta_update, validate_up
 from kschedd.store.errors import Conflict, Invalid, MalformedVersion
 from kschedd.store.patches import merge_patch
 
-Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize", "scale"]
+Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize", "scale", "approval"]
+OF_STATUS: Final[frozenset[Subresource]] = frozenset(("status", "approval"))
+"""Subresources that change the status, and nothing else but the metadata."""
 
 _IDENTITY: Final = (
     "name",

@@ -26,14 +26,26 @@ class Update:
     subresource: Subresource = ""
 
 
+_FAILED = (500, 503)
+
+
+def is_sent_again(code: int, why: str) -> bool:
+    """Return whether a binding is sent again that was answered with this code (0: it was not answered)."""
+    return code in _FAILED or (not code and "connection refused" in why.lower())
+
+
 @fast_frozen
 class Bind:
-    """Give the pod its node; only if `uid` ("": any) is still the pod's."""
+    """Give the pod its node; only if `uid` ("": any) is still the pod's.
+
+    `tries`: how often at most a real API server is asked that fails to answer, or answers that it has failed.
+    """
 
     namespace: str
     name: str
     uid: str
     node_name: str
+    tries: int = 1
 
 
 @attrs.frozen(eq=False)

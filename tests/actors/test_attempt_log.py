@@ -3,6 +3,7 @@
 from structlog.testing import capture_logs
 
 from kschedd.actors.attempt_log import log_scores, log_slow
+from kschedd.scheduling.inputs import BeginAttempt
 from kschedd.scheduling.work import drive
 from tests.scheduling.driven import Driven, node, pod
 
@@ -22,7 +23,7 @@ def test_scores_are_logged_by_plugin_and_node_and_add_up() -> None:
     run = Driven()
     run.see(node("a"), node("b", cpu="4"), pod("p"))
     entry = run.entry("p")
-    attempt = run.driver.begin(entry)
+    attempt = run.driver.step(BeginAttempt(entry))
     assert attempt is not None
     result = drive(attempt)
     with capture_logs() as lines:
@@ -41,7 +42,7 @@ def test_a_pod_without_a_choice_has_no_scores() -> None:
     with capture_logs() as lines:
         for name in ("p", "big"):
             entry = run.entry(name)
-            attempt = run.driver.begin(entry)
+            attempt = run.driver.step(BeginAttempt(entry))
             assert attempt is not None
             log_scores(run.driver, drive(attempt))
     assert lines == []

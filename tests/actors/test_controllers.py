@@ -1,5 +1,6 @@
 """Controllers as actors: what they write goes through the store, and they hear of it as of everything else."""
 
+import threading
 import time
 from collections.abc import Generator, Sequence
 from typing import Any, Final
@@ -87,6 +88,37 @@ async def test_what_is_written_of_a_large_node_is_worked_out_aside(monkeypatch: 
         await cluster.store.create(node("large", labels={f"l{number}": "" for number in range(1_500)}))
         await until(cluster, ready)
     assert forks
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet"])
+async def test_what_is_written_for_a_workload_with_many_labels_is_worked_out_aside(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    here = threading.get_ident()
+    made: list[tuple[str, bool]] = []
+    plain = Store.create
+
+    def create(store: Store, raw: dict[str, Any], **flags: Any) -> Object:
+        made.append((str(raw["kind"]), threading.get_ident() == here))
+        return plain(store, raw, **flags)
+
+    monkeypatch.setattr(Store, "create", create)
+    labels = {f"l{number}": "" for number in range(1_500)}
+    workload = {**deployment(replicas=1), "kind": kind}
+    workload["spec"] |= {"selector": {"matchLabels": labels}}
+    workload["spec"]["template"]["metadata"]["labels"] = labels
+    if kind == "ReplicationController":
+        workload |= {"apiVersion": "v1"}
+        workload["spec"]["selector"] = labels
+    if kind == "DaemonSet":
+        del workload["spec"]["replicas"]
+    async with cluster_actors(controllers=embedded_controllers()) as cluster:
+        await cluster.store.create_many([node(), workload])
+        made.clear()
+        await until(cluster, lambda store: len(running(store)) == 1)
+    assert "Pod" in dict(made)
+    large = [each for each in made if each[0] in ("Pod", "ReplicaSet", "ControllerRevision")]
+    assert [kind for kind, on_the_loop in large if on_the_loop] == []
 
 
 async def test_a_daemon_set_is_counted_right_when_turns_were_taken_aside() -> None:

@@ -1,5 +1,8 @@
 """The whole assembly, from a created pod to a bound one and back."""
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import trio
 import trio.lowlevel
 
@@ -8,12 +11,16 @@ from kschedd.api.pods import Pod
 from kschedd.config.changes import with_weight
 from kschedd.config.load import config_from_raw
 from kschedd.daemon import cluster_actors
-from kschedd.queue.entry import Move, QueuedPod, SubQueue
+from kschedd.queue.entry import Move, SubQueue
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
-from kschedd.scheduling.outcome import Attempt
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.inputs import BeginAttempt, CompleteRun, Input, Reconfigure
 from kschedd.scheduling.records import AttemptRecord
+from kschedd.scheduling.work import Work
 from kschedd.store.store import Store
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until
+
+T = TypeVar("T")
 
 
 async def test_pods_get_nodes_and_it_is_told() -> None:
@@ -130,7 +137,9 @@ async def test_a_changed_weight_counts_from_the_next_attempt_on() -> None:
         before = last(await cluster.decisions.query(lambda record: record.of("default/a")))
 
         def heavier(owner: SchedulingDriver) -> int:
-            old = owner.reconfigure(with_weight(owner.machine.config, "default-scheduler", "NodeResourcesFit", 50))
+            old = owner.step(
+                Reconfigure(with_weight(owner.machine.config, "default-scheduler", "NodeResourcesFit", 50))
+            )
             found = old.profile("default-scheduler")
             assert found is not None
             return found.weight("NodeResourcesFit")
@@ -216,13 +225,21 @@ def _note_active(owner: QueueActor, went: list[tuple[str, str]]) -> None:
 
 
 def _note_attempts(owner: SchedulingDriver, went: list[tuple[str, str]]) -> None:
-    begin = owner.begin
+    class Noting:
+        def given(self, given: Input, now: float, step: Callable[[Any, float], T]) -> T:
+            if isinstance(given, BeginAttempt):
+                went.append(("attempt", given.entry.pod.name))
+            elif isinstance(given, CompleteRun):
+                went.extend(("attempt", result.pod.name) for result in given.run.results)
+            return step(given, now)
 
-    def began(entry: QueuedPod) -> Attempt | None:
-        went.append(("attempt", entry.pod.name))
-        return begin(entry)
+        def completing(self, work: Work[T], now: float, took_s: float) -> Work[T]:
+            return work
 
-    owner.begin = began
+        def taken(self, effects: Effects) -> None:
+            assert effects is not None
+
+    owner.listener = Noting()
 
 
 def _pods(store: Store) -> list[Pod]:

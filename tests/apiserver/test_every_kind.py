@@ -1,6 +1,5 @@
 """Every built-in kind through every verb: created, applied by server and client, read, patched, deleted."""
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from kschedd.api.kinds import KINDS, kind_of
 from kschedd.apiserver.catalogue.resources import Resource, built_in
 from kschedd.scenarios.commands import ScenarioCluster
 from tests.apiserver.asking import MERGE, STRATEGIC, asking
+from tests.registry.certificate_requests import REQUEST
 
 Raw = dict[str, Any]
 APPLY = "application/apply-patch+yaml"
@@ -28,7 +28,6 @@ HOOK: Raw = {
 }
 CRD_NAMES = {"plural": "ws", "singular": "w", "kind": "W", "listKind": "WList"}
 CRD_VERSION: Raw = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}}
-REQUEST = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nMAA=\n-----END CERTIFICATE REQUEST-----\n").decode()
 
 #: what besides name and apiVersion an object of each kind needs; `name` where it may not be called `x`
 NEEDED: dict[str, Raw] = {

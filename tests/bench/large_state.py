@@ -19,6 +19,7 @@ from kschedd.api.pods import Pod
 from kschedd.config.load import default_config
 from kschedd.garbage_collection import collection_paused
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Observe
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.outcome import ScheduleResult
 from kschedd.scheduling.work import drive
@@ -89,7 +90,7 @@ def load(folder: Path) -> None:
             found = store.list(kind)
             for start in range(0, len(found), AT_ONCE):
                 some = found[start : start + AT_ONCE]
-                driver.observe([WatchEvent(ADDED, None, obj, store.version) for obj in some])
+                driver.step(Observe([WatchEvent(ADDED, None, obj, store.version) for obj in some]))
                 driver.take_effects()
                 count += len(some)
         known = time.process_time()

@@ -27,8 +27,18 @@ from kschedd.controllers.turns import concerning, take_turn
 from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.move_record import MoveRecord
+from kschedd.queue.operations import PodDone, Pop, TakeNominated
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
 from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.inputs import (
+    BeginAttempt,
+    CompleteAttempt,
+    CompleteRun,
+    Observe,
+    PlansExecuted,
+    PodsNominated,
+    PodsPopped,
+)
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.metrics import SchedulingMetrics
 from kschedd.scheduling.work import drive
@@ -93,16 +103,16 @@ class Path:
     def _observe(self, name: str, pods: int) -> None:
         with self.step(name, pods):
             events = self.watch.take()
-            self.driver.observe(events, time.time())
+            self.driver.step(Observe(events), time.time())
 
     def _apply(self, name: str, effects: Effects, pods: int) -> None:
         now = time.time_ns()
         with self.step(name, pods):
             for uid in effects.released:
-                self.queue.done(uid, now)
+                self.operations.step(PodDone(uid), now)
             for operation in effects.queue:
-                self.operations.apply(operation, now)
-        self.driver.nominated(self.operations.take_nominated())
+                self.operations.step(operation, now)
+        self.driver.step(PodsNominated(self.operations.step(TakeNominated(), now)))
 
     def _attempts(self) -> None:
         driver = self.driver
@@ -110,26 +120,29 @@ class Path:
             entries: list[QueuedPod] = []
             now = time.time_ns()
             began = time.perf_counter_ns()
-            while len(entries) < min(MOST_POPPED, driver.pods_wanted) and (entry := self.queue.pop(now)) is not None:
+            while (
+                len(entries) < min(MOST_POPPED, driver.pods_wanted)
+                and (entry := self.operations.step(Pop(), now)) is not None
+            ):
                 entries.append(entry)
             self.took["queue: pop"].append((time.perf_counter_ns() - began) / len(entries) / 1000)
-            driver.popped(entries)
+            driver.step(PodsPopped(entries))
             began, completed = time.perf_counter_ns(), 0
             while driver.has_next:
                 middle = time.perf_counter_ns()
                 if run := driver.begin_run(time.time()):
                     middle = time.perf_counter_ns()
-                    driver.complete_run(run, time.time(), 0.0)
+                    driver.step(CompleteRun(run, 0.0), time.time())
                     completed += time.perf_counter_ns() - middle
                     continue
                 popped = driver.next_popped(now / SECOND)
                 assert popped is not None, "there is a next one"
-                attempt = driver.begin(popped)
+                attempt = driver.step(BeginAttempt(popped))
                 if attempt is None:
                     continue
                 result: Any = drive(attempt)
                 middle = time.perf_counter_ns()
-                driver.complete_attempt(popped, result, time.time(), 0.0)
+                driver.step(CompleteAttempt(popped, result, 0.0), time.time())
                 completed += time.perf_counter_ns() - middle
             spent = time.perf_counter_ns() - began - completed
             self.took["attempt"].append(spent / len(entries) / 1000)
@@ -142,7 +155,7 @@ class Path:
         with self.step("store: bind", pods):
             answered = execute_batch(batch, effects.plans, self.store)
         with self.step("binding ended", pods):
-            self.driver.plans_executed(answered.plans, time.time())
+            self.driver.step(PlansExecuted(answered.plans), time.time())
         after = self.driver.take_effects()
         with self.step("decisions and events noted", pods):
             self.decisions.extend(effects.records)

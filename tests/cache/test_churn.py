@@ -14,6 +14,7 @@ from kschedd.cache.counts import spread_matcher
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.load import default_config
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Observe
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.work import drive
 
@@ -122,7 +123,7 @@ def test_ten_thousand_pods_that_each_ask_for_something_of_their_own_leave_nothin
             drive(machine.begin(asked, {}))
             machine.cluster.assume(asked, "node-1")
             machine.cluster.remove_pod(asked)
-            driver.observe(())
+            driver.step(Observe(()))
         return kept([machine])
 
     before = come_and_go(range(4_500))

@@ -8,6 +8,7 @@ import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.api.resources import ResizeRules
 from kschedd.cache.table import NodeTable
 from kschedd.cache.versions import LABELS
 from tests.actors.clusters import node, pod
@@ -86,13 +87,13 @@ def test_pod_level_resources_in_a_status_count_where_the_rule_holds() -> None:
     cpu = table.resource("cpu")
     assert (table.requested[cpu, row], table.nonzero[0, row]) == (1000, 1000)
     before = table.versions.row_pods_at[row]
-    table.set_pod_level_resize(True)
+    table.set_resize_rules(ResizeRules(pod_level=True))
     assert (table.requested[cpu, row], table.nonzero[0, row]) == (3000, 3000)
     assert table.versions.row_pods_at[row] > before, "what is remembered of the node no longer holds"
     [copied] = table.copy_rows([row])
     table.replace_pod(row, Pod.from_raw(resized), Pod.from_raw(grown))
     assert (table.requested[cpu, row], table.nonzero[0, row]) == (4000, 4000)
-    table.set_pod_level_resize(False)
+    table.set_resize_rules(ResizeRules(pod_level=False))
     assert (table.requested[cpu, row], table.nonzero[0, row]) == (1000, 1000)
     table.remove_pod(row, Pod.from_raw(grown))
     assert (table.requested[cpu, row], table.nonzero[0, row], copied) == (0, 0, 0)

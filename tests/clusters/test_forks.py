@@ -175,8 +175,8 @@ async def test_a_fork_may_make_the_decisions_of_another_version(talk: Talk) -> N
     assert (await talk("fork.diff", fork="a"))["config"] == ["kube-version 1.36"]
     [here] = (await talk("scheduler.config"))["profiles"]
     assert "DynamicResources" not in {plugin["name"] for plugin in here["plugins"]["score"]}
-    with pytest.raises(RpcError, match=r"'1\.35' is no version"):
-        await talk("fork.create", name="b", version="1.35")
+    with pytest.raises(RpcError, match=r"'1\.33' is no version"):
+        await talk("fork.create", name="b", version="1.33")
 
 
 async def test_a_fork_may_have_features_turned_on_and_keeps_the_fields_of_its_version(talk: Talk) -> None:

@@ -4,8 +4,6 @@ import pytest
 
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.feature_gates import (
-    GATES_1_34,
-    GATES_1_36,
     defaults,
     feature_gates,
     listing,
@@ -13,19 +11,20 @@ from kschedd.config.feature_gates import (
     without_effect,
 )
 from kschedd.config.flags import with_flags
+from kschedd.config.kube_versions import V1_34, V1_36
 from kschedd.config.load import config_from_raw, default_config
 from kschedd.config.values import values
 
 
 def test_every_gate_is_listed_with_its_default_and_what_it_changes() -> None:
-    lines = listing(GATES_1_34).splitlines()
-    assert [line.split()[0] for line in lines] == list(GATES_1_34)
+    lines = listing(V1_34.gates).splitlines()
+    assert [line.split()[0] for line in lines] == list(V1_34.gates)
     [line] = [line for line in lines if line.startswith("SchedulerPopFromBackoffQ")]
     assert line.split(maxsplit=3)[1:] == ["true", "BETA", "pods in backoff are tried when no other pod waits"]
 
 
 def test_the_flag_is_given_once_or_several_times() -> None:
-    given = parse_flag(["StorageCapacityScoring=true, DRAAdminAccess=F", "SchedulerAsyncPreemption=0"], GATES_1_34)
+    given = parse_flag(["StorageCapacityScoring=true, DRAAdminAccess=F", "SchedulerAsyncPreemption=0"], V1_34.gates)
     assert given == {"StorageCapacityScoring": True, "DRAAdminAccess": False, "SchedulerAsyncPreemption": False}
 
 
@@ -56,7 +55,7 @@ def test_the_flag_is_given_once_or_several_times() -> None:
 )
 def test_refused(text: str, refusal: str) -> None:
     with pytest.raises(ConfigErrors) as refused:
-        parse_flag([text], GATES_1_34)
+        parse_flag([text], V1_34.gates)
     [error] = refused.value.errors
     assert f"{error.path}: {error.why}".startswith(refusal)
 
@@ -69,50 +68,50 @@ def test_refused(text: str, refusal: str) -> None:
 )
 def test_a_gate_needs_those_that_it_builds_on(given: dict[str, bool], path: str) -> None:
     with pytest.raises(ConfigErrors) as refused:
-        feature_gates(given, GATES_1_36)
+        feature_gates(given, V1_36.gates)
     [error] = refused.value.errors
     assert error.path == path
     assert error.why.startswith("it depends on features that are disabled: ")
-    assert feature_gates({"GenericWorkload": True, "GangScheduling": True}, GATES_1_36)["GangScheduling"]
+    assert feature_gates({"GenericWorkload": True, "GangScheduling": True}, V1_36.gates)["GangScheduling"]
 
 
 @pytest.mark.parametrize("gate", ["WorkloadAwarePreemption", "DRADeviceTaintRules", "TopologyAwareWorkloadScheduling"])
 def test_a_feature_that_is_not_here_cannot_be_turned_on(gate: str) -> None:
     with pytest.raises(ConfigErrors) as refused:
-        feature_gates({"GenericWorkload": True, "GangScheduling": True, gate: True}, GATES_1_36)
+        feature_gates({"GenericWorkload": True, "GangScheduling": True, gate: True}, V1_36.gates)
     [error] = refused.value.errors
     assert (error.path, error.why.partition(",")[0]) == (f"$.{gate}", "kschedd does not support this feature")
-    assert feature_gates({gate: False}, GATES_1_36) == defaults(GATES_1_36)
-    assert f"{gate} " in listing(GATES_1_36)
+    assert feature_gates({gate: False}, V1_36.gates) == defaults(V1_36.gates)
+    assert f"{gate} " in listing(V1_36.gates)
 
 
 def test_all_gates_of_a_stage_leave_out_those_that_are_not_here_and_that_is_told() -> None:
-    states = feature_gates({"AllAlpha": True}, GATES_1_36)
+    states = feature_gates({"AllAlpha": True}, V1_36.gates)
     assert states["GangScheduling"]
     assert not states["WorkloadAwarePreemption"]
-    assert "WorkloadAwarePreemption" in without_effect({"AllAlpha": True}, GATES_1_36)
-    assert "DRADeviceTaintRules" not in without_effect({"AllAlpha": True}, GATES_1_36), "it is beta"
+    assert "WorkloadAwarePreemption" in without_effect({"AllAlpha": True}, V1_36.gates)
+    assert "DRADeviceTaintRules" not in without_effect({"AllAlpha": True}, V1_36.gates), "it is beta"
 
 
 def test_gates_of_newer_versions_are_unknown_to_older_ones() -> None:
     with pytest.raises(ConfigErrors, match="no such feature gate"):
-        feature_gates({"GenericWorkload": True}, GATES_1_34)
+        feature_gates({"GenericWorkload": True}, V1_34.gates)
 
 
 def test_a_locked_gate_may_be_given_its_own_state() -> None:
-    assert feature_gates({"SchedulerQueueingHints": True}, GATES_1_34) == defaults(GATES_1_34)
+    assert feature_gates({"SchedulerQueueingHints": True}, V1_34.gates) == defaults(V1_34.gates)
 
 
 def test_all_gates_of_a_stage_at_once() -> None:
-    states = feature_gates({"AllAlpha": True, "StorageCapacityScoring": False}, GATES_1_34)
-    alpha = {name for name, gate in GATES_1_34.items() if gate.stage == "ALPHA"}
+    states = feature_gates({"AllAlpha": True, "StorageCapacityScoring": False}, V1_34.gates)
+    alpha = {name for name, gate in V1_34.gates.items() if gate.stage == "ALPHA"}
     assert {name for name in alpha if states[name]} == alpha - {"StorageCapacityScoring"}
     assert states["DRAAdminAccess"]
 
 
 def test_gates_that_nothing_depends_on_are_told_apart() -> None:
     given = {"DRADeviceTaints": True, "StorageCapacityScoring": True, "PodLevelResources": True}
-    assert without_effect(given, GATES_1_34) == ["DRADeviceTaints"]
+    assert without_effect(given, V1_34.gates) == ["DRADeviceTaints"]
 
 
 @pytest.mark.parametrize(

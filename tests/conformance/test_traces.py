@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.config.kube_versions import V1_36, V1_37, KubernetesVersion
 from kschedd.conformance.environment import TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
 from kschedd.conformance.traces import Lockstep, trace_differences
@@ -227,15 +228,52 @@ def test_the_api_gives_bound_pods_their_start_in_the_order_of_bindings() -> None
 def test_writes_to_what_is_gone_or_another_are_refused() -> None:
     api = TraceEnvironment(graceful_deletion=False)
     api.load([pod("p")])
-    for write in (
-        Bind("default", "p", "uid-of-another", "a"),
-        MergePatch("Pod", "default", "away", {"status": {}}, "status"),
-        Delete("Pod", "default", "away", ""),
+    for write, why in (
+        (Bind("default", "p", "uid-of-another", "a"), "UID in object meta: uid-p"),
+        (MergePatch("Pod", "default", "away", {"status": {}}, "status"), "not found"),
+        (Delete("Pod", "default", "away", ""), "not found"),
     ):
         refusal = api.write(write)
         assert refusal is not None
-        assert refusal.message.endswith("not found")
+        assert refusal.message.endswith(why)
     assert api.bound == api.deleted == []
+
+
+@pytest.mark.parametrize(
+    ("version", "code", "requests"),
+    [(V1_36, 500, [500]), (V1_37, 500, [500, 500, 0]), (V1_37, 409, [409])],
+)
+def test_a_binding_that_fails_is_told_and_by_1_37_sent_again(
+    version: KubernetesVersion, code: int, requests: list[int]
+) -> None:
+    ops: list[Raw] = [{"op": "fail", "verb": "bind", "code": code, "times": 2}, create(pod("p")), RUN]
+    run = Lockstep(record(trace(ops, [])), version)
+    made = [run.step(op, ()) for op in ops][-1]
+    bindings = [write for write in run.environment.writes if write["verb"] == "bind"]
+    assert [write.get("code", 0) for write in bindings] == requests
+    assert made["bound"] == ([["default/p", "a"]] if requests[-1] == 0 else [])
+
+
+def test_writes_are_told_as_requests_with_what_they_change() -> None:
+    run = Lockstep(record(trace([], [])))
+    world = run.environment
+    world.apply(create(pod("p")))
+    world.begin_step()
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}
+    for status in (
+        {"conditions": [condition], "nominatedNodeName": "a"},
+        {"conditions": [{**condition, "message": "n"}]},
+    ):
+        world.write(MergePatch("Pod", "default", "p", {"status": status}, "status"))
+    world.write(MergePatch("Pod", "default", "p", {"status": {"nominatedNodeName": None}}, "status"))
+    world.write(Delete("Pod", "default", "p", "another"))
+    target = {"object": "Pod default/p"}
+    assert world.writes == [
+        {"verb": "patch", **target, "what": ["PodScheduled False Unschedulable", "nominatedNodeName a"]},
+        {"verb": "patch", **target, "what": ["PodScheduled"]},
+        {"verb": "patch", **target, "what": ["nominatedNodeName -"]},
+        {"verb": "delete", **target, "code": 404},
+    ]
 
 
 def test_a_patch_that_changes_nothing_is_no_write() -> None:

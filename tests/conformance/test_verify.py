@@ -122,11 +122,11 @@ def test_features_that_cannot_be_turned_off_are_refused(tmp_path: Path, capsys: 
 
 def test_a_version_that_there_is_not_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
-    assert run(file, "--kube-version", "1.35") == 2
+    assert run(file, "--kube-version", "1.33") == 2
     (tmp_path / "README.md").write_text("kube-scheduler v1.29.0\n")
     assert run(file) == 2
     said = capsys.readouterr().err
-    assert "'1.35' is no version of Kubernetes that there is here: 1.34.1, 1.34, 1.36" in said
+    assert "'1.33' is no version of Kubernetes that there is here: 1.34.1, 1.34, 1.35, 1.36, 1.37" in said
     assert "README.md: '1.29.0' is no version" in said
 
 

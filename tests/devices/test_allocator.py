@@ -263,7 +263,7 @@ def test_invalid_pool_is_an_error_once_it_is_come_to() -> None:
             id="too-many-devices",
         ),
         pytest.param(
-            claim_raw("c", exact("r"), constraints=[{"distinctAttribute": "x/y"}]),
+            claim_raw("c", exact("r"), constraints=[{"anyAttribute": "x/y"}]),
             "claim default/c, constraint #0: empty constraint (unsupported constraint type?)",
             id="unknown-constraint",
         ),
@@ -322,7 +322,7 @@ def test_written_allocation_names_requests_configs_and_the_node() -> None:
                 {"request": "s", "driver": DRIVER, "pool": "n1", "device": "g0"},
             ],
             "config": [
-                {"source": "FromClass", **config},
+                {"source": "FromClass", "requests": ["r/t", "s"], **config},
                 {"source": "FromClaim", "requests": ["r/t"], **config},
                 {"source": "FromClaim", **config},
             ],

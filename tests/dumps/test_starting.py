@@ -8,7 +8,7 @@ import pytest
 
 from kschedd.actors.clock import Clock
 from kschedd.config.load import default_config
-from kschedd.dumps.loading import LoadOptions
+from kschedd.dumps.loading import read_dump
 from kschedd.startup.state import EmptyDump, StateOptions, load_origin, open_store
 from kschedd.store.cluster_api import listed
 from tests.dumps.objects import node
@@ -18,7 +18,7 @@ async def test_a_start_with_a_dump_that_has_nothing_is_refused_and_the_next_one_
     rules, clock = default_config().rules, Clock.started()
 
     def opened(dump: Path) -> list[str]:
-        begin = partial(load_origin, LoadOptions(), [str(dump)])
+        begin = partial(load_origin, lambda now_s: read_dump([str(dump)], now=now_s), [str(dump)])
         journal, store = open_store(StateOptions(journal=tmp_path / "journal.db", begin=begin), clock, 1, rules)
         assert journal is not None
         journal.close()

@@ -20,6 +20,7 @@ from kschedd.scheduling.binding_cycle import CallExtender, CallPlugin
 from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Observe, PluginCalled
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.ties import by_name
@@ -56,7 +57,7 @@ class Extended:
     def see(self, *raws: Raw) -> "Extended":
         for raw in raws:
             obj = parse(raw)
-            self.driver.observe((WatchEvent(ADDED, None, obj, 1),))
+            self.driver.step(Observe((WatchEvent(ADDED, None, obj, 1),)))
         return self
 
     def answer(self, call: ExtenderCall) -> Any:
@@ -74,7 +75,7 @@ class Extended:
         self.see(raw)
         found = parse(raw)
         assert isinstance(found, Pod)
-        attempt = self.driver.begin(QueuedPod(found, found.key, 0, attempts=1))
+        attempt = self.driver.step(BeginAttempt(QueuedPod(found, found.key, 0, attempts=1)))
         assert attempt is not None
         answers: Any = None
         try:
@@ -201,7 +202,7 @@ def test_the_attempt_fails_by_an_extender(fault: str) -> None:
     failed = run.attempt(pod("p"))
     assert isinstance(failed, FitError)
     assert failed.message == message
-    outcome = run.driver.complete_attempt(QueuedPod(failed.pod, failed.pod.key, 0, attempts=1), failed, NOW)
+    outcome = run.driver.step(CompleteAttempt(QueuedPod(failed.pod, failed.pod.key, 0, attempts=1), failed), NOW)
     assert (getattr(outcome, "reason", ""), getattr(outcome, "message", "")) == ("SchedulerError", message)
 
 
@@ -300,11 +301,11 @@ def binding(extender: Raw, answer: Answer | str | None) -> tuple[Extended, Effec
     if answer is not None:
         run.answers["a/bind"] = answer
     result = run.attempt(pod("p"))
-    run.driver.complete_attempt(QueuedPod(result.pod, result.pod.key, 0, attempts=1), result, NOW)
+    run.driver.step(CompleteAttempt(QueuedPod(result.pod, result.pod.key, 0, attempts=1), result), NOW)
     effects = run.driver.take_effects()
     for wanted in effects.calls:
         assert isinstance(wanted, CallExtender)
-        run.driver.plugin_called(wanted.uid, wanted.answered(run.answer(wanted.call)), NOW)
+        run.driver.step(PluginCalled(wanted.uid, wanted.answered(run.answer(wanted.call))), NOW)
         effects = run.driver.take_effects()
     return run, effects
 
@@ -334,15 +335,15 @@ def test_what_an_extender_has_bound_is_told_to_the_plugins() -> None:
     run = Extended(BINDS, plugins=(Informed,)).see(node("n1"))
     run.answers["a/bind"] = lambda args: {}
     result = run.attempt(pod("p"))
-    run.driver.complete_attempt(QueuedPod(result.pod, result.pod.key, 0, attempts=1), result, NOW)
+    run.driver.step(CompleteAttempt(QueuedPod(result.pod, result.pod.key, 0, attempts=1), result), NOW)
     [asked] = run.driver.take_effects().calls
     assert isinstance(asked, CallExtender)
-    run.driver.plugin_called(asked.uid, asked.answered(run.answer(asked.call)), NOW)
+    run.driver.step(PluginCalled(asked.uid, asked.answered(run.answer(asked.call))), NOW)
     effects = run.driver.take_effects()
     assert effects.bound == []
     [told] = effects.calls
     assert isinstance(told, CallPlugin)
-    run.driver.plugin_called(told.uid, told.run(), NOW)
+    run.driver.step(PluginCalled(told.uid, told.run()), NOW)
     assert Informed.told == ["p on n1"]
     assert [one.name for one in run.driver.take_effects().bound] == ["p"]
 
@@ -474,7 +475,7 @@ def _stepped(run: Extended, raw: Raw, at: Callable[[SchedulingDriver, StopPoint]
     found = parse(raw)
     assert isinstance(found, Pod)
     run.driver.debugger.next()
-    attempt = run.driver.begin(QueuedPod(found, found.key, 0, attempts=1))
+    attempt = run.driver.step(BeginAttempt(QueuedPod(found, found.key, 0, attempts=1)))
     assert attempt is not None
     answers: Any = None
     stops: list[str] = []

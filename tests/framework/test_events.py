@@ -228,6 +228,7 @@ def test_waiting_for_new_nodes_is_waiting_for_taints_too() -> None:
     tainted = on(R.NODE, A.ADD | A.UPDATE_NODE_TAINT)
     assert hints_of([added]) == (added, on(R.NODE, A.UPDATE_NODE_TAINT))
     assert hints_of([tainted]) == (tainted,)
+    assert hints_of([added], taints_for_all=False) == (added,)
     assert hints_of([on(R.POD, A.ADD)]) == (on(R.POD, A.ADD),)
 
 

@@ -28,7 +28,7 @@ _PROTOCOLS = [
         ("SchedulingGates", {"pre_enqueue"}),
         ("PrioritySort", {"queue_sort"}),
         ("NodeUnschedulable", {"filter"}),
-        ("NodeName", {"filter"}),
+        ("NodeName", {"pre_filter", "filter"}),  # PreFilter only from 1.37 on
         ("TaintToleration", {"filter", "pre_score", "score"}),
         ("NodeAffinity", _FILTERS_AND_SCORES),
         ("NodePorts", _FILTERS),

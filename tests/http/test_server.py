@@ -467,8 +467,8 @@ async def test_of_many_clients_that_go_at_once_few_connections_end_in_one_iterat
 ASKED = b"GET /a HTTP/1.1\r\nHost: h\r\nAuthorization: good\r\n\r\n"
 
 
-def is_good(request: HttpRequest, peer: Peer) -> bool:
-    return request.headers.get("authorization") == "good"
+def is_good(request: HttpRequest, peer: Peer) -> str | None:
+    return "good" if request.headers.get("authorization") == "good" else None
 
 
 async def guarded(request: HttpRequest, peer: Peer) -> HttpResponse:
@@ -521,23 +521,48 @@ async def test_half_bodies_of_unauthenticated_clients_hold_no_place_for_large_on
     async with serving(guarded, HttpLimits(most_body=1 << 20), admits=is_good) as fixture:
         for _ in range(2 * LARGE_BODIES):
             unknown = await fixture.connect()
-            await unknown.send_all(posted(1 << 20) + b"x" * (80 << 10))
+            await unknown.send_all(posted(1 << 20) + b"x" * (300 << 10))
         client = await fixture.connect()
-        size = 100 << 10
+        size = 300 << 10  # more than is read before a place is asked for
         await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
         assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
 
 
-async def test_half_bodies_of_one_client_keep_out_no_other(autojump_clock: trio.testing.MockClock) -> None:
-    async with serving(echo, HttpLimits(most_body=1 << 20)) as fixture:
-        for _ in range(2 * LARGE_BODIES):
+def user_named(request: HttpRequest, peer: Peer) -> str | None:
+    """Whoever is named last: one user may have several tokens."""
+    return request.headers.get("authorization", "").rpartition(" ")[2] or None
+
+
+async def test_half_bodies_of_one_user_keep_out_no_other(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(most_body=1 << 20), admits=user_named) as fixture:
+        for number in range(2 * LARGE_BODIES):
             greedy = await fixture.connect()
-            await greedy.send_all(posted(1 << 20, b"Authorization: greedy") + b"x" * (80 << 10))
+            await greedy.send_all(posted(1 << 20, b"Authorization: %d greedy" % number) + b"x" * (80 << 10))
         await trio.testing.wait_all_tasks_blocked()
         client = await fixture.connect()
         size = 300 << 10  # more than is read before a place is asked for
         await client.send_all(posted(size, b"Authorization: good") + b"x" * size)
         assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+
+
+async def test_who_states_many_names_without_credentials_is_one_address(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(most_body=1 << 20)) as fixture:
+        for number in range(LARGE_BODIES):
+            client = await fixture.connect()
+            await client.send_all(posted(1 << 20, b"Authorization: %d" % number) + b"x" * (80 << 10))
+        await trio.testing.wait_all_tasks_blocked()
+        one_more = await fixture.connect()
+        await one_more.send_all(posted(1 << 20, b"Authorization: another") + b"x" * (80 << 10))
+        assert (await answer(one_more, b"\r\n\r\n")).startswith(b"HTTP/1.1 503")
+
+
+async def test_a_place_for_a_large_body_is_held_for_thirty_seconds(autojump_clock: trio.testing.MockClock) -> None:
+    async with serving(echo, HttpLimits(most_body=1 << 20)) as fixture:
+        client = await fixture.connect()
+        start = trio.current_time()
+        await client.send_all(posted(1 << 20) + b"x" * (80 << 10))
+        assert (await answer(client, b"\r\n\r\n")).startswith(b"HTTP/1.1 408")
+        assert trio.current_time() - start == 30
 
 
 async def test_unauthenticated_clients_take_the_places_of_unauthenticated_clients_only(

@@ -14,7 +14,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.terms import PodAffinityTerm
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
@@ -344,6 +344,35 @@ def test_hints_of_1_36_after_a_pod_changed(incoming: Pod, old: Pod | None, new: 
     assert hint(*asked, V1_36) is (QueueingHint.QUEUE if rule else QueueingHint.QUEUE_SKIP)
     if rule:
         assert hint(*asked, V1_34.with_rule(rule, V1_36)) is QueueingHint.QUEUE
+
+
+def anti_affinity(*apps: str) -> dict[str, Any]:
+    terms = [required("podAntiAffinity", ZONE, app)["affinity"]["podAntiAffinity"] for app in apps]
+    name = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {"affinity": {"podAntiAffinity": {name: [term for each in terms for term in each[name]]}}}
+
+
+hates_both = pod("p", spec=anti_affinity("db", "web"))
+both_hate = pod("x", spec=anti_affinity("db", "web"), on="a")
+
+
+@pytest.mark.parametrize(
+    ("incoming", "old", "new", "by_1_37"),
+    [
+        pytest.param(hates_both, db_on_a, None, True, id="one-of-those-it-shuns-went"),
+        pytest.param(hates_both, db_on_a, pod("x", labels={"app": "a"}, on="a"), True, id="one-became-another"),
+        pytest.param(hates_both, db_on_a, web_on_a, False, id="one-became-the-other"),
+        pytest.param(db, both_hate, None, True, id="a-pod-that-shuns-it-among-others-went"),
+        pytest.param(web, hater, None, False, id="a-pod-that-shuns-others-went"),
+        pytest.param(web, web_on_a, None, False, id="no-terms-at-all"),
+    ],
+)
+def test_one_anti_affinity_term_is_enough_to_wake_by_1_37(
+    incoming: Pod, old: Pod, new: Pod | None, by_1_37: bool
+) -> None:
+    assert hint(incoming, EventResource.POD, old, new, V1_36) is QueueingHint.QUEUE_SKIP
+    expected = QueueingHint.QUEUE if by_1_37 else QueueingHint.QUEUE_SKIP
+    assert hint(incoming, EventResource.POD, old, new, V1_37) is expected
 
 
 east, west, nowhere = node("a", {ZONE: "east"}), node("a", {ZONE: "west"}), node("a", {})

@@ -8,6 +8,8 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.config.feature_gates import defaults
+from kschedd.config.kube_versions import V1_34
 from kschedd.controllers.controller import Controller
 from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.runner import ControllerRunner
@@ -81,7 +83,10 @@ class Trial:
     def __init__(self, *objects: Object, args: VolumeBindingArgs | None = None, gates: dict[str, bool] | None = None):
         self.cluster = SchedulerCache()
         self.cluster.load(objects)
-        self.plugin = VolumeBinding.from_args(args, Handle(self.cluster, feature_gates=gates or {}))
+        states = {**defaults(V1_34.gates), **(gates or {})}
+        self.plugin = VolumeBinding.from_args(
+            args, Handle(self.cluster, feature_gates=states, rules=V1_34.rules.under(states))
+        )
         self.state = CycleState()
 
     def verdicts(self, wanted: Pod) -> dict[str, list[str]] | Status:

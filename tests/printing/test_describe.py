@@ -77,6 +77,6 @@ def test_an_explanation_tells_a_pod_that_is_placed_from_where_it_would_go_now() 
     answer |= {"scores": {"X": {"a": {"raw": 3, "weighted": 3}, "b": {"raw": 9, "weighted": 9}}}, "notes": ["so be it"]}
     lines = explanation(answer, TerminalStyle()).splitlines()
     assert lines[0] == "default/p -> a"
-    assert lines[1] == "  as things are now, b would be chosen, with 9 points, drawn from 2 equals: b, c"
+    assert lines[1] == "  as things are now, b would be chosen, with 9 points, one of 2 equally good nodes: b, c"
     assert lines[-1] == "- so be it"
     assert any(line.split() == ["b", "9", "(9)", "9", "tie"] for line in lines)

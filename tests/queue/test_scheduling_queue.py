@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 from kschedd.api.pods import Pod
@@ -537,6 +538,37 @@ def test_the_timeout_does_not_move_gated_pods(make: Any) -> None:
     assert q.counts()[SubQueue.GATED] == 1
 
 
+def test_by_1_37_the_timeout_asks_gated_pods_again(make: Any) -> None:
+    asked = []
+
+    def gate(pod: Pod) -> Status | None:
+        asked.append(pod.name)
+        return unschedulable("gated") if len(asked) < 3 else None
+
+    q = SchedulingQueue(
+        QueueSettings(gated_pods_flushed=True),
+        hints={"default-scheduler": {"Gates": (on(R.POD, A.DELETE),)}},
+        pre_enqueue={"default-scheduler": {"Gates": gate}},
+    )
+    assert q.add(make.pod(), 0) is SubQueue.GATED
+    assert q.next_leftover() == 300 * SECOND
+    assert q.flush_unschedulable_leftover(301 * SECOND) == []
+    assert q.next_leftover() is None, "nobody waits for a pod that the timeout does not free"
+    assert [entry.place for entry in q.flush_unschedulable_leftover(331 * SECOND)] == [SubQueue.ACTIVE]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_by_1_37_a_gated_pod_is_nominated(make: Any, kept: bool) -> None:
+    q = SchedulingQueue(
+        QueueSettings(gated_nominations_kept=kept),
+        pre_enqueue={"default-scheduler": {"Gates": lambda pod: unschedulable("gated")}},
+    )
+    nominated: list[str] = []
+    q.on_nominated = lambda pod: nominated.append(pod.nominated_node_name)
+    assert q.add(attrs.evolve(make.pod(), nominated_node_name="n"), 0) is SubQueue.GATED
+    assert nominated == (["n"] if kept else [])
+
+
 # PreEnqueue.
 
 
@@ -594,6 +626,15 @@ def test_events_and_gated_pods(make: Any, event: ClusterEvent, asked: int, place
     entry = q.entry("d/p")
     assert entry is not None
     assert entry.place is place
+
+
+def test_a_pod_freed_in_the_first_second_of_the_clock_does_not_back_off(make: Any) -> None:
+    gate = Gate()
+    q = queue(pre_enqueue={"Gates": gate}, more={"Gates": (on(R.NODE, A.ADD),)}, pop_from_backoff=True)
+    q.add(make.pod(), 0)
+    gate.shut = False
+    (entry,) = q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 1)
+    assert entry.place is SubQueue.ACTIVE
 
 
 def test_the_plugin_that_gated_last_is_asked_first(make: Any) -> None:

@@ -14,6 +14,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Observe, PluginCalled
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.metrics import SchedulingMetrics
 from kschedd.scheduling.work import drive
@@ -70,11 +71,11 @@ class Driven:
             new = parse(raw)
             old = self.objects.get((new.kind, new.key))
             self.objects[new.kind, new.key] = new
-            self.driver.observe((WatchEvent(ADDED if old is None else MODIFIED, old, new, 1),))
+            self.driver.step(Observe((WatchEvent(ADDED if old is None else MODIFIED, old, new, 1),)))
 
     def goes(self, name: str) -> None:
         gone = self.objects.pop(("Pod", f"default/{name}"))
-        self.driver.observe((WatchEvent(DELETED, gone, gone, 1),))
+        self.driver.step(Observe((WatchEvent(DELETED, gone, gone, 1),)))
 
     def entry(self, name: str) -> QueuedPod:
         found = self.objects["Pod", f"default/{name}"]
@@ -85,12 +86,12 @@ class Driven:
         """One attempt for that pod; what came before is dropped."""
         self.driver.take_effects()
         entry = self.entry(name)
-        attempt = self.driver.begin(entry)
+        attempt = self.driver.step(BeginAttempt(entry))
         assert attempt is not None
-        return self.driver.complete_attempt(entry, drive(attempt), NOW)
+        return self.driver.step(CompleteAttempt(entry, drive(attempt)), NOW)
 
     def called(self) -> str:
         """Make the one call of a plugin that the binding cycles wait for; of which plugin."""
         [wanted] = self.driver.take_effects().calls
-        self.driver.plugin_called(wanted.uid, wanted.run(), NOW)
+        self.driver.step(PluginCalled(wanted.uid, wanted.run()), NOW)
         return wanted.plugin

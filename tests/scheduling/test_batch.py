@@ -8,7 +8,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.config.load import config_from_raw
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.batch import MAX_AGE_S, Batches, BatchState, SortedNodes
@@ -54,8 +54,13 @@ def pod(name: str, app: str = "a", **spec: Any) -> Raw:
 class Cluster:
     """Three nodes that take one pod each, the larger the better."""
 
-    def __init__(self, gates: dict[str, bool] | None = None, spreading: Raw = NO_SPREADING) -> None:
-        self.engine = VirtualCluster(config(V1_36, gates, spreading)).engine
+    def __init__(
+        self,
+        gates: dict[str, bool] | None = None,
+        spreading: Raw = NO_SPREADING,
+        version: KubernetesVersion = V1_36,
+    ) -> None:
+        self.engine = VirtualCluster(config(version, gates, spreading)).engine
         self.add(node("n4", "4"), node("n6", "6"), node("n8", "8"))
 
     def add(self, *raws: Raw) -> None:
@@ -82,7 +87,6 @@ def test_a_pod_like_the_one_before_goes_to_the_next_best_node_of_that_ones_attem
 @pytest.mark.parametrize(
     ("gates", "spreading", "second"),
     [
-        pytest.param(None, NO_SPREADING, {}, id="where-extended-resources-may-be-devices"),
         pytest.param({**WITHOUT_DEVICES, "OpportunisticBatching": False}, NO_SPREADING, {}, id="with-the-gate-off"),
         pytest.param(WITHOUT_DEVICES, SPREADING, {}, id="with-default-constraints"),
         pytest.param(WITHOUT_DEVICES, NO_SPREADING, {"app": "b"}, id="for-a-pod-with-other-labels"),
@@ -96,6 +100,26 @@ def test_otherwise_all_nodes_are_searched(gates: dict[str, bool] | None, spreadi
     large["metadata"]["labels"] = {"a": "b"}
     cluster.add(large)
     assert cluster.place(pod("second", **second)) == "n32"
+
+
+def test_only_a_pod_that_asks_for_a_resource_of_a_device_class_is_not_signed() -> None:
+    cluster = Cluster()
+    device_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "gpu"},
+        "spec": {"extendedResourceName": "example.com/gpu"},
+    }
+    cluster.add(device_class)
+    machine = cluster.engine.machine
+    sign = signer_of(machine.schedulers["default-scheduler"].profile, machine.cluster)
+    assert sign is not None
+    signed = {}
+    for resource in ("cpu", "example.com/other", "example.com/gpu", "deviceclass.resource.kubernetes.io/gpu"):
+        raw = pod("p")
+        raw["spec"]["containers"][0]["resources"] = {"requests": {resource: "1"}}
+        signed[resource] = sign(Pod.from_raw(raw)) is not None
+    assert list(signed.values()) == [True, True, False, False]
 
 
 def test_what_is_known_is_too_old_after_half_a_second() -> None:
@@ -122,6 +146,18 @@ def test_while_the_node_has_room_all_nodes_are_searched() -> None:
     assert cluster.place(pod("first")) == "n16"
     cluster.add(node("n32", "32"))
     assert cluster.place(pod("second")) == "n32"
+
+
+def test_by_1_37_a_node_with_room_is_scored_anew_and_competes_with_the_nodes_that_are_known() -> None:
+    cluster = Cluster(version=V1_37)
+    roomy = node("n64", "64")
+    roomy["status"]["allocatable"]["pods"] = "3"
+    cluster.add(roomy)
+    placed = [cluster.place(pod(name)) for name in ("first", "second")]
+    cluster.add(node("n99", "99"))
+    placed.append(cluster.place(pod("third")))
+    assert placed == ["n64", "n64", "n64"], "the new node is not among those that are known"
+    assert cluster.place(pod("fourth")) == "n8", "the node is full, and the next best one is known"
 
 
 def test_where_the_next_best_node_is_full_as_well_all_nodes_are_searched() -> None:
@@ -160,7 +196,7 @@ def test_nothing_follows(cycle: int, signature: str | None, now_s: float) -> Non
 
 def signed(raw: Raw, *args: Raw, **profile: Any) -> str | None:
     machine = SchedulingMachine(config(V1_36, WITHOUT_DEVICES, NO_SPREADING, *args, **profile))
-    sign = signer_of(machine.schedulers["default-scheduler"].profile)
+    sign = signer_of(machine.schedulers["default-scheduler"].profile, machine.cluster)
     assert sign is not None
     return sign(Pod.from_raw(raw))
 
@@ -244,7 +280,7 @@ def test_a_profile_with_a_plugin_that_is_not_built_in_signs_nothing() -> None:
         raw, catalogue={**IN_TREE, **registry.catalogue()}, version=V1_36, feature_gates=WITHOUT_DEVICES
     )
     machine = SchedulingMachine(made, registry=registry)
-    assert signer_of(machine.schedulers["default-scheduler"].profile) is None
+    assert signer_of(machine.schedulers["default-scheduler"].profile, machine.cluster) is None
 
 
 def test_1_34_has_nothing_of_it() -> None:

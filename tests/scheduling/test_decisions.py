@@ -101,7 +101,7 @@ def _config(percentage: int, plugins: dict[str, Any] | None = None) -> Any:
     return config_from_raw(raw, catalogue=IN_TREE)
 
 
-def _first_by_name(rows: Any, names: Sequence[str]) -> int:
+def _first_by_name(rows: Any, names: Sequence[str], places: Any = None) -> int:
     return min(rows.tolist(), key=names.__getitem__)
 
 

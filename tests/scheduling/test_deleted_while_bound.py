@@ -6,6 +6,7 @@ from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.queue.operations import AssumedPodForgotten, EventsObserved
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import PlansExecuted, ResumeDecided, ResumeReady
 from tests.scheduling.driven import NOW, Driven, pod
 from tests.scheduling.test_preempted_in_memory import HoldsLow, WaitsForever, low_in
 
@@ -43,7 +44,7 @@ def test_its_binding_goes_on_and_fails(version: KubernetesVersion, forgotten: bo
     run.goes("low")
     assert list(run.driver.bindings.plan_waits) == ["uid-low"]
     run.driver.take_effects()
-    run.driver.resume_ready(NOW + 601)
+    run.driver.step(ResumeReady(), NOW + 601)
     assert run.driver.bindings.cycles == {}
     assert run.machine.cluster.pod_count == 0
     assert others_place(run) == "n"
@@ -56,7 +57,7 @@ def test_one_that_is_being_deleted_is_turned_away_at_permit(version: KubernetesV
     run.see(pod("low", **DELETING))
     assert run.driver.bindings.any_decided is rejected
     assert run.machine.cluster.pod_count == 1  # Unreserve comes first
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     assert run.machine.cluster.pod_count == (0 if rejected else 1)
 
 
@@ -65,7 +66,7 @@ def test_a_bound_one_is_none_of_these() -> None:
     run.see({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}})
     run.see(pod("low", cpu="0"))
     assert isinstance(run.attempt("low"), AssumedPod)
-    run.driver.plan_executed("uid-low", None, NOW)
+    run.driver.step(PlansExecuted((("uid-low", None),)), NOW)
     run.see(pod("low", cpu="0", on="n"))
     run.driver.take_effects()
     run.see(pod("low", cpu="0", on="n", **DELETING))

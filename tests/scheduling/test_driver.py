@@ -15,6 +15,18 @@ from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import MOST_POPPED
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import (
+    BeginAttempt,
+    CompleteAttempt,
+    EvictionFailed,
+    PlansExecuted,
+    PluginCalled,
+    PodsNominated,
+    PodsPopped,
+    ResumeDecided,
+    ResumeReady,
+    Tick,
+)
 from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
@@ -42,7 +54,7 @@ def test_a_pod_that_has_its_node_is_released_and_its_plan_is_to_be_executed() ->
     [record] = effects.records
     assert (record.node, record.feasible, record.visited, record.message) == ("n", 1, 1, "")
 
-    run.driver.plan_executed("uid-p", None, NOW + 1)
+    run.driver.step(PlansExecuted((("uid-p", None),)), NOW + 1)
     effects = run.driver.take_effects()
     assert names(effects.bound) == ["p"]
     assert [(event.reason, event.message) for event in effects.events] == [
@@ -72,7 +84,7 @@ def test_a_popped_pod_is_passed_over(change: Raw, why: str) -> None:
     entry = run.entry("p")
     run.see(pod("p", **{"resourceVersion": "2", **change}))
     run.driver.take_effects()
-    assert run.driver.begin(entry) is None, why
+    assert run.driver.step(BeginAttempt(entry)) is None, why
     effects = run.driver.take_effects()
     assert effects.released == ["uid-p"]
     assert not effects.records
@@ -83,7 +95,7 @@ def test_a_popped_pod_whose_profile_is_gone_is_passed_over() -> None:
     raw = pod("p")
     raw["spec"]["schedulerName"] = "other"
     run.see(node(), raw)
-    assert run.driver.begin(run.entry("p")) is None
+    assert run.driver.step(BeginAttempt(run.entry("p"))) is None
 
 
 # -- one that does not -----------------------------------------------------------------------------------------
@@ -107,19 +119,22 @@ def test_a_pod_that_fits_nowhere_goes_back_and_is_told_why() -> None:
     assert effects.released == []
 
 
-def test_a_pod_that_is_gone_by_then_is_only_released() -> None:
+def test_a_pod_that_is_gone_by_then_is_released_and_its_status_written_as_upstream_tries_to() -> None:
     run = Driven()
     run.see(node(cpu="1"), pod("p", cpu="2"))
     entry = run.entry("p")
-    attempt = run.driver.begin(entry)
+    attempt = run.driver.step(BeginAttempt(entry))
     assert attempt is not None
     result = drive(attempt)
     run.goes("p")
     run.driver.take_effects()
-    run.driver.complete_attempt(entry, result, NOW)
+    run.driver.step(CompleteAttempt(entry, result), NOW)
     effects = run.driver.take_effects()
     assert effects.released == ["uid-p"]
-    assert (effects.queue, effects.writes) == ([], [])
+    assert effects.queue == []
+    [patch] = effects.writes
+    assert isinstance(patch, MergePatch)
+    assert patch.patch["metadata"] == {"uid": "uid-p"}
 
 
 def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
@@ -137,7 +152,7 @@ def test_a_preemptor_is_handed_back_before_its_victims_are_evicted() -> None:
     assert [event.reason for event in effects.events] == ["FailedScheduling", "Preempted"]
     assert names(run.driver.nominator.on_node("n")) == ["p"]
 
-    run.driver.eviction_failed(eviction.pod)
+    run.driver.step(EvictionFailed(eviction.pod))
     [again] = run.driver.take_effects().queue
     assert isinstance(again, Activate)
     assert names(again.pods) == ["p"]
@@ -192,7 +207,7 @@ def test_a_nomination_that_a_pod_comes_with_counts_once_the_queue_says_that_it_i
     assert not run.driver.nominator
     found = run.objects["Pod", "default/p"]
     assert isinstance(found, Pod)
-    run.driver.nominated((found,))
+    run.driver.step(PodsNominated((found,)))
     assert names(run.driver.nominator.on_node("n")) == ["p"]
 
 
@@ -202,7 +217,7 @@ def test_a_nomination_of_a_pod_that_went_meanwhile_does_not_count() -> None:
     found = run.objects["Pod", "default/p"]
     assert isinstance(found, Pod)
     run.goes("p")
-    run.driver.nominated((found,))
+    run.driver.step(PodsNominated((found,)))
     assert not run.driver.nominator
 
 
@@ -220,7 +235,7 @@ def test_as_many_pods_are_wanted_while_some_are_nominated_and_none_when_no_attem
 def test_no_pod_is_tried_while_no_attempt_is_allowed() -> None:
     run = Driven()
     run.see(node(), pod("p"), pod("q"))
-    run.driver.popped([run.entry("p")])
+    run.driver.step(PodsPopped([run.entry("p")]))
     run.driver.attempts_allowed = 0
     assert (run.driver.next_popped(), run.driver.has_next, run.driver.pods_wanted) == (None, False, 0)
     run.driver.attempts_allowed = 2
@@ -233,10 +248,10 @@ def test_the_queue_hears_which_observations_a_failed_attempt_saw() -> None:
     run = Driven()
     run.see(node(cpu="1"), pod("p", cpu="2"))
     entry = run.entry("p")
-    attempt = run.driver.begin(entry)
+    attempt = run.driver.step(BeginAttempt(entry))
     assert attempt is not None
     run.see(pod("of another"))  # while the attempt waits for a plugin
-    run.driver.complete_attempt(entry, drive(attempt), NOW)
+    run.driver.step(CompleteAttempt(entry, drive(attempt)), NOW)
     *_, seen, unseen, failed = run.driver.take_effects().queue
     assert isinstance(seen, EventsObserved)
     assert isinstance(unseen, EventsObserved)
@@ -247,9 +262,9 @@ def test_the_queue_hears_which_observations_a_failed_attempt_saw() -> None:
 def test_pods_handed_out_later_overtake_less_important_ones_that_wait() -> None:
     run = Driven()
     run.see(node(), *(pod(name, priority=value) for name, value in (("a", 5), ("b", 1), ("c", 9), ("d", 3))))
-    run.driver.popped([run.entry("a"), run.entry("b")])
-    run.driver.popped([run.entry("c")])
-    run.driver.popped([run.entry("d")])
+    run.driver.step(PodsPopped([run.entry("a"), run.entry("b")]))
+    run.driver.step(PodsPopped([run.entry("c")]))
+    run.driver.step(PodsPopped([run.entry("d")]))
     order = []
     while (entry := run.driver.next_popped()) is not None:
         order.append(entry.pod.name)
@@ -262,8 +277,8 @@ def test_active_pods_overtake_those_popped_before_their_backoff_expired() -> Non
     early = [run.entry(name) for name in ("a", "b", "c")]
     for entry, expires in zip(early, (7, 7, 8), strict=True):
         entry.popped_early = expires
-    run.driver.popped(early)
-    run.driver.popped([run.entry("d")])
+    run.driver.step(PodsPopped(early))
+    run.driver.step(PodsPopped([run.entry("d")]))
     order = []
     while (entry := run.driver.next_popped()) is not None:
         order.append(entry.pod.name)
@@ -275,10 +290,10 @@ def test_the_queues_head_waits_for_no_attempt_of_the_batch_that_was_popped_befor
     run = Driven()
     low = [f"low{number}" for number in range(MOST_POPPED)]
     run.see(node(), *(pod(name, priority=1) for name in low), pod("head", priority=9))
-    run.driver.popped([run.entry(name) for name in low])
+    run.driver.step(PodsPopped([run.entry(name) for name in low]))
     for _ in range(attempted):
         assert run.driver.next_popped() is not None
-    run.driver.popped([run.entry("head")])
+    run.driver.step(PodsPopped([run.entry("head")]))
     entry = run.driver.next_popped()
     assert entry is not None
     assert entry.pod.name == "head"
@@ -366,7 +381,7 @@ def test_a_pod_is_told_where_it_goes_before_work_in_pre_bind_and_bound_even_if_t
     run.see(node(), pod("p"))
     run.attempt("p")
     assert nominated_writes(run) == [{"nominatedNodeName": "n"}]
-    run.driver.plan_executed("uid-p", error("no"), NOW)
+    run.driver.step(PlansExecuted((("uid-p", error("no")),)), NOW)
     assert run.called() == "WorksBefore"
     [wanted] = run.driver.take_effects().plans
     assert wanted.plan.writes == (Bind("default", "p", "uid-p", "n"),)
@@ -408,7 +423,7 @@ def test_a_pod_that_waits_at_permit_is_told_where_it_goes() -> None:
     run.see(node(), pod("p"))
     run.attempt("p")
     assert nominated_writes(run) == [{"nominatedNodeName": "n"}]
-    run.driver.plan_executed("uid-p", None, NOW)
+    run.driver.step(PlansExecuted((("uid-p", None),)), NOW)
     assert list(run.driver.bindings.permit_waits) == ["uid-p"]
 
 
@@ -417,7 +432,7 @@ def test_a_pod_deleted_before_it_waits_at_permit_is_rejected() -> None:
     run.see(node(), pod("p"))
     run.attempt("p")
     run.goes("p")
-    run.driver.plan_executed("uid-p", None, NOW)
+    run.driver.step(PlansExecuted((("uid-p", None),)), NOW)
     assert run.driver.bindings.cycles == {}
 
 
@@ -427,12 +442,12 @@ def test_a_pod_at_permit_waits_in_flight_and_goes_on_when_it_is_allowed() -> Non
     assert [cycle.uid for cycle in effects.permit_waits] == ["uid-p"]
     assert (effects.released, effects.plans) == ([], [])
     assert list(run.driver.bindings.deadlines()) == [NOW + 30.0]
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     assert not run.driver.take_effects()
 
     assert run.machine.waiting.allow("uid-p", "Holds")
     assert run.driver.bindings.any_decided
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     effects = run.driver.take_effects()
     assert (effects.resumed, effects.released, len(effects.plans)) == (["uid-p"], ["uid-p"], 1)
 
@@ -441,7 +456,7 @@ def test_a_pod_at_permit_waits_in_flight_and_goes_on_when_it_is_allowed() -> Non
     ("end", "message"),
     [
         pytest.param(
-            lambda run: run.driver.tick(NOW + 30.0),
+            lambda run: run.driver.step(Tick(), NOW + 30.0),
             "0/1 nodes are available: 1 rejected due to timeout after waiting 30s at plugin Holds.",
             id="when-time-is-up",
         ),
@@ -456,7 +471,7 @@ def test_a_pod_at_permit_leaves_its_node(end: Any, message: str) -> None:
     run = held()
     end(run)
     run.driver.take_effects()
-    run.driver.resume_decided(NOW + 30.0)
+    run.driver.step(ResumeDecided(), NOW + 30.0)
     effects = run.driver.take_effects()
     assert [failed.message for failed in effects.failures] == [message]
     assert operations(effects) == ["AttemptFailed", "AssumedPodForgotten"]
@@ -470,7 +485,7 @@ def test_a_pod_at_permit_leaves_its_node(end: Any, message: str) -> None:
 
 def test_a_pod_at_permit_before_its_time_keeps_waiting() -> None:
     run = held()
-    run.driver.tick(NOW + 29.9)
+    run.driver.step(Tick(), NOW + 29.9)
     assert not run.driver.bindings.any_decided
 
 
@@ -481,7 +496,7 @@ def test_a_pod_deleted_at_permit_is_rejected_and_the_queue_hears_of_it_with_the_
     [observed] = run.driver.take_effects().queue
     assert isinstance(observed, EventsObserved)
     assert observed.rejected == {"uid-p"}
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     effects = run.driver.take_effects()
     assert effects.released == ["uid-p"]
     assert operations(effects) == ["AssumedPodForgotten"]
@@ -495,8 +510,8 @@ def planned() -> Driven:
     assert run.called() == "Plans"
     [wanted] = run.driver.take_effects().plans
     assert wanted.plan.ready is not None
-    run.driver.plan_executed("uid-p", None, NOW)
-    run.driver.resume_ready(NOW + 1)
+    run.driver.step(PlansExecuted((("uid-p", None),)), NOW)
+    run.driver.step(ResumeReady(), NOW + 1)
     assert not run.driver.take_effects()
     return run
 
@@ -506,7 +521,7 @@ def test_a_plan_that_is_ready_lets_the_binding_go_on() -> None:
     assert list(run.driver.bindings.deadlines()) == [NOW + 10.0]
     run.see(said("yes"))
     run.driver.take_effects()
-    run.driver.resume_ready(NOW + 2)
+    run.driver.step(ResumeReady(), NOW + 2)
     effects = run.driver.take_effects()
     assert effects.resumed == ["uid-p"]
     assert [wanted.plan.writes for wanted in effects.plans] == [(Bind("default", "p", "uid-p", "n"),)]
@@ -525,7 +540,7 @@ def test_a_plan_that_will_not_be_ready_fails_the_binding_if(word: str, at: float
     if word:
         run.see(said(word))
     run.driver.take_effects()
-    run.driver.resume_ready(at)
+    run.driver.step(ResumeReady(), at)
     effects = run.driver.take_effects()
     [failed] = effects.failures
     assert failed.reason == "SchedulerError"
@@ -560,14 +575,14 @@ def test_a_call_of_an_out_of_tree_plugin_is_a_step_of_its_binding_cycle_alone() 
     run.attempt("q")
     [q] = run.driver.take_effects().calls
     assert Binds.seen == []  # nobody has been called yet, and another pod has been attempted meanwhile
-    run.driver.plugin_called(q.uid, q.run(), NOW)
+    run.driver.step(PluginCalled(q.uid, q.run()), NOW)
     [wanted] = run.driver.take_effects().plans
     assert wanted.uid == "uid-q"
-    run.driver.plan_executed("uid-q", None, NOW)
+    run.driver.step(PlansExecuted((("uid-q", None),)), NOW)
     assert run.called() == "Binds"
     assert [pod.name for pod in run.driver.take_effects().bound] == ["q"]
     assert Binds.seen == ["pre_bind q", "post_bind q"]
-    run.driver.plugin_called(p.uid, p.run(), NOW)
+    run.driver.step(PluginCalled(p.uid, p.run()), NOW)
     assert [wanted.uid for wanted in run.driver.take_effects().plans] == ["uid-p"]
 
 
@@ -577,13 +592,13 @@ def test_a_binding_that_fails_within_an_attempt_is_undone_after_it() -> None:
     run.attempt("unlucky")
     [wanted] = run.driver.take_effects().calls
     entry = run.entry("q")
-    attempt = run.driver.begin(entry)
+    attempt = run.driver.step(BeginAttempt(entry))
     assert attempt is not None
     requested = run.machine.cluster.table.requested.copy()
-    run.driver.plugin_called(wanted.uid, wanted.run(), NOW)
+    run.driver.step(PluginCalled(wanted.uid, wanted.run()), NOW)
     assert not run.driver.take_effects()
     assert (run.machine.cluster.table.requested == requested).all()  # as the attempt found it
-    run.driver.complete_attempt(entry, drive(attempt), NOW)
+    run.driver.step(CompleteAttempt(entry, drive(attempt)), NOW)
     effects = run.driver.take_effects()
     assert [failed.message for failed in effects.failures] == ["not now"]
     assert operations(effects) == ["AttemptFailed", "AssumedPodForgotten"]
@@ -612,7 +627,7 @@ def test_a_rejection_after_permit_is_told_as_it_is_and_the_pod_backs_off(name: s
     effects = run.driver.take_effects()
     while effects.calls:
         [wanted] = effects.calls
-        run.driver.plugin_called(wanted.uid, wanted.run(), NOW)
+        run.driver.step(PluginCalled(wanted.uid, wanted.run()), NOW)
         effects = run.driver.take_effects()
     [failed] = effects.failures
     assert (failed.reason, failed.message) == ("Unschedulable", "no license, no seat")
@@ -626,7 +641,7 @@ def test_a_refused_write_fails_the_binding_and_takes_everything_back() -> None:
     run.see(node(), pod("p"))
     run.attempt("p")
     run.driver.take_effects()
-    run.driver.plan_executed("uid-p", error('pods "p" not found'), NOW + 1)
+    run.driver.step(PlansExecuted((("uid-p", error('pods "p" not found')),)), NOW + 1)
     effects = run.driver.take_effects()
     [failed] = effects.failures
     assert failed.message == 'running Bind plugin "DefaultBinder": pods "p" not found'
@@ -651,7 +666,7 @@ def test_effects_taken_while_a_plugin_is_waited_for_are_never_added_to() -> None
     run.attempt("p")
     taken: list[Effects] = [run.driver.take_effects()]
     SlowToUndo.meanwhile = staticmethod(lambda: taken.append(run.driver.take_effects()))
-    run.driver.plan_executed("uid-p", error("not now"), NOW)
+    run.driver.step(PlansExecuted((("uid-p", error("not now")),)), NOW)
     meanwhile, after = taken[1], run.driver.take_effects()
     assert not meanwhile
     assert operations(after) == ["AssumedPodForgotten", "AttemptFailed"]

@@ -6,6 +6,7 @@ from kschedd.framework.status import Code, Status
 from kschedd.metrics.instruments import Distribution
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, PlansExecuted
 from kschedd.scheduling.metrics import SchedulingMetrics
 from kschedd.scheduling.plugin_metrics import Sampling
 from kschedd.scheduling.work import drive
@@ -28,11 +29,11 @@ def test_a_pod_that_is_bound() -> None:
     run.see(node(), pod("p"))
     entry = run.entry("p")
     entry.initial_attempt = int((NOW - 5) * 1e9)
-    attempt = run.driver.begin(entry)
+    attempt = run.driver.step(BeginAttempt(entry))
     assert attempt is not None
-    run.driver.complete_attempt(entry, drive(attempt), NOW, 0.25)
+    run.driver.step(CompleteAttempt(entry, drive(attempt), 0.25), NOW)
     assert shown(run.driver)["scheduler_goroutines"] == {("binding",): 1}
-    run.driver.plan_executed("uid-p", None, NOW + 1)
+    run.driver.step(PlansExecuted((("uid-p", None),)), NOW + 1)
     found = shown(run.driver)
     assert found["scheduler_schedule_attempts_total"] == {("scheduled", "default-scheduler"): 1}
     assert found["scheduler_scheduling_attempt_duration_seconds"] == {("scheduled", "default-scheduler"): (1, 1.25)}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Observe
 from kschedd.store.errors import ApiError
 from kschedd.store.log import WatchEvent
 from kschedd.store.store import Store
@@ -74,7 +75,7 @@ def _known(driver: SchedulingDriver) -> Any:
 def _observed(batches: Sequence[Sequence[WatchEvent]]) -> Any:
     driver = Driven().driver
     for batch in batches:
-        driver.observe(batch)
+        driver.step(Observe(batch))
     return _known(driver)
 
 
@@ -95,7 +96,7 @@ def test_a_version_that_is_deleted_next_is_not_put_into_the_cache(monkeypatch: p
     store.delete("Pod", "default", "p", grace_period_s=0)
     marked, gone = store.log.written_after(version)
     run = Driven()
-    run.driver.observe(store.log.written_after(0)[:-2])
+    run.driver.step(Observe(store.log.written_after(0)[:-2]))
     seen: list[WatchEvent] = []
     observe = run.machine.observe_each
 
@@ -104,6 +105,6 @@ def test_a_version_that_is_deleted_next_is_not_put_into_the_cache(monkeypatch: p
         observe(event, now)
 
     monkeypatch.setattr(run.machine, "observe_each", noted)
-    run.driver.observe((marked, gone))
+    run.driver.step(Observe((marked, gone)))
     assert seen == [gone]
     assert run.machine.cluster.pod_count == 0

@@ -13,6 +13,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.fork import DriverSnapshot
+from kschedd.scheduling.inputs import BeginGroupCycle, Observe, PodsPopped
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.stop_view import where
 from kschedd.scheduling.work import drive
@@ -52,23 +53,23 @@ class Popped:
             *(member(name, "other") for name in "cd"),
         ):
             new = parse(raw)
-            self.driver.observe((WatchEvent(ADDED, None, new, 1),))
+            self.driver.step(Observe((WatchEvent(ADDED, None, new, 1),)))
             if isinstance(new, Pod):
-                self.driver.popped([QueuedPod(new, new.key, len(self.driver.popped_entries), attempts=1)])
+                self.driver.step(PodsPopped([QueuedPod(new, new.key, len(self.driver.popped_entries), attempts=1)]))
 
     def goes_on(self) -> str:
         """Run the cycle that is next to its end; whose it was. "" if none may begin."""
         entry = self.driver.next_popped(NOW)
         if entry is None:
             return ""
-        drive(self.driver.group_cycle(entry, lambda: NOW))
+        drive(self.driver.step(BeginGroupCycle(entry, lambda: NOW)))
         return entry.pod.pod_group
 
     def stops(self) -> Iterator[StopPoint]:
         """The cycle that is next, from stop to stop."""
         entry = self.driver.next_popped(NOW)
         assert entry is not None
-        for at in self.driver.group_cycle(entry, lambda: NOW):
+        for at in self.driver.step(BeginGroupCycle(entry, lambda: NOW)):
             assert isinstance(at, StopPoint)
             yield at
 

@@ -13,6 +13,7 @@ from kschedd.framework.writes import Create, Delete, Plan
 from kschedd.queue.operations import AssumedPodForgotten
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import PlansExecuted, PluginCalled, ResumeDecided
 from tests.scheduling.driven import NOW, Driven, node, pod
 
 MEMORY = "Preempted by pod uid-p on node n (in kube-scheduler memory)."
@@ -54,9 +55,9 @@ def low_in(plugin: type[Any], version: KubernetesVersion, steps: int = 9) -> Dri
     for _ in range(steps):
         effects = run.driver.take_effects()
         for call in effects.calls:
-            run.driver.plugin_called(call.uid, call.run(), NOW)
+            run.driver.step(PluginCalled(call.uid, call.run()), NOW)
         for plan in effects.plans:
-            run.driver.plan_executed(plan.uid, None, NOW)
+            run.driver.step(PlansExecuted(((plan.uid, None),)), NOW)
         if not effects:
             break
     return run
@@ -80,7 +81,7 @@ def told(effects: Effects) -> list[str]:
 
 def ended(run: Driven) -> Effects:
     assert run.driver.bindings.any_decided
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     assert not run.driver.bindings.any_decided
     return run.driver.take_effects()
 
@@ -139,13 +140,13 @@ def test_a_victim_whose_binding_waits_in_pre_bind_leaves_it_in_1_36() -> None:
 
 
 def _answer(run: Driven) -> None:
-    run.driver.plan_executed("uid-low", None, NOW)
+    run.driver.step(PlansExecuted((("uid-low", None),)), NOW)
 
 
 def _call(run: Driven) -> None:
     cycle = run.driver.bindings.cycles["uid-low"]
     assert cycle.call is not None
-    run.driver.plugin_called("uid-low", cycle.call.run(), NOW)
+    run.driver.step(PluginCalled("uid-low", cycle.call.run()), NOW)
     if cycle.plan is not None:
         _answer(run)
 

@@ -4,6 +4,7 @@ import pytest
 
 from kschedd.scheduling import candidates, evaluation, nominations
 from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.inputs import PodsNominated
 from kschedd.scheduling.recently_used import RecentlyUsed
 from tests.scheduling.driven import Driven, Raw, node, pod
 
@@ -50,7 +51,7 @@ def test_a_cluster_that_grows_leaves_room_for_fewer_kinds_of_pods(monkeypatch: p
     assert table.capacity == 64
     waits = pod("waits", cpu="500", priority=1000, nominated="n0")
     one.see(waits)
-    one.driver.nominated([one.entry("waits").pod])
+    one.driver.step(PodsNominated([one.entry("waits").pod]))
     for number in range(6):
         for turn in range(2):
             one.see(_kind(number, f"p{number}-{turn}"))

@@ -26,6 +26,7 @@ from kschedd.queue.operations import EventsObserved, Reconfigured
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.config_changes import NothingToUndo
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import ChangeConfig, Reconfigure, ResumeDecided, UndoConfigChange
 from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, slice_of
 from tests.plugins.test_volumebinding import claim, storage_class, volume
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
@@ -105,14 +106,14 @@ def test_a_volume_kept_for_a_pod_at_permit_is_no_other_pods_after_a_change_of(
     for name in ("first", "second"):
         run.see(using(name, "volumes", persistentVolumeClaim={"claimName": name}))
     assert isinstance(run.attempt("first"), AssumedPod)
-    run.driver.reconfigure(change(run.machine.config))
+    run.driver.step(Reconfigure(change(run.machine.config)))
     failed = run.attempt("second")
     assert isinstance(failed, FailedAttempt)
     assert "didn't find available persistent volumes to bind" in failed.message
 
     # What was kept is given back by the plugins that kept it.
     run.machine.waiting.reject("uid-first", "Hold", "not today")
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     assert isinstance(run.attempt("second"), AssumedPod)
 
 
@@ -131,7 +132,7 @@ def test_a_device_kept_for_a_pod_at_permit_is_no_other_pods_after_a_change_of(
     for name in ("first", "second"):
         run.see(claim_raw(name, exact("r")), using(name, "resourceClaims", resourceClaimName=name))
     assert isinstance(run.attempt("first"), AssumedPod)
-    run.driver.reconfigure(change(run.machine.config))
+    run.driver.step(Reconfigure(change(run.machine.config)))
     failed = run.attempt("second")
     assert isinstance(failed, FailedAttempt)
     assert "cannot allocate all claims" in failed.message
@@ -148,7 +149,7 @@ def test_a_device_kept_for_a_pod_at_permit_is_no_other_pods_after_a_change_of(
 )
 def test_an_instance(change: Callable[[Config], Config], same: bool) -> None:
     run = Driven(Hold)
-    run.driver.reconfigure(change(run.machine.config))
+    run.driver.step(Reconfigure(change(run.machine.config)))
     assert len(Hold.made) == (1 if same else 2)
     run.see(node("n1"), pod("p"))
     assert isinstance(run.attempt("p"), AssumedPod)
@@ -158,7 +159,7 @@ def test_an_instance(change: Callable[[Config], Config], same: bool) -> None:
 def test_profiles_have_instances_of_their_own_and_keep_them() -> None:
     run = Driven(Hold, profiles=("default-scheduler", "other"))
     before = {name: one.profile.plugins["Hold"] for name, one in run.machine.schedulers.items()}
-    run.driver.reconfigure(weighted(run.machine.config))
+    run.driver.step(Reconfigure(weighted(run.machine.config)))
     after = {name: one.profile.plugins["Hold"] for name, one in run.machine.schedulers.items()}
     assert before == after
     assert len(Hold.made) == 2
@@ -168,9 +169,9 @@ def test_a_pod_at_permit_ends_with_the_instances_it_began_with() -> None:
     run = Driven(Hold)
     run.see(node(), pod("p"))
     run.attempt("p")
-    run.driver.reconfigure(with_args("Hold", {"a": 1})(run.machine.config))
+    run.driver.step(Reconfigure(with_args("Hold", {"a": 1})(run.machine.config)))
     run.machine.waiting.reject("uid-p", "Hold", "not today")
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     assert [(hold.reserved, hold.undone) for hold in Hold.made] == [(["p"], ["p"]), ([], [])]
 
 
@@ -179,10 +180,10 @@ def test_a_pod_at_permit_is_bound_though_its_profile_is_gone() -> None:
     run.see(node(), pod("p"))
     run.attempt("p")
     config = run.machine.config
-    run.driver.reconfigure(attrs.evolve(config, profiles=config.profiles[1:]))
+    run.driver.step(Reconfigure(attrs.evolve(config, profiles=config.profiles[1:])))
     run.driver.take_effects()
     assert run.machine.waiting.allow("uid-p", "Hold")
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     [wanted] = run.driver.take_effects().plans
     assert wanted.plan.writes == (Bind("default", "p", "uid-p", "n"),)
 
@@ -203,7 +204,7 @@ def test_a_configuration_whose_plugins_cannot_be_made_changes_nothing() -> None:
     run = Driven(Fragile)
     before = run.machine.config, dict(run.machine.schedulers), run.machine.handle.feature_gates
     with pytest.raises(PluginLoadError, match="no arguments, please"):
-        run.driver.reconfigure(with_args("Fragile", {"a": 1})(without_gate(run.machine.config)))
+        run.driver.step(Reconfigure(with_args("Fragile", {"a": 1})(without_gate(run.machine.config))))
     assert (run.machine.config, run.machine.schedulers, run.machine.handle.feature_gates) == before
     assert not run.driver.take_effects()
 
@@ -226,26 +227,26 @@ def test_a_change_says_what_it_changed_and_is_undone() -> None:
     run = Driven()
     before = run.machine.config
     driver = run.driver
-    first = driver.change_config(with_weight(before, "default-scheduler", "ImageLocality", 9), "a weight", NOW)
+    first = driver.step(ChangeConfig(with_weight(before, "default-scheduler", "ImageLocality", 9), "a weight"), NOW)
     path = "profiles[default-scheduler].plugins.score[ImageLocality]"
     assert [(one.path, one.before, one.after) for one in first.values] == [(path, 1, 9)]
     assert run.machine.config.origins[path] == "change 1"
-    driver.change_config(with_backoff(run.machine.config, 2, 20), "backoff", NOW + 1)
+    driver.step(ChangeConfig(with_backoff(run.machine.config, 2, 20), "backoff"), NOW + 1)
     assert [change.what for change in driver.config_changes.made] == ["a weight", "backoff"]
-    assert driver.undo_config_change().what == "backoff"
+    assert driver.step(UndoConfigChange()).what == "backoff"
     assert run.machine.config.pod_max_backoff_s == 10
     assert run.machine.config.profiles[0].weight("ImageLocality") == 9
-    driver.undo_config_change()
+    driver.step(UndoConfigChange())
     assert run.machine.config == before
     assert run.machine.config.origins == before.origins
     with pytest.raises(NothingToUndo):
-        driver.undo_config_change()
+        driver.step(UndoConfigChange())
 
 
 def test_a_change_that_cannot_be_made_is_not_noted() -> None:
     run = Driven(Fragile)
     with pytest.raises(PluginLoadError):
-        run.driver.change_config(with_args("Fragile", {"a": 1})(run.machine.config), "arguments", NOW)
+        run.driver.step(ChangeConfig(with_args("Fragile", {"a": 1})(run.machine.config), "arguments"), NOW)
     assert not run.driver.config_changes.made
 
 
@@ -256,9 +257,9 @@ def test_the_pods_of_a_profile_leave_the_queue_and_come_back_with_it() -> None:
     run.see(pod("ours"), theirs)
     told_of(run)
     config = run.machine.config
-    run.driver.change_config(with_profile_removed(config, "other"), "off", NOW)
+    run.driver.step(ChangeConfig(with_profile_removed(config, "other"), "off"), NOW)
     assert told_of(run) == [("DELETED", ["theirs"]), ("profiles", ["default-scheduler"])]
-    run.driver.change_config(with_profile_added(run.machine.config, "other"), "on", NOW)
+    run.driver.step(ChangeConfig(with_profile_added(run.machine.config, "other"), "on"), NOW)
     assert told_of(run) == [("profiles", ["default-scheduler", "other"]), ("ADDED", ["theirs"])]
 
 
@@ -267,9 +268,9 @@ def test_a_pod_at_permit_is_not_put_into_the_queue_when_its_profile_comes_back()
     run.see(node(), pod("p"))
     assert isinstance(run.attempt("p"), AssumedPod)
     config = run.machine.config
-    run.driver.reconfigure(with_profile_removed(config, "default-scheduler"))
+    run.driver.step(Reconfigure(with_profile_removed(config, "default-scheduler")))
     run.driver.take_effects()
-    run.driver.reconfigure(config)
+    run.driver.step(Reconfigure(config))
     assert told_of(run) == [("profiles", ["default-scheduler", "other"])]
 
 
@@ -277,12 +278,12 @@ def test_a_pod_at_permit_ends_with_a_plugin_that_has_been_turned_off_meanwhile()
     run = Driven(Hold)
     run.see(node(), pod("p"))
     run.attempt("p")
-    run.driver.change_config(with_plugin_disabled(run.machine.config, "default-scheduler", "Hold"), "off", NOW)
+    run.driver.step(ChangeConfig(with_plugin_disabled(run.machine.config, "default-scheduler", "Hold"), "off"), NOW)
     run.machine.waiting.reject("uid-p", "Hold", "not today")
-    run.driver.resume_decided(NOW + 1)
+    run.driver.step(ResumeDecided(), NOW + 1)
     assert [(hold.reserved, hold.undone) for hold in Hold.made] == [(["p"], ["p"])]
     assert not run.machine.cluster.assumed_pods()
-    run.driver.undo_config_change()
+    run.driver.step(UndoConfigChange())
     run.see(pod("q"))
     assert isinstance(run.attempt("q"), AssumedPod)
     assert Hold.made[-1].reserved == ["q"]

@@ -16,6 +16,14 @@ from kschedd.queue.operations import AttemptFailed
 from kschedd.scheduling.binding_cycle import AssumedPod
 from kschedd.scheduling.breakpoints import BreakpointSpec
 from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.inputs import (
+    BeginAttempt,
+    CompleteAttempt,
+    CompleteRun,
+    PlansExecuted,
+    PodsNominated,
+    PodsPopped,
+)
 from kschedd.scheduling.run import AttemptRun
 from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
@@ -43,18 +51,18 @@ class Both:
         effects = []
         for one in (self.together, self.apart):
             one.driver.take_effects()
-            one.driver.popped([one.entry(name) for name in names])
+            one.driver.step(PodsPopped([one.entry(name) for name in names]))
             while one.driver.has_next:
                 run = one.driver.begin_run(NOW) if one is self.together else ()
                 if isinstance(run, AttemptRun) and run:
                     self.in_runs += len(run)
-                    one.driver.complete_run(run, NOW, 0.0)
+                    one.driver.step(CompleteRun(run, 0.0), NOW)
                     continue
                 entry = one.driver.next_popped(NOW)
                 assert entry is not None
-                attempt = one.driver.begin(entry)
+                attempt = one.driver.step(BeginAttempt(entry))
                 if attempt is not None:
-                    one.driver.complete_attempt(entry, drive(attempt), NOW)
+                    one.driver.step(CompleteAttempt(entry, drive(attempt)), NOW)
             effects.append(one.driver.take_effects())
         self.last = tuple(effects)
         self.compare(*effects)
@@ -85,7 +93,7 @@ class Both:
     def answer(self) -> None:
         """All that was planned last is done."""
         for one, effects in zip((self.together, self.apart), self.last, strict=True):
-            one.driver.plans_executed([(wanted.uid, None) for wanted in effects.plans], NOW)
+            one.driver.step(PlansExecuted([(wanted.uid, None) for wanted in effects.plans]), NOW)
         together, apart = self.together.driver.take_effects(), self.apart.driver.take_effects()
         assert [one.key for one in together.bound] == [one.key for one in apart.bound]
         assert [(one.reason, one.name, one.about) for one in together.events] == [
@@ -195,7 +203,7 @@ def _changes(random: Random, both: Both, number: int) -> None:
         raw = pod(f"waits{number}", cpu="500", nominated=f"n{row}")
         both.see(raw)
         for one in (both.together, both.apart):
-            one.driver.nominated([one.entry(f"waits{number}").pod])
+            one.driver.step(PodsNominated([one.entry(f"waits{number}").pod]))
     elif which == 3:
         for one in (both.together, both.apart):
             for waits in [name for _, name in one.objects if name.startswith("default/waits")]:
@@ -247,7 +255,7 @@ def test_where_attempts_are_counted_or_stopped_there_are_no_runs() -> None:
     both.see(*(_named(name, f"n{number}") for number, name in enumerate(names)))
     both.attempt(*names[:30])
     driver = both.together.driver
-    driver.popped([both.together.entry(name) for name in names[30:]])
+    driver.step(PodsPopped([both.together.entry(name) for name in names[30:]]))
     assert driver.machine.longest_run(driver.popped_entries[0].pod) > 1
     driver.attempts_allowed = 5
     assert not driver.begin_run(NOW)
@@ -263,11 +271,11 @@ def test_the_next_attempt_after_a_run_is_whole_where_scores_are_to_be_noted() ->
     both.attempt(*names[:30])
     driver, sampling = both.together.driver, both.together.metrics.sampling
     names, later = names[30:50], names[50:]
-    driver.popped([both.together.entry(name) for name in names])
+    driver.step(PodsPopped([both.together.entry(name) for name in names]))
     sampling.shares = (0.0, 1.0)
-    driver.complete_run(driver.begin_run(NOW), NOW, 0.0)
+    driver.step(CompleteRun(driver.begin_run(NOW), 0.0), NOW)
     assert sampling.due
-    driver.popped([both.together.entry(name) for name in later])
+    driver.step(PodsPopped([both.together.entry(name) for name in later]))
     assert not driver.begin_run(NOW)
     sampling.next()
     assert sampling.scores
@@ -363,7 +371,7 @@ def test_a_run_ends_where_the_controller_of_the_pods_is_another_one() -> None:
     both.see(*raws)
     both.attempt(*names[:30])
     driver = both.together.driver
-    driver.popped([both.together.entry(name) for name in names[30:]])
+    driver.step(PodsPopped([both.together.entry(name) for name in names[30:]]))
     assert [result.pod.name for result in driver.begin_run(NOW).results] == names[30:40]
 
 

@@ -100,7 +100,7 @@ class Catalogue:
     """Resources by group, version and name. Within a group the preferred version comes first."""
 
     def __init__(self, versions: Sequence[GroupVersion]) -> None:
-        self.versions = versions
+        versions = self.versions = _merged(versions)
         self._by_path = {(each.group, each.version, res.name): res for each in versions for res in each.resources}
         self._names = {each.name: each for each in versions}
 
@@ -116,6 +116,15 @@ class Catalogue:
 
     def of_group(self, group: str) -> list[GroupVersion]:
         return [each for each in self.versions if each.group == group]
+
+
+def _merged(versions: Sequence[GroupVersion]) -> Sequence[GroupVersion]:
+    """Return the versions with each name once: a version that is given again adds its resources to the first."""
+    found: dict[str, GroupVersion] = {}
+    for each in versions:
+        first = found.get(each.name)
+        found[each.name] = each if first is None else attrs.evolve(first, resources=first.resources + each.resources)
+    return list(found.values())
 
 
 @cache

@@ -13,7 +13,7 @@ class ServedVersion:
     """The very release, and the names of those of its rules that hold: some fields are there by them."""
 
     patch: str = DEFAULT.patch
-    rules: frozenset[str] = DEFAULT.rules.features
+    rules: frozenset[str] = DEFAULT.default_rules.features
 
     @classmethod
     def of(cls, config: Config) -> Self:

@@ -15,6 +15,7 @@ import attrs
 
 from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object, Raw
+from kschedd.api.weight import is_large
 from kschedd.apiserver.catalogue.resources import Resource
 from kschedd.apiserver.catalogue.tables import TableColumns, row_conditions, table_columns
 from kschedd.apiserver.codec.encoding import listed_item, row_object
@@ -35,7 +36,6 @@ from kschedd.apiserver.requests import Asked
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse, Send
 from kschedd.service.objects.recorded_events import with_recorded_events
-from kschedd.service.weights import is_large
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Gone
 from kschedd.store.listing import by_namespace, in_order

@@ -57,7 +57,7 @@ async def serve_subresource(face: FaceServices, asked: Asked) -> HttpResponse:
         case "token":
             return await _token(face, asked)
         case "approval":
-            return await _part(face, asked, "status")
+            return await _part(face, asked, "approval")
     assert target.subresource in CONNECTED, f"{target.subresource} is listed, and served somewhere"
     return await _connect(face, asked)
 

@@ -39,13 +39,14 @@ def allocated(
     for claim in (*others, *claims):
         in_use.take(claim.key, claim)
     inventory, known = Inventory().updated(slices), KnownAllocations()
+    mixed = inventory.mixes_counters(apart=rules.pool_counters_apart)
     tried = list(nodes)
     for claim in claims:
         if allocation(claim) is not None:
             continue
         chance.shuffle(tried)
         read = (read_claim(claim),)
-        asked = known.of(read, _NO_LIMIT, inventory, 0, in_use.pools)
+        asked = known.of(read, _NO_LIMIT, mixed, 0, in_use.pools)
         made = _allocation(asked, Allocator(asked.sharing(read), in_use.state, classes.get, inventory, rules), tried)
         in_use.take_in_flight(claim.key, made)
         yield claim, made

@@ -27,6 +27,7 @@ from kschedd.config.model import Config
 from kschedd.config.plugin_sets import FIELD_OF_POINT
 from kschedd.scheduling.config_changes import ConfigChange
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import ChangeConfig, UndoConfigChange
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
@@ -161,7 +162,8 @@ class ConfigMethods:
 
         def change(owner: SchedulingDriver) -> ConfigChange:
             config = make(owner.machine.config, given, _catalogue_of(owner))
-            return owner.change_config(config, given.described(), now)
+            made: ConfigChange = owner.step(ChangeConfig(config, given.described()), now)
+            return made
 
         return await self._said(call, await self._cluster.scheduler.query(change, long=True))
 
@@ -186,7 +188,7 @@ class ConfigMethods:
         return lambda config, given, catalogue: attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
 
     async def undo(self, call: Call) -> Any:
-        change = await self._cluster.scheduler.query(lambda owner: owner.undo_config_change(), long=True)
+        change = await self._cluster.scheduler.query(lambda owner: owner.step(UndoConfigChange()), long=True)
         return await self._said(call, change)
 
     async def _said(self, call: Call, change: ConfigChange) -> Any:

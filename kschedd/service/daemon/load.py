@@ -7,14 +7,15 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.weight import is_large
 from kschedd.config.flags import with_schedulers
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
+from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
-from kschedd.service.weights import is_large
 from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 
@@ -70,7 +71,7 @@ class LoadMethods:
         if schedulers:
             what = ", ".join(f"scheduler {name} as {profile}" for name, profile in schedulers.items())
             await self._cluster.scheduler.query(
-                lambda owner: owner.change_config(with_schedulers(owner.machine.config, schedulers), what, now)
+                lambda owner: owner.step(ChangeConfig(with_schedulers(owner.machine.config, schedulers), what), now)
             )
         in_the_way = await self._cluster.store.do_in_steps(lambda store: store.take_in(prepared.objects))
         refused = await self._apply(call, prepared)

@@ -19,6 +19,7 @@ from kschedd.config.model import Config
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.plugin_reload import reload_plugins
 from kschedd.service.cluster import ClusterBackend
 
@@ -65,7 +66,7 @@ class Reloading:
 
         def change(owner: SchedulingDriver) -> None:
             if config != owner.machine.config:
-                owner.change_config(config, "read again", now)
+                owner.step(ChangeConfig(config, "read again"), now)
 
         await cluster.scheduler.query(change, long=True)
 

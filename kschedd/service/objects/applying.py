@@ -16,12 +16,12 @@ from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
 from kschedd.api.unsupported import Unsupported, unsupported
+from kschedd.api.weight import weight
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
 from kschedd.service.objects.answers import AppliedAnswer, FaultAnswer
 from kschedd.service.operations.serving import serve
 from kschedd.service.request import Request, Response, WriteOptions
-from kschedd.service.weights import weight
 from kschedd.service.workers import GivenUp
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter

@@ -13,6 +13,7 @@ from kschedd.api.field_labels import check_field_selector
 from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
 from kschedd.api.unsupported import unsupported
+from kschedd.api.weight import LARGE, weight
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
@@ -45,7 +46,6 @@ from kschedd.service.params import Param
 from kschedd.service.request import PatchBody, Request, Response, Verb, WriteOptions
 from kschedd.service.selecting import selectors
 from kschedd.service.table import Call, Large, Method, Stream
-from kschedd.service.weights import LARGE, weight
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 from kschedd.store.errors import NotFound, OtherEpoch

@@ -9,7 +9,9 @@ import attrs
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
+from kschedd.queue.operations import Force, MoveToActive
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Allow, Reject
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
@@ -170,7 +172,7 @@ class QueueMethods:
                 if entry is None:
                     raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
             pods = [entry.pod for entry in entries if entry is not None]
-            return {"moved": [entry.key for entry in queue.activate(pods, now)]}
+            return {"moved": [entry.key for entry in owner.operations.step(MoveToActive(pods), now)]}
 
         return await self._cluster.queue.query(move)
 
@@ -182,7 +184,7 @@ class QueueMethods:
             entry = owner.queue.entry(key)
             if entry is None:
                 raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
-            if not owner.queue.force(key, place, now):
+            if not owner.operations.step(Force(key, place), now):
                 raise RpcError("conflict", f"an attempt of pod {key} is under way, or about to begin", {"pod": key})
             return {"pod": key, "place": entry.place.value}
 
@@ -207,7 +209,7 @@ class QueueMethods:
         def let_go(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
             for plugin in _plugins(waiting, call["plugin"]):
-                owner.allow(waiting.pod.uid, plugin)
+                owner.step(Allow(waiting.pod.uid, plugin))
             return {"pod": call["pod"], "decided": waiting.decided}
 
         return await self._cluster.scheduler.query(let_go)
@@ -215,7 +217,7 @@ class QueueMethods:
     async def reject(self, call: Call) -> Any:
         def turn_away(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
-            owner.reject(waiting.pod.uid, _plugins(waiting, call["plugin"])[0], call["reason"])
+            owner.step(Reject(waiting.pod.uid, _plugins(waiting, call["plugin"])[0], call["reason"]))
             return {"pod": call["pod"], "decided": waiting.decided}
 
         return await self._cluster.scheduler.query(turn_away)

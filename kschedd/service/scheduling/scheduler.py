@@ -17,6 +17,7 @@ from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
 from kschedd.explain.past import Past
 from kschedd.explain.pod_group import begin_group, explain_group
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.stop_view import stopped_at
 from kschedd.service.cluster import ClusterBackend, Queue
@@ -152,7 +153,7 @@ class SchedulerMethods:
 
         def change(owner: SchedulingDriver) -> Any:
             config = with_weight(owner.machine.config, name, plugin, weight)
-            before = owner.change_config(config, f"weight {plugin} {weight} in {name}", now).before
+            before = owner.step(ChangeConfig(config, f"weight {plugin} {weight} in {name}"), now).before
             profile = before.profile(name)
             return WeightAnswer(0 if profile is None else profile.weight(plugin), weight)
 

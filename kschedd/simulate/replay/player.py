@@ -26,7 +26,18 @@ from kschedd.framework.faults import PluginError, PluginTimeout
 from kschedd.framework.status import fault_text
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import SECOND, QueuedPod, SubQueue
-from kschedd.queue.operations import EventsObserved, QueueOperation
+from kschedd.queue.operations import (
+    EventsObserved,
+    FlushBackoff,
+    FlushLeftover,
+    Force,
+    MoveToActive,
+    PodDone,
+    Pop,
+    PopOthersOfGroup,
+    QueueOperation,
+    TakeNominated,
+)
 from kschedd.queue.scheduling_queue import Recorder as MoveRecorder
 from kschedd.recording.configuration import config_of
 from kschedd.recording.format import LATEST_S
@@ -40,6 +51,27 @@ from kschedd.scheduling.debugger import Debugger
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.inputs import (
+    Allow,
+    BeginAttempt,
+    BeginGroupCycle,
+    BreakOff,
+    ChangeConfig,
+    CompleteAttempt,
+    EvictionFailed,
+    Observe,
+    PlansExecuted,
+    PluginCalled,
+    PodsNominated,
+    PodsPopped,
+    Reconfigure,
+    Reject,
+    ResumeDecided,
+    ResumeReady,
+    ResumeStopped,
+    Tick,
+    UndoConfigChange,
+)
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import OUTCOME, AttemptRecord
@@ -149,29 +181,29 @@ class Player:
             NoteKind.COMPLETE: self._complete,
             NoteKind.PLAN_EXECUTED: self._plan_executed,
             NoteKind.PLUGIN_CALLED: self._plugin_called,
-            NoteKind.TICK: lambda now: self.driver.tick(self._moved(now)),
-            NoteKind.RESUME_DECIDED: lambda now: self.driver.resume_decided(self._moved(now)),
-            NoteKind.RESUME_READY: lambda now: self.driver.resume_ready(self._moved(now)),
-            NoteKind.RESUME_STOPPED: lambda now: self.driver.resume_stopped(self._moved(now)),
-            NoteKind.EVICTION_FAILED: lambda uid: self.driver.eviction_failed(self._pod(uid)),
+            NoteKind.TICK: lambda now: self.driver.step(Tick(), self._moved(now)),
+            NoteKind.RESUME_DECIDED: lambda now: self.driver.step(ResumeDecided(), self._moved(now)),
+            NoteKind.RESUME_READY: lambda now: self.driver.step(ResumeReady(), self._moved(now)),
+            NoteKind.RESUME_STOPPED: lambda now: self.driver.step(ResumeStopped(), self._moved(now)),
+            NoteKind.EVICTION_FAILED: lambda uid: self.driver.step(EvictionFailed(self._pod(uid))),
             NoteKind.TAKE: self._take_effects,
             NoteKind.CHANGE_CONFIG: self._change_config,
             NoteKind.UNDO_CONFIG: self._undo_config,
             NoteKind.RECONFIGURE: self._reconfigure,
             NoteKind.CONFIG_REFUSED: self._made.clear,
-            NoteKind.ALLOW: lambda uid, plugin: self.driver.allow(uid, plugin),
-            NoteKind.REJECT: lambda uid, plugin, reason: self.driver.reject(uid, plugin, reason),
+            NoteKind.ALLOW: lambda uid, plugin: self.driver.step(Allow(uid, plugin)),
+            NoteKind.REJECT: lambda uid, plugin, reason: self.driver.step(Reject(uid, plugin, reason)),
             NoteKind.ACTIVATE: lambda uids: self.driver.machine.handle.activate([self._pod(uid) for uid in uids]),
             NoteKind.MADE: lambda name, packed: self._made.append((name, unpack(packed))),
             NoteKind.DONE: self._done,
             NoteKind.APPLY: self._apply,
             NoteKind.POP: self._pop,
             NoteKind.POP_GROUP: self._pop_group,
-            NoteKind.FLUSH_BACKOFF: lambda now, most: self.queue.flush_backoff(now, most),
-            NoteKind.FLUSH_LEFTOVER: lambda now: self.queue.flush_unschedulable_leftover(now),
-            NoteKind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.take_nominated()),
+            NoteKind.FLUSH_BACKOFF: lambda now, most: self.operations.step(FlushBackoff(most), now),
+            NoteKind.FLUSH_LEFTOVER: lambda now: self.operations.step(FlushLeftover(), now),
+            NoteKind.TAKE_NOMINATED: lambda: self._nominated.extend(self.operations.step(TakeNominated(), 0)),
             NoteKind.MOVE_ACTIVE: self._move_active,
-            NoteKind.FORCE: lambda key, place, now: self.queue.force(key, SubQueue(place), now),
+            NoteKind.FORCE: lambda key, place, now: self.operations.step(Force(key, SubQueue(place)), now),
             NoteKind.LAYOUT: self.driver.machine.cluster.table.lay_out,
             NoteKind.DRIVER_STATE: lambda packed: restore_driver(self.driver, packed, self.version),
             NoteKind.QUEUE_STATE: lambda packed: restore_queue(self.operations, packed, self.driver.pending.pods),
@@ -216,7 +248,7 @@ class Player:
                 self._go_on()
                 return True
             if self.driver.any_to_resume:
-                self.driver.resume_stopped(self.now_s)
+                self.driver.step(ResumeStopped(), self.now_s)
                 return True
             note = self.peek()
             if note is None:
@@ -385,7 +417,7 @@ class Player:
 
     def _observe(self, now: float, events: Sequence[Any]) -> None:
         seen = [self._event(*event) for event in events]
-        self.driver.observe(seen, self._moved(now))
+        self.driver.step(Observe(seen), self._moved(now))
         if self.started is not None:
             self.driver.observed = self.version
         for told in self._told_events:
@@ -412,12 +444,12 @@ class Player:
     def _take_popped(self, count: int) -> None:
         if len(self._popped) < count:
             raise self._diverged(f"{count} pods were popped, and there are {len(self._popped)}")
-        self.driver.popped([self._popped.popleft() for _ in range(count)])
+        self.driver.step(PodsPopped([self._popped.popleft() for _ in range(count)]))
 
     def _take_nominated(self, count: int) -> None:
         if len(self._nominated) < count:
             raise self._diverged(f"{count} pods were nominated, and there are {len(self._nominated)}")
-        self.driver.nominated([self._nominated.popleft() for _ in range(count)])
+        self.driver.step(PodsNominated([self._nominated.popleft() for _ in range(count)]))
 
     def _begin(self, now: float, uid: str) -> None:
         entry = self._next_popped(now, uid)
@@ -428,7 +460,7 @@ class Player:
             debugger.began(entry.pod)
             debugger.engaged = False
         try:
-            self._attempt.work = self.driver.begin(entry)
+            self._attempt.work = self.driver.step(BeginAttempt(entry), now)
         except Exception:  # the attempt's: what it came to is noted
             return
         finally:
@@ -482,7 +514,7 @@ class Player:
 
     def _group_cycle(self, now: float, uid: str) -> None:
         entry = self._next_popped(now, uid)
-        self._attempt = _Attempt(entry, self.driver.group_cycle(entry, self._clock))
+        self._attempt = _Attempt(entry, self.driver.step(BeginGroupCycle(entry, self._clock), now))
 
     def _clock(self) -> float:
         return self._moved(self._answer("", "clock"))
@@ -509,18 +541,18 @@ class Player:
             raise self._diverged("an attempt was broken off, and there is none")
         if attempt.work is not None:
             attempt.work.close()
-        result = self.driver.broken(attempt.entry, PluginError("", "", ""))
+        result = self.driver.step(BreakOff(attempt.entry, PluginError("", "", "")), self.now_s)
         attempt.result = attrs.evolve(result, status=unpack(packed))
 
     def _complete(self, now: float, took_s: float) -> None:
         attempt, self._attempt = self._attempt, None
         if attempt is None or attempt.result is None:
             raise self._diverged("an attempt was complete, and is not")
-        done = attempt.entry, attempt.result, self._moved(now), took_s
+        entry, result = attempt.entry, attempt.result
         if self.driver.stepper is None:
-            self.driver.complete_attempt(*done)
+            self.driver.step(CompleteAttempt(entry, result, took_s), self._moved(now))
             return
-        self._stopped = self.driver.completing(*done), lambda outcome: None
+        self._stopped = self.driver.completing(entry, result, self._moved(now), took_s), lambda outcome: None
         self.driver.debugger.now_s = now  # from which waits at Permit count
         self._begin_stopped()
 
@@ -535,7 +567,8 @@ class Player:
         cycle = self.driver.bindings.cycles.get(uid)
         if cycle is None or cycle.plan is None:
             raise self._diverged(f"a plan of the binding of {uid} was executed, and there is none")
-        self.driver.plan_executed(uid, None if packed is None else unpack(packed), self._moved(now))
+        failure = None if packed is None else unpack(packed)
+        self.driver.step(PlansExecuted(((uid, failure),)), self._moved(now))
 
     def _plugin_called(self, uid: str, packed: bytes | None, now: float) -> None:
         cycle = self.driver.bindings.cycles.get(uid)
@@ -545,7 +578,7 @@ class Player:
         if isinstance(answer, Plan) and answer.ready is not None:
             plugin = getattr(cycle.call, "plugin", "")
             answer = attrs.evolve(answer, ready=lambda cluster: self._answer(plugin, "ready"))
-        self.driver.plugin_called(uid, answer, self._moved(now))
+        self.driver.step(PluginCalled(uid, answer), self._moved(now))
 
     def _take_effects(self, recorded: Sequence[Sequence[Any]]) -> None:
         self._tell_records()
@@ -589,17 +622,17 @@ class Player:
 
     def _change_config(self, text: str, flush_s: int, what: str, now: float) -> None:
         self._renew()
-        self.driver.change_config(self._config(text, flush_s), what, self._moved(now))
+        self.driver.step(ChangeConfig(self._config(text, flush_s), what), self._moved(now))
         self._made.clear()
 
     def _undo_config(self) -> None:
         self._renew()
-        self.driver.undo_config_change()
+        self.driver.step(UndoConfigChange())
         self._made.clear()
 
     def _reconfigure(self, text: str, flush_s: int) -> None:
         self._renew()
-        self.driver.reconfigure(self._config(text, flush_s))
+        self.driver.step(Reconfigure(self._config(text, flush_s)))
         self._made.clear()
 
     # -- the queue --------------------------------------------------------------------------------------------
@@ -607,7 +640,7 @@ class Player:
     def _done(self, now: int) -> None:
         if not self._released:
             raise self._diverged("a pod was no longer in flight, and none is released")
-        self.queue.done(self._released.popleft(), now)
+        self.operations.step(PodDone(self._released.popleft()), now)
 
     def _apply(self, now: int, size: int) -> None:
         if not self._operations:
@@ -617,7 +650,7 @@ class Player:
             if size >= 0:
                 raise self._diverged(f"events were told to the queue, and it is {type(operation).__name__}")
             self._operations.popleft()
-            self.operations.apply(operation, now)
+            self.operations.step(operation, now)
             return
         first, self._taken = self._taken, self._taken + size
         if self._taken >= len(operation.events):
@@ -625,22 +658,22 @@ class Player:
             self._taken = 0
         if size != len(operation.events):
             operation = attrs.evolve(operation, events=operation.events[first : first + size])
-        self.operations.apply(operation, now)
+        self.operations.step(operation, now)
 
     def _pop(self, now: int) -> None:
         self._moved(now / SECOND)
-        entry = self.queue.pop(now)
+        entry = self.operations.step(Pop(), now)
         if entry is not None:
             self._popped.append(entry)
 
     def _pop_group(self, now: int) -> None:
         if not self._popped:
             raise self._diverged("the others of a pod's group were popped, and no pod was")
-        self._popped.extend(self.queue.pop_others_of_group(self._popped[-1], now))
+        self._popped.extend(self.operations.step(PopOthersOfGroup(self._popped[-1]), now))
 
     def _move_active(self, now: int, keys: Sequence[str]) -> None:
         entries = [self.queue.entry(key) for key in keys]
-        self.queue.activate([entry.pod for entry in entries if entry is not None], now)
+        self.operations.step(MoveToActive([entry.pod for entry in entries if entry is not None]), now)
 
 
 def _machine_of(note: Note) -> int:

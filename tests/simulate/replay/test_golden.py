@@ -24,12 +24,13 @@ def test_it_comes_out_as_it_was(name: str) -> None:
 
 def test_there_is_one_of_each_version_and_of_nothing_else() -> None:
     assert {path.stem for path in RECORDINGS.iterdir()} == set(GOLDEN)
-    assert {header_of(RECORDINGS / f"{name}.rec").kube_version for name in KUBE_VERSIONS} == set(KUBE_VERSIONS)
+    drawing = {version.with_random_ties().name for version in KUBE_VERSIONS.values()}  # all drew ties in format 1
+    assert {header_of(RECORDINGS / f"{name}.rec").kube_version for name in KUBE_VERSIONS} == drawing
 
 
 def test_one_of_a_newer_format_is_refused_in_words(tmp_path: Path) -> None:
     whole = (RECORDINGS / "incident.rec").read_bytes()
-    old = MARK + b"%d\n" % FORMAT
+    old = MARK + b"1\n"
     assert whole.startswith(old)
     (tmp_path / "new").write_bytes(MARK + b"%d\n" % (FORMAT + 1) + whole[len(old) :])
     with pytest.raises(RecordingError, match=f"is of format {FORMAT + 1}, which is newer than this kschedd"):

@@ -16,11 +16,13 @@ from kschedd.daemon import cluster_actors
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status
 from kschedd.queue.entry import SubQueue
+from kschedd.queue.operations import Force
 from kschedd.recording.format import RecordingHeader
 from kschedd.recording.notes import NoteKind
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.wiring import RecordOptions
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Allow, ChangeConfig, UndoConfigChange
 from kschedd.simulate.decisions import line
 from kschedd.simulate.replay.player import Player
 from kschedd.simulate.replay.run import Replay, StopAt, StopError
@@ -136,15 +138,15 @@ async def test_what_was_done_by_hand_is_done_again(tmp_path: Path) -> None:
 
         def change(driver: SchedulingDriver) -> None:
             (uid,) = driver.bindings.permit_waits
-            driver.allow(uid, "Gatekeeper")
-            driver.change_config(with_percentage(driver.machine.config, 40, None), "percentage 40", 1.0)
+            driver.step(Allow(uid, "Gatekeeper"))
+            driver.step(ChangeConfig(with_percentage(driver.machine.config, 40, None), "percentage 40"), 1.0)
 
         await cluster.scheduler.query(change)
         assert await placed(cluster, "web") == {"web": "n1"}
         await cluster.store.create(pod("large", cpu="99"))
         await rejected(cluster, "large")
-        await cluster.queue.query(lambda owner: owner.queue.force("default/large", SubQueue.ACTIVE, 0))
-        await cluster.scheduler.query(lambda driver: driver.undo_config_change())
+        await cluster.queue.query(lambda owner: owner.operations.step(Force("default/large", SubQueue.ACTIVE), 0))
+        await cluster.scheduler.query(lambda driver: driver.step(UndoConfigChange()))
     _, player = replayed(tmp_path / "r")
     assert player.ended
     assert player.driver.bindings.pods_bound == 1

@@ -1,4 +1,4 @@
-"""How large a value is: large ones are worked on off the event loop."""
+"""The number of values in an object: how long walking through it takes, without walking through all of it."""
 
 from typing import Any, Final
 

@@ -1,0 +1,23 @@
+"""Releases of Kubernetes as values that compare: 1.34 < 1.34.1 < 1.34.9 < 1.35."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(order=True)
+class Release:
+    """A release; `patch` is 0 for a minor release's first one."""
+
+    minor: int
+    patch: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Release:
+        """Return the release that `1.34` or `1.34.9` names."""
+        major, minor, *patch = map(int, text.split("."))
+        assert major == 1, f"{text} is expected to be a release of Kubernetes 1"
+        return cls(minor, *patch)
+
+    def __str__(self) -> str:
+        return f"1.{self.minor}.{self.patch}" if self.patch else f"1.{self.minor}"

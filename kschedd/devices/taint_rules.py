@@ -1,0 +1,61 @@
+"""DeviceTaintRules: taints that an administrator gives to devices, without a change of their ResourceSlices.
+
+A rule selects devices by driver, pool and name, all that its selector gives: an empty selector selects every device, a
+rule without one selects none. The scheduler reads a selected device as if the rule's taint stood in its slice, after
+those that do.
+
+Source: Kubernetes v1.37, dynamic-resource-allocation/resourceslice/tracker/tracker.go (applyPatches).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw, with_fields
+
+KIND: Final = "DeviceTaintRule"
+
+
+@attrs.frozen(eq=False)
+class TaintedSlices:
+    """ResourceSlices as the scheduler reads them: the same object again as long as slice and rules are the same."""
+
+    _known: dict[str, tuple[Object, tuple[Object, ...], Object]] = attrs.field(factory=dict)  # by slice name
+
+    def of(self, slices: Iterable[Object], rules: Iterable[Object]) -> Iterator[Object]:
+        """Yield the slices with the taints of the rules, which count in the order of their names."""
+        ordered = sorted(rules, key=lambda rule: rule.name)
+        for one in slices:
+            concerned = tuple(rule for rule in ordered if _concerns(rule, one))
+            if not concerned:
+                self._known.pop(one.name, None)
+                yield one
+                continue
+            known = self._known.get(one.name)
+            if known is None or known[0] is not one or known[1] != concerned:
+                known = self._known[one.name] = one, concerned, _tainted(one, concerned)
+            yield known[2]
+
+
+def _concerns(rule: Object, one: Object) -> bool:
+    """Return whether the rule may select devices of the slice."""
+    selector = rule.spec.get("deviceSelector")
+    if selector is None:
+        return False
+    pool = (one.spec.get("pool") or {}).get("name")
+    return selector.get("driver") in (None, one.spec.get("driver")) and selector.get("pool") in (None, pool)
+
+
+def _tainted(one: Object, rules: Sequence[Object]) -> Object:
+    devices = [_device(device, rules) for device in one.spec.get("devices") or ()]
+    return Object.from_raw(with_fields(one.raw, "spec", devices=devices))
+
+
+def _device(device: Raw, rules: Sequence[Object]) -> dict[str, Any]:
+    given = [
+        rule.spec["taint"]
+        for rule in rules
+        if rule.spec["deviceSelector"].get("device") in (None, device.get("name")) and rule.spec.get("taint")
+    ]
+    return {**device, "taints": [*(device.get("taints") or ()), *given]} if given else dict(device)

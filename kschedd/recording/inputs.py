@@ -1,0 +1,287 @@
+"""Notes of what a driver and a queue are given, taken by listening to their inputs, and of what is made of them.
+
+`DriverNotes` and `QueueNotes` decide nothing: each notes the input and has the step done. What a step returns is not
+noted, since it follows from the inputs, except for the records of attempts, which a replay is compared with.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.model import Config
+from kschedd.extenders.calls import ExtenderCall
+from kschedd.queue.operations import (
+    AtThisPoint,
+    EventsObserved,
+    FlushBackoff,
+    FlushLeftover,
+    Force,
+    MoveToActive,
+    PodDone,
+    Pop,
+    PopOthersOfGroup,
+    QueueInput,
+    TakeNominated,
+)
+from kschedd.recording.configuration import text_of
+from kschedd.recording.notes import DRIVER, QUEUE, Note, NoteKind, line_of
+from kschedd.recording.recorder import RunRecorder, enter, leave
+from kschedd.recording.values import pack
+from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.inputs import (
+    Allow,
+    BeginAttempt,
+    BeginGroupCycle,
+    BreakOff,
+    ChangeConfig,
+    CompleteAttempt,
+    CompleteRun,
+    EvictionFailed,
+    Input,
+    Intervene,
+    Observe,
+    PlansExecuted,
+    PluginCalled,
+    PodsNominated,
+    PodsPopped,
+    Reconfigure,
+    Reject,
+    ResumeDecided,
+    ResumeReady,
+    ResumeStopped,
+    Tick,
+    UndoConfigChange,
+)
+from kschedd.scheduling.work import Work
+
+T = TypeVar("T")
+Step = Callable[[Any, float], Any]
+
+_PLAIN: Final[dict[type[Any], Callable[[Any, float], Note]]] = {
+    Observe: lambda given, now: (NoteKind.OBSERVE, now, given.events),
+    PodsPopped: lambda given, now: (NoteKind.POPPED, len(given.entries)),
+    PodsNominated: lambda given, now: (NoteKind.NOMINATED, len(given.pods)),
+    CompleteAttempt: lambda given, now: (NoteKind.COMPLETE, now, given.took_s),
+    PluginCalled: lambda given, now: (NoteKind.PLUGIN_CALLED, given.uid, _packed(given.answer), now),
+    EvictionFailed: lambda given, now: (NoteKind.EVICTION_FAILED, given.pod.uid),
+    Tick: lambda given, now: (NoteKind.TICK, now),
+    ResumeDecided: lambda given, now: (NoteKind.RESUME_DECIDED, now),
+    ResumeReady: lambda given, now: (NoteKind.RESUME_READY, now),
+    ResumeStopped: lambda given, now: (NoteKind.RESUME_STOPPED, now),
+    Allow: lambda given, now: (NoteKind.ALLOW, given.uid, given.plugin),
+    Reject: lambda given, now: (NoteKind.REJECT, given.uid, given.plugin, given.reason),
+}
+"""The inputs that are one note each, taken before the step."""
+
+
+class DriverNotes:
+    """Notes the inputs of a driver (`InputListener`)."""
+
+    def __init__(self, driver: SchedulingDriver, recorder: RunRecorder) -> None:
+        self._driver = driver
+        self._recorder = recorder
+        self._started = bool(driver.observed)
+        self._end = recorder.watch_handle(driver.machine.handle)
+        self._undoable = len(driver.config_changes.made)  # changes of the configuration made before the recording
+        self._steps: dict[type[Any], Callable[[Any, float, Step], Any]] = {
+            BeginAttempt: self._begin,
+            BeginGroupCycle: self._begin_group_cycle,
+            BreakOff: self._break_off,
+            CompleteRun: self._complete_run,
+            Intervene: self._intervene,
+            PlansExecuted: self._plans_executed,
+            Reconfigure: self._reconfigure,
+            ChangeConfig: self._change_config,
+            UndoConfigChange: self._undo_config_change,
+        }
+
+    def end(self) -> None:
+        """Listen no more."""
+        self._driver.listener = None
+        self._end()
+
+    def given(self, given: Input, now: float, step: Callable[[Any, float], T]) -> T:
+        driver = self._driver
+        if not self._started and driver.observed:
+            self._started = True
+            self._recorder.note((NoteKind.STARTED, driver.observed))
+        note = _PLAIN.get(type(given))
+        if note is None:
+            done: T = self._steps[type(given)](given, now, step)
+            return done
+        return self._noted(note(given, now), given, now, step)
+
+    def completing(self, work: Work[T], now: float, took_s: float) -> Work[T]:
+        answers: Any = None
+        while True:
+            before = enter(DRIVER)
+            try:
+                asked = work.send(answers)
+            except StopIteration as end:
+                self._recorder.note((NoteKind.COMPLETE, max(now, self._driver.debugger.now_s), took_s))
+                outcome: T = end.value
+                return outcome
+            finally:
+                leave(before)
+            answers = yield asked
+
+    def taken(self, effects: Effects) -> None:
+        self._recorder.note((NoteKind.TAKE, [line_of(record) for record in effects.records]))
+        self._recorder.wake()
+
+    def _noted(self, note: Note, given: Any, now: float, step: Callable[[Any, float], T]) -> T:
+        self._recorder.note(note)
+        before = enter(DRIVER)
+        try:
+            return step(given, now)
+        finally:
+            leave(before)
+
+    # -- attempts ---------------------------------------------------------------------------------------------
+
+    @property
+    def _began_s(self) -> float:
+        """The time of the attempt that begins."""
+        return self._driver.machine.handle.now_s
+
+    def _begin(self, given: BeginAttempt, now: float, step: Step) -> Any:
+        attempt = self._noted((NoteKind.BEGIN, self._began_s, given.entry.uid), given, now, step)
+        if attempt is None:
+            return None
+        if self._driver.stepper is not None:
+            self._recorder.note((NoteKind.STEPPED,))
+        return self._sent(attempt)
+
+    def _begin_group_cycle(self, given: BeginGroupCycle, now: float, step: Step) -> Any:
+        self._recorder.note((NoteKind.GROUP_CYCLE, self._began_s, given.entry.uid))
+
+        def noted_clock() -> float:
+            read = given.clock()
+            self._recorder.note((NoteKind.ANSWER, DRIVER, "", "clock", pack(read)))
+            return read
+
+        return self._sent(step(attrs.evolve(given, clock=noted_clock), now))
+
+    def _sent(self, work: Work[Any]) -> Work[Any]:
+        """The attempt, with a note of each answer that it is sent, except where it only goes on from a stop."""
+        answers: Any = None
+        asked: Any = None
+        while True:
+            if not isinstance(asked, StopPoint):
+                self._recorder.note((NoteKind.SEND, _from_outside(asked, answers)))
+            before = enter(DRIVER)
+            try:
+                asked = work.send(answers)
+            except StopIteration as end:
+                return end.value
+            finally:
+                leave(before)
+            answers = yield asked
+
+    def _break_off(self, given: BreakOff, now: float, step: Step) -> Any:
+        result = step(given, now)
+        self._recorder.note((NoteKind.BROKEN, pack(result.status)))
+        return result
+
+    def _complete_run(self, given: CompleteRun, now: float, step: Step) -> Any:
+        """Note each attempt by itself: a replay makes them one by one, with the same results."""
+        for result in given.run.results:
+            self._recorder.note((NoteKind.BEGIN, self._began_s, result.pod.uid))
+            self._recorder.note((NoteKind.SEND, None))
+            self._recorder.note((NoteKind.COMPLETE, now, given.took_s))
+        return step(given, now)
+
+    def _intervene(self, given: Intervene, now: float, step: Step) -> Any:
+        stepper = self._driver.stepper
+        assert stepper is not None, "an attempt is stopped"
+        self._recorder.note((NoteKind.INTERVENED, stepper.points, *attrs.astuple(given.change)))
+        return step(given, now)
+
+    def _plans_executed(self, given: PlansExecuted, now: float, step: Step) -> None:
+        for uid, failure in given.plans:
+            note = NoteKind.PLAN_EXECUTED, uid, _packed(failure), now
+            self._noted(note, PlansExecuted(((uid, failure),)), now, step)
+
+    # -- the configuration --------------------------------------------------------------------------------------
+
+    def _reconfigure(self, given: Reconfigure, now: float, step: Step) -> Any:
+        return self._changed((NoteKind.RECONFIGURE, *self._written(given.config)), given, now, step)
+
+    def _change_config(self, given: ChangeConfig, now: float, step: Step) -> Any:
+        return self._changed((NoteKind.CHANGE_CONFIG, *self._written(given.config), given.what, now), given, now, step)
+
+    def _undo_config_change(self, given: UndoConfigChange, now: float, step: Step) -> Any:
+        note: Note = (NoteKind.UNDO_CONFIG,)
+        made = self._driver.config_changes.made
+        if made and len(made) <= self._undoable:
+            self._undoable = len(made) - 1
+            note = NoteKind.RECONFIGURE, *self._written(made[-1].before)
+        return self._changed(note, given, now, step)
+
+    def _written(self, config: Config) -> tuple[str, int]:
+        catalogue = IN_TREE | self._driver.machine.registry.catalogue()
+        return text_of(config, catalogue), config.unschedulable_flush_s
+
+    def _changed(self, note: Note, given: Any, now: float, step: Step) -> Any:
+        """Change the configuration, and note it when that has worked: after the plugins that were made for it."""
+        before = enter(DRIVER)
+        try:
+            done = step(given, now)
+        except Exception:
+            self._recorder.note((NoteKind.CONFIG_REFUSED,))
+            raise
+        finally:
+            leave(before)
+        self._recorder.note(note)
+        return done
+
+
+_QUEUE: Final[dict[type[Any], Callable[[Any, int], Note]]] = {
+    PodDone: lambda given, now: (NoteKind.DONE, now),
+    Pop: lambda given, now: (NoteKind.POP, now),
+    PopOthersOfGroup: lambda given, now: (NoteKind.POP_GROUP, now),
+    FlushBackoff: lambda given, now: (NoteKind.FLUSH_BACKOFF, now, given.most),
+    FlushLeftover: lambda given, now: (NoteKind.FLUSH_LEFTOVER, now),
+    MoveToActive: lambda given, now: (NoteKind.MOVE_ACTIVE, now, [pod.key for pod in given.pods]),
+    Force: lambda given, now: (NoteKind.FORCE, given.key, given.place.value, now),
+    TakeNominated: lambda given, now: (NoteKind.TAKE_NOMINATED,),
+    EventsObserved: lambda given, now: (NoteKind.APPLY, now, len(given.events)),
+}
+
+
+@attrs.define(eq=False)
+class QueueNotes:
+    """Notes the inputs of a queue (`QueueListener`).
+
+    Which operations of the driver are applied is not noted: they are the driver's, in its order.
+    """
+
+    _recorder: RunRecorder
+
+    def given(self, given: QueueInput, now: int, step: Callable[[Any, int], T]) -> T:
+        if isinstance(given, AtThisPoint):
+            return step(given, now)
+        note = _QUEUE.get(type(given))
+        self._recorder.note((NoteKind.APPLY, now, -1) if note is None else note(given, now))
+        before = enter(QUEUE)
+        try:
+            return step(given, now)
+        finally:
+            leave(before)
+
+
+def _packed(value: Any) -> bytes | None:
+    return None if value is None else pack(value)
+
+
+def _from_outside(asked: Any, answers: Any) -> bytes | None:
+    """The answers of out-of-tree plugins and extenders; in-tree plugins are asked again by a replay."""
+    outside = [isinstance(shard, PluginBatch | ExtenderCall) for shard in asked or ()]
+    if not any(outside):
+        return None
+    return pack([answer if out else None for answer, out in zip(answers, outside, strict=True)])

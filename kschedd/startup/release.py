@@ -1,0 +1,62 @@
+"""The release of the cluster that a daemon begins as or mirrors: its version decides unless the options name one."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import attrs
+import structlog
+
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import RANDOM_TIES
+from kschedd.config.model import Config
+from kschedd.dumps.dumped_release import DumpedRelease
+from kschedd.dumps.loading import LoadOptions, Prepared, read_dump
+from kschedd.framework.registry import Registry
+from kschedd.garbage_collection import collection_paused
+from kschedd.live.api_server import ApiServer
+from kschedd.live.connection import ServerRequest
+from kschedd.live.errors import LiveError
+from kschedd.startup.options import DaemonOptions, read_config
+
+log = structlog.get_logger("kschedd")
+
+_VERSION: Final = ServerRequest("GET", "version")
+
+
+def read_origin(options: DaemonOptions, config: Config, now_s: float) -> Prepared:
+    """Read the dump that a new cluster begins as."""
+    log.info("dump", reading=", ".join(options.origin))
+    taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
+    with collection_paused():
+        return read_dump(options.origin, taking, stdin=sys.stdin.buffer, now=now_s)
+
+
+def dumped(options: DaemonOptions, config: Config, journal: Path | None, now_s: float) -> Prepared | None:
+    """Return the dump whose release is to decide; None if the options name one, or a journal may have a cluster."""
+    if not options.origin or not options.version_by_cluster or (journal is not None and journal.exists()):
+        return None
+    return read_origin(options, config, now_s)
+
+
+async def served_release(server: ApiServer) -> DumpedRelease:
+    """Return the release that an API server states; none if it does not answer now."""
+    try:
+        answer = await server.ask(_VERSION)
+    except LiveError as fault:
+        log.warning("version", why=f"the release of {server.url} is not known, so the default one decides: {fault}")
+        return DumpedRelease(None)
+    return DumpedRelease.of([str(answer.get("gitVersion") or "")])
+
+
+def by_release(
+    options: DaemonOptions, config: Config, registry: Registry, release: DumpedRelease
+) -> tuple[DaemonOptions, Config]:
+    """Return the options and the configuration with the version that decides for this release. Raises ConfigErrors."""
+    if not options.version_by_cluster or not release.told:
+        return options, config
+    log.warning("version", why=release.told)
+    drawn = options.version.name.endswith(RANDOM_TIES)
+    version = release.version.with_random_ties() if drawn else release.version
+    options = attrs.evolve(options, version=version)
+    return options, read_config(options, IN_TREE | registry.catalogue())

@@ -1,0 +1,70 @@
+"""Definitions of kinds that a version has by a rule, which are served like custom resources.
+
+A version without the rule does not have the kind at all; one with it checks, stores, shows and serves its objects as it
+does custom resources. The fields' types are in the schema, whose violations are worded as those of a custom resource;
+the kind's own module validates values, worded as upstream.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+
+Schema = Mapping[str, Any]
+
+TEXT: Final = {"type": "string"}
+CONDITIONS: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "type": TEXT,
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0},
+            "lastTransitionTime": {"type": "string", "format": "date-time"},
+            "reason": TEXT,
+            "message": TEXT,
+        },
+        "required": ["type", "status"],
+    },
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+}
+AGE: Final = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def fields(properties: Schema, *required: str, **more: Any) -> dict[str, Any]:
+    """Return the schema of an object with these fields."""
+    return {"type": "object", "properties": properties, **({"required": list(required)} if required else {}), **more}
+
+
+def definition(
+    kind: str,
+    plural: str,
+    api_version: str,
+    schema: Schema,
+    columns: list[Schema],
+    *,
+    status: bool,
+    namespaced: bool = True,
+) -> Object:
+    """Return the definition of a kind in one version of its group."""
+    group, _, name = api_version.partition("/")
+    version = {
+        "name": name,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", **schema}},
+        "additionalPrinterColumns": columns,
+        **({"subresources": {"status": {}}} if status else {}),
+    }
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    scope = "Namespaced" if namespaced else "Cluster"
+    return Object.from_raw(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": scope, "names": names, "versions": [version]},
+        }
+    )

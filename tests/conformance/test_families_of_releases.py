@@ -1,0 +1,110 @@
+"""Golden records of kube-scheduler 1.35, 1.36 and 1.37, family by family, by the code `kschedd verify` runs.
+
+Each record is run once: every other one evaluated from nothing, the rest by what earlier attempts left remembered.
+"""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from kschedd.config.kube_versions import V1_35, V1_36, V1_37, KubernetesVersion
+from kschedd.conformance.records import GoldenRecord, read_records
+from kschedd.conformance.report import RecordOutcome
+from kschedd.conformance.verify import check, version_of
+from tests.conftest import SharedPart
+
+COMMON = (
+    "balancedallocation",
+    "beforebinding",
+    "bindingconditions",
+    "changes",
+    "consumablecapacity",
+    "corners",
+    "csimigration",
+    "declaredfeatures",
+    "defaultpreemption",
+    "devicepools",
+    "devicetaints",
+    "dynamicresources",
+    "extendedresources",
+    "imagelocality",
+    "imagevolumes",
+    "interpodaffinity",
+    "mixed",
+    "nodeaffinity",
+    "nodename",
+    "nodeports",
+    "noderesourcesfit",
+    "nodeunschedulable",
+    "nodevolumelimits",
+    "partitionabledevices",
+    "podtopologyspread",
+    "prioritizedlist",
+    "profiles",
+    "resizedpods",
+    "schedulinggates",
+    "tainttoleration",
+    "traces",
+    "volumebinding",
+    "volumerestrictions",
+    "volumezone",
+)
+NEW_IN_1_37 = (
+    "allcapacity",
+    "allocationconfig",
+    "capacitylimits",
+    "changes137",
+    "devicetaintrules",
+    "gatednominations",
+    "imagecounts",
+    "missingdrivers",
+    "namespaceselectors",
+    "overlappingbudgets",
+    "poolcounters",
+    "resizedcontainers",
+    "selectorerrors",
+    "storagecapacity",
+)
+RELEASES: dict[str, tuple[KubernetesVersion, tuple[str, ...]]] = {
+    "conformance-1.35": (V1_35, (*COMMON, "nomination-without-post-filter")),
+    "conformance-1.36": (V1_36, (*COMMON, "traces-1.37")),
+    "conformance-1.37": (V1_37, (*COMMON, *NEW_IN_1_37, "traces-1.37")),
+}
+# Alpha or off by default: groups as 1.37 queues them, and preemption by pods that are being resized.
+UNSUPPORTED = ("traces/podgroup-", "traces/resize-")
+WHOLE = frozenset(("changes", "changes137", "corners", "traces", "traces-1.37", "nomination-without-post-filter"))
+EVERY = 5  # of the other families: `kschedd verify` runs them whole
+
+
+def judged(records: list[GoldenRecord], version: KubernetesVersion) -> list[str]:
+    """Return the differences of the records that fail."""
+    wrong = []
+    for number, record in enumerate(records, 1):
+        verdict = check(record, version, remembered=number % 2 == 0)
+        if verdict.outcome is not RecordOutcome.PASSED:
+            wrong.append(f"{record.id} {verdict.outcome}: {'; '.join(verdict.differences[:3])}")
+    return wrong
+
+
+def records_of(file: Path, every: int) -> list[GoldenRecord]:
+    found = islice(read_records(file), 0, None, every)
+    return [record for record in found if not record.id.startswith(UNSUPPORTED)]
+
+
+@pytest.mark.parametrize(
+    ("folder", "family"), [(folder, family) for folder, (_, families) in RELEASES.items() for family in families]
+)
+def test_records_come_out_as_kube_scheduler_has_them(shared_part: SharedPart, folder: str, family: str) -> None:
+    file, (version, _) = shared_part(folder) / f"{family}.jsonl.gz", RELEASES[folder]
+    assert version_of(file) is version
+    records = records_of(file, 1 if family in WHOLE else EVERY)
+    assert records
+    wrong = judged(records, version)
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(records)}:", *wrong[:5]])
+
+
+@pytest.mark.parametrize("folder", RELEASES)
+def test_no_family_is_left_out(shared_part: SharedPart, folder: str) -> None:
+    files = {file.name.removesuffix(".jsonl.gz") for file in shared_part(folder).glob("*.jsonl.gz")}
+    assert files == set(RELEASES[folder][1])
