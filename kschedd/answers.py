@@ -26,14 +26,14 @@ ABSENT: Final = Absent.ABSENT
 
 
 def shape(answer: type) -> str:
-    """The shape of an answer as METHODS.md has it: `{pod, reserved: {node, plugins: [plugin]}}`."""
+    """Return the shape of an answer as METHODS.md has it: `{pod, reserved: {node, plugins: [plugin]}}`."""
     found = _shape(answer)
     assert found, f"{answer.__name__} is no attrs class"
     return found
 
 
 def returned(answer: Any) -> str:
-    """The text on an answer: its shape, and whether there are several."""
+    """Return the text on an answer: its shape, and whether there are several."""
     if _is(answer, Sequence):
         return f"An array of `{shape(get_args(answer)[0])}`"
     return f"`{shape(answer)}`"
@@ -51,12 +51,12 @@ def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def plain(value: Any) -> Any:
-    """The answer in maps, lists and values that have a form in JSON; parts that are shared stay shared."""
+    """Return the answer in maps, lists and values that have a form in JSON; parts that are shared stay shared."""
     return _plain(value, {})
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """The fields of an attrs instance, as they are."""
+    """Return the fields of an attrs instance, as they are, without absent ones."""
     kind: Any = type(value)
     return {name: found for name in _names(kind) if (found := getattr(value, name)) is not ABSENT}
 
@@ -88,7 +88,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _shape(kind: Any) -> str:
-    """The shape of values of a type; "" for texts, numbers and what may be anything."""
+    """Return the shape of values of a type; "" for texts, numbers and what may be anything."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         hints = _hints(kind)
@@ -107,7 +107,7 @@ def _is_class(kind: Any) -> bool:
 
 
 def _class_in(kind: Any) -> type | None:
-    """The attrs class of a type, or of the items of a list or a map of it."""
+    """Return the attrs class of a type, or of the items of a list or a map of it."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         found: type = kind
@@ -116,7 +116,7 @@ def _class_in(kind: Any) -> type | None:
 
 
 def _unwrapped(kind: Any) -> tuple[Any, str]:
-    """The type without None and annotation, and the annotation."""
+    """Return the type without None and annotation, and the annotation."""
     label = ""
     if get_origin(kind) is Annotated:
         kind, label = get_args(kind)[:2]

@@ -35,6 +35,6 @@ class FaceServices:
         return self.cluster.clock.now()
 
     def executor(self, asked: Asked) -> Executor:
-        """Where the requests of a client are executed."""
+        """Return where the requests of a client are executed."""
         large = len(asked.http.body) > LARGE_BODY
         return Executor(self.cluster, self.shares.workers, asked.client, asked.target.verb, asked.user, large)

@@ -141,7 +141,7 @@ def _section(method: Method) -> str:
 
 
 def _meanings(answer: Any) -> str:
-    """The keys of an answer that have a meaning of their own, as a table; "" if there are none."""
+    """Return the keys of an answer that have a meaning of their own, as a table; "" if there are none."""
     rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
     return f"\n| key | meaning |\n|---|---|\n{rows}" if rows else ""
 

@@ -166,7 +166,7 @@ class ApplyOutcome:
         return self
 
     def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
-        """The same with its objects as `here` has them."""
+        """Return the same with its objects as `here` has them."""
         self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
         return self
 
@@ -231,7 +231,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
 
 
 def namespace_for(raw: Raw, namespace: str) -> str:
-    """The namespace of the request for an object that goes to `namespace`; "": the object's own, or the default."""
+    """Return the namespace of the request for an object that goes to `namespace`; "": its own, or the default."""
     meta = raw.get("metadata")
     if namespace == "default" or (isinstance(meta, dict) and meta.get("namespace")):
         return ""

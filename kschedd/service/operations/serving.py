@@ -40,7 +40,7 @@ def serve(store: ClusterWriter, request: Request) -> Response:
 
 
 def _warnings(request: Request, response: Response) -> tuple[str, ...]:
-    """What there is to warn of in the object as it is now stored."""
+    """Return the warnings about the object as it is now stored."""
     if response.action == "created":
         return creation_warnings(response.object)
     if response.before is None or request.subresource not in ("", "scale"):
