@@ -2,28 +2,38 @@
 
 The type of a field gives its shape, an annotation its meaning: `node: Annotated[str | None, "null: it got none"]`. Of
 the items of a list or a map an annotation is the label: by `NodeName = Annotated[str, "node"]` a list of these is
-`[node]`, and a map by them `{NODE: ...}`.
+`[node]`, and a map by them `{NODE: ...}`. A field that may be `ABSENT` is left out where it is.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
 _WORDS: Mapping[Any, str] = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "value"}
 
 
+class Absent(Enum):
+    """The value of a field that an answer does not have."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
 def shape(answer: type) -> str:
-    """The shape of an answer as METHODS.md has it: `{pod, reserved: {node, plugins: [plugin]}}`."""
+    """Return the shape of an answer as METHODS.md has it: `{pod, reserved: {node, plugins: [plugin]}}`."""
     found = _shape(answer)
     assert found, f"{answer.__name__} is no attrs class"
     return found
 
 
 def returned(answer: Any) -> str:
-    """The text on an answer: its shape, and whether there are several."""
+    """Return the text on an answer: its shape, and whether there are several."""
     if _is(answer, Sequence):
         return f"An array of `{shape(get_args(answer)[0])}`"
     return f"`{shape(answer)}`"
@@ -41,14 +51,14 @@ def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def plain(value: Any) -> Any:
-    """The answer in maps, lists and values that have a form in JSON; parts that are shared stay shared."""
+    """Return the answer in maps, lists and values that have a form in JSON; parts that are shared stay shared."""
     return _plain(value, {})
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """The fields of an attrs instance, as they are."""
+    """Return the fields of an attrs instance, as they are, without absent ones."""
     kind: Any = type(value)
-    return {name: getattr(value, name) for name in _names(kind)}
+    return {name: found for name in _names(kind) if (found := getattr(value, name)) is not ABSENT}
 
 
 @cache
@@ -78,11 +88,11 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _shape(kind: Any) -> str:
-    """The shape of values of a type; "" for texts, numbers and what may be anything."""
+    """Return the shape of values of a type; "" for texts, numbers and what may be anything."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         hints = _hints(kind)
-        parts = ((name, _shape(hints[name])) for name in _names(kind))
+        parts = ((f"{name}{'?' * _may_be_absent(hints[name])}", _shape(hints[name])) for name in _names(kind))
         return "{" + ", ".join(f"{name}: {part}" if part else name for name, part in parts) + "}"
     args = get_args(kind)
     if _is(kind, Mapping):
@@ -97,7 +107,7 @@ def _is_class(kind: Any) -> bool:
 
 
 def _class_in(kind: Any) -> type | None:
-    """The attrs class of a type, or of the items of a list or a map of it."""
+    """Return the attrs class of a type, or of the items of a list or a map of it."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         found: type = kind
@@ -106,14 +116,20 @@ def _class_in(kind: Any) -> type | None:
 
 
 def _unwrapped(kind: Any) -> tuple[Any, str]:
-    """The type without None and annotation, and the annotation."""
+    """Return the type without None and annotation, and the annotation."""
     label = ""
     if get_origin(kind) is Annotated:
         kind, label = get_args(kind)[:2]
     if get_origin(kind) in (Union, UnionType):
-        rest = [each for each in get_args(kind) if each is not NoneType]
+        rest = [each for each in get_args(kind) if each not in (NoneType, Absent)]
         kind = rest[0] if len(rest) == 1 else Any
     return kind, label
+
+
+def _may_be_absent(kind: Any) -> bool:
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return Absent in get_args(kind)
 
 
 def _word(kind: Any) -> str:

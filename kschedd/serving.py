@@ -50,6 +50,7 @@ from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.daemon.pushing import push_metrics
 from kschedd.service.daemon.reloading import Reloading
+from kschedd.service.shares import FairShares
 from kschedd.shutdown import ORDERLY_S, end_within, heeded, lift_deadline
 from kschedd.startup.clock import started_clock
 from kschedd.startup.doors import audit_log, remote_door, tell_of
@@ -175,14 +176,14 @@ async def _serve(
         if mirrored is not None:
             mirror = await mirroring(mirrored, cluster, frozenset(config.scheduler_names if remote_cluster else ()))
         audit = None if options.audit is None else await opened.enter_async_context(audit_log(options.audit, limits))
-        face = None
+        shares, face = FairShares(), None
         if http is not None:
-            face = await opened.enter_async_context(_face(http, options, config, cluster, audit))
+            face = await opened.enter_async_context(_face(http, options, config, cluster, audit, shares))
         most_body, started_s = options.max_request_body_bytes, cluster.clock.now()
         daemon = DaemonState(version(), str(path), started_s, most_body, stop=orders.stop, limits=limits)
         daemon.mirror = None if mirror is None else mirror.describe
         daemon.leader = None if remote_cluster is None else remote_cluster.leader.describe
-        server = _server(cluster, daemon, audit, face)
+        server = _server(cluster, daemon, audit, face, shares)
         parts = {"unauthenticated": remote, "http-connections": face, "audited": audit}
         daemon.usage |= {name: part.used for name, part in parts.items() if part is not None}
         if face is not None:
@@ -223,7 +224,12 @@ def _state_options(
 
 
 def _face(
-    http: Credentials, options: DaemonOptions, config: Config, cluster: LiveCluster, audit: AuditLog | None
+    http: Credentials,
+    options: DaemonOptions,
+    config: Config,
+    cluster: LiveCluster,
+    audit: AuditLog | None,
+    shares: FairShares,
 ) -> AbstractAsyncContextManager[HttpFace]:
     return http_face(
         http,
@@ -237,10 +243,13 @@ def _face(
         options.limits["http-connections"],
         options.limits["encoded-objects"],
         options.limits["http-unauthenticated"],
+        shares,
     )
 
 
-def _server(cluster: LiveCluster, daemon: DaemonState, audit: AuditLog | None, face: HttpFace | None) -> Server:
+def _server(
+    cluster: LiveCluster, daemon: DaemonState, audit: AuditLog | None, face: HttpFace | None, shares: FairShares
+) -> Server:
     """The socket's server, with all methods; `daemon` learns who its clients are."""
     limits = daemon.limits
     identity = {
@@ -265,6 +274,7 @@ def _server(cluster: LiveCluster, daemon: DaemonState, audit: AuditLog | None, f
         remote=limits["clients-on-tcp"],
     )
     shared = Shared(
+        shares,
         audit=audit,
         total=Total(limits["unread-of-all"]),
         unfinished=Unfinished(limits["unfinished-of-all"]),

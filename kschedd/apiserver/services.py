@@ -11,8 +11,7 @@ from kschedd.apiserver.tokens import Tokens
 from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
-from kschedd.service.turns import FairLimiter, Turns
-from kschedd.service.workers import WorkerPool
+from kschedd.service.shares import FairShares
 
 LARGE_BODY: Final = 64 << 10  # bytes: such a request is worked on beside the loop
 
@@ -24,9 +23,7 @@ class FaceServices:
     cluster: ClusterBackend
     served: ServedVersion = OF_DEFAULT
     kubelets: bool = True  # simulated here; else nobody can be asked for what a kubelet knows
-    turns: Turns = attrs.field(factory=Turns)
-    workers: WorkerPool = attrs.field(factory=WorkerPool)
-    large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
+    shares: FairShares = attrs.field(factory=FairShares)
     encoder: Encoder = attrs.field(factory=Encoder)
     groups: WatchGroups = attrs.field(factory=WatchGroups)
     tokens: Tokens = attrs.field(init=False)
@@ -38,6 +35,6 @@ class FaceServices:
         return self.cluster.clock.now()
 
     def executor(self, asked: Asked) -> Executor:
-        """Where the requests of a client are executed."""
+        """Return where the requests of a client are executed."""
         large = len(asked.http.body) > LARGE_BODY
-        return Executor(self.cluster, self.workers, asked.client, asked.target.verb, asked.user, large)
+        return Executor(self.cluster, self.shares.workers, asked.client, asked.target.verb, asked.user, large)

@@ -25,6 +25,7 @@ from kschedd.controllers.parts import Part
 from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.limits import BOUNDS
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.shares import FairShares
 from kschedd.store.service_addresses import SERVICE_RANGE
 
 MOST_CONNECTIONS = BOUNDS["http-connections"].default
@@ -78,6 +79,7 @@ async def http_face(
     most_connections: int = MOST_CONNECTIONS,
     most_encoded: int = BOUNDS["encoded-objects"].default,
     most_unauthenticated: int = BOUNDS["http-unauthenticated"].default,
+    shares: FairShares | None = None,
 ) -> AsyncIterator[HttpFace]:
     """A face on this cluster, listening while the context is open. Raises AccessError."""
     raise_file_limit()
@@ -91,7 +93,9 @@ async def http_face(
         listeners = [TlsListener(each, credentials) for each in tcp] if secured else list(tcp)
         access = Access(credentials)
         face = ApiFace(
-            FaceServices(cluster, served, kubelets="kubelets" not in without, encoder=Encoder(most_encoded)),
+            FaceServices(
+                cluster, served, "kubelets" not in without, shares or FairShares(), encoder=Encoder(most_encoded)
+            ),
             access,
             version,
             service_range,

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.answers import plain
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.kube_versions import KubernetesVersion, kube_version
@@ -269,7 +270,7 @@ def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
 def _wanted(manifests: Any) -> list[dict[str, Any]]:
     parsed = parse(manifests, "-")
     for fault in parsed.errors:
-        raise RpcError("invalid", str(fault["message"]), fault)
+        raise RpcError("invalid", fault.message, plain(fault))
     if not parsed.wanted:
         raise RpcError("invalid", "manifests: there is none")
     return [wanted.raw for wanted in parsed.wanted]

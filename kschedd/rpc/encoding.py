@@ -70,7 +70,7 @@ def _pack(message: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """What an answer's class, or a scalar of a numpy column, is encoded as."""
+    """Return the form of an answer's class, or of a scalar of a numpy column, that MessagePack has."""
     if attrs.has(type(value)):
         return fields_of(value)
     # numpy itself is not imported, since clients do not need it.

@@ -71,8 +71,8 @@ column; where there is none, whoever asks for more waits.
 | bytes of one object as it is stored | 1572864, as etcd; `kschedd run --max-object-bytes` | `too_large` |
 | arrays and maps in one request | 262144, 64 deep | `protocol_error` |
 | requests of one client that run at once | 64; it is not read from meanwhile | |
-| requests for lists | 4 at once, one of each client | |
-| manifests read, and large objects tried out | 2 at once, one of each client, in turns | |
+| requests for lists | 4 at once, one of each client, those over HTTP among them | |
+| manifests read, and large objects tried out | 2 at once, one of each client, in turns, those over HTTP among them | |
 | bytes that wait for one client | 8 MiB and the answer after that; nothing more is worked out for it meanwhile | |
 | bytes that wait for all clients | 256 MiB; the client for whom most of it waits is dropped | `too_slow` |
 | bytes of incomplete requests of all clients | 128 MiB; the client with most of them is dropped | `too_slow` |
@@ -141,7 +141,7 @@ def _section(method: Method) -> str:
 
 
 def _meanings(answer: Any) -> str:
-    """The keys of an answer that have a meaning of their own, as a table; "" if there are none."""
+    """Return the keys of an answer that have a meaning of their own, as a table; "" if there are none."""
     rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
     return f"\n| key | meaning |\n|---|---|\n{rows}" if rows else ""
 

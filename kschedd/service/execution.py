@@ -161,7 +161,7 @@ class Executor:
 
 
 def _shown(result: T, adopted: Mapping[Key, Object]) -> T:
-    """The result of a request on a fork, with the objects that the store has adopted."""
+    """Return the result of a request on a fork, with the objects that the store has adopted."""
     if isinstance(result, ShowsObjects):
         shown: T = result.adopted(lambda obj: adopted.get(key_of(obj), obj))
         return shown
@@ -169,5 +169,5 @@ def _shown(result: T, adopted: Mapping[Key, Object]) -> T:
 
 
 def _object_of(store: ClusterWriter, request: Request) -> Object | None:
-    """The object that a request changes, if it is there."""
+    """Return the object that a request changes, if it is there."""
     return store.find(request.kind, request.namespace, request.name) if request.name else None

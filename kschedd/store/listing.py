@@ -24,7 +24,7 @@ _TESTS: Final = 8_000  # labels and fields tested of the objects of one such sli
 
 
 def by_namespace(spaces: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
-    """The objects, one sequence for each namespace, in the order of their names."""
+    """Return the objects, one sequence for each namespace, in the order of their names."""
     found: dict[str, list[Object]] = {}
     for space in spaces:
         for obj in space:

@@ -23,6 +23,9 @@ from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.scenarios.file import differences, read
+from kschedd.service.objects.applying import FROM_FILES
+from kschedd.service.operations.serving import serve
+from kschedd.service.request import DeleteOptions, Request
 
 API: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
@@ -67,14 +70,16 @@ class PluginCluster:
         self._commands = ScenarioCluster(Path(), cluster=self._cluster)
 
     def apply(self, *manifests: Mapping[str, Any]) -> None:
-        """Apply objects, and do all that follows at this time. Raises ApiError where one is refused."""
+        """Apply objects as from files, and do all that follows at this time. Raises ApiError where one is refused."""
         for raw in manifests:
-            self._cluster.engine.store.apply(dict(raw))
-            self._cluster.engine.run_until_idle()
+            self._serve(Request("apply", body=dict(raw), options=FROM_FILES))
 
     def delete(self, kind: str, name: str, namespace: str = "default") -> None:
         """At once, without a grace period."""
-        self._cluster.engine.store.delete(kind, namespace, name, grace_period_s=0)
+        self._serve(Request("delete", kind, namespace, name, deletion=DeleteOptions(grace_period_s=0)))
+
+    def _serve(self, request: Request) -> None:
+        serve(self._cluster.engine.store, request)
         self._cluster.engine.run_until_idle()
 
     def advance(self, seconds: float) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from kschedd.config.kube_versions import V1_36
 from kschedd.controllers.embedded import embedded_controllers
@@ -918,3 +919,20 @@ async def test_objects_of_a_definition_are_selected_by_the_fields_that_it_names(
     for watching in ("", "&watch=true"):
         refused = await api.ask("GET", f"{WIDGETS}?fieldSelector=spec.color=red{watching}")
         assert (refused.status, refused.json["message"]) == (400, "field label not supported: spec.color")
+
+
+async def test_a_list_waits_for_a_place_among_those_of_all_clients(api: Asker) -> None:
+    shares = api.face.services.shares
+    for other in range(4):
+        await shares.large.acquire(f"socket {other}")
+    answers = []
+
+    async def ask() -> None:
+        answers.append(await api.ask("GET", PODS))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        assert (shares.large.waiting, answers) == (1, [])
+        shares.large.release("socket 0")
+    assert [answer.status for answer in answers] == [200]

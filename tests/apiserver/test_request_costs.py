@@ -110,7 +110,7 @@ async def cost(api: Asker, request: Request) -> int:
 
 async def cost_of(make: Callable[[int], Request], size: int) -> int:
     async with asking() as api:
-        api.face.services.workers = AtOnce()  # type: ignore[assignment]  # threads would not be counted
+        api.face.services.shares.workers = AtOnce()  # type: ignore[assignment]  # threads would not be counted
         await api.create(MAPS, {"metadata": {"name": "there"}, "data": {"a": "b"}})
         await api.create(DEPLOYMENTS, workload("Deployment", replicas=0))
         await trio.testing.wait_all_tasks_blocked()

@@ -41,7 +41,6 @@ from kschedd.rpc.protocol import Connection, ProtocolFault
 from kschedd.rpc.sessions.built_in import describe, method_table
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.applying import FROM_FILES, Applier, parse
-from kschedd.service.request import Request
 from kschedd.store.store import Store
 from tests.bench import odd
 from tests.bench.churn import node
@@ -104,7 +103,7 @@ def manifests(count: int, seed: int, flags: Sequence[str]) -> None:
             parsed = parse(made, "fuzz")
             validation = chance.choice(("Strict", "Warn", "Ignore"))
             options = attrs.evolve(FROM_FILES, validation=validation, manager=chance.choice(("", "fuzz")))
-            outcome = Applier(Request("apply", options=options)).each(parsed.wanted, store).tell()
+            outcome = Applier(options).each(parsed.wanted, store).tell()
         except KscheddError as refusal:
             counts[type(refusal).__name__] += 1
         except Exception:

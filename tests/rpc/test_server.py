@@ -815,7 +815,7 @@ async def test_a_large_answer_is_encoded_in_pieces_and_reads_as_one(serve) -> No
     _, _, _, result = await raw.message()
     assert result["kind"] == "Pod"
     assert [item["number"] for item in result["items"]] == list(range(2000))
-    assert shared.turns.slices > 2000 * 1000 // PIECE
+    assert shared.shares.turns.slices > 2000 * 1000 // PIECE
 
 
 async def test_a_small_result_of_a_large_method_takes_no_turn_among_large_ones(serve) -> None:
@@ -829,11 +829,11 @@ async def test_a_small_result_of_a_large_method_takes_no_turn_among_large_ones(s
     method = Method("much", much, (Param("few", "boolean", doc="Few."),), doc="Much.", large=True, small=little)
     raw = await (await serve(method, shared=shared)).raw()
     for other in range(4):
-        await shared.large.acquire(f"{other}")
+        await shared.shares.large.acquire(f"{other}")
     await raw.send(msgpack.packb([0, 1, "much", [False]]) + msgpack.packb([0, 2, "much", [True]]))
     assert (await raw.message())[1:] == [2, None, "small"]
-    assert shared.large.waiting == 1
-    shared.large.release("0")
+    assert shared.shares.large.waiting == 1
+    shared.shares.large.release("0")
     assert (await raw.message())[1:] == [1, None, "large"]
 
 

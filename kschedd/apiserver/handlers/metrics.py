@@ -40,7 +40,7 @@ async def usage_is_known(face: FaceServices) -> bool:
                     yield
         return False
 
-    return await face.turns.drive("discovery", look())
+    return await face.shares.turns.drive("discovery", look())
 
 
 def _annotated(obj: Object) -> bool:

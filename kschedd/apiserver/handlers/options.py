@@ -68,7 +68,7 @@ async def read_options(face: FaceServices, asked: Asked, *, watch: bool, api_ver
     query = asked.query
     if not any(map(has_many_terms, (query.text("labelSelector"), query.text("fieldSelector")))):
         return parse_options(query, watch=watch, api_version=api_version)
-    return await face.workers.run(
+    return await face.shares.workers.run(
         asked.client, lambda given_up: parse_options(query, watch=watch, api_version=api_version)
     )
 

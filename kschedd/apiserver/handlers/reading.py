@@ -122,13 +122,13 @@ async def _encoded(
 
     if not large or not (pretty or form.media != JSON or takes_gzip(asked.headers)):
         return encode_whole()
-    return await face.workers.run(asked.client, lambda given_up: encode_whole())
+    return await face.shares.workers.run(asked.client, lambda given_up: encode_whole())
 
 
 async def list_objects(face: FaceServices, asked: Asked) -> HttpResponse:
     options = await read_options(face, asked, watch=False, api_version=asked.target.resource.api_version)
     form = wanted_form(asked.headers.get("accept", ""), single=False)
-    async with face.large.slot(asked.client):
+    async with face.shares.large.slot(asked.client):
         page = await read_page(face, asked, options)
     return await list_response(face, asked, page, form)
 
@@ -155,7 +155,7 @@ async def read_page(face: FaceServices, asked: Asked, options: ReadOptions) -> L
     if precise and wanted:
         present = await _as_it_was(face, asked, options, present, wanted, version, namespace)
         version = wanted
-    found = await face.turns.drive(asked.client, in_order(present, options.labels, options.fields))
+    found = await face.shares.turns.drive(asked.client, in_order(present, options.labels, options.fields))
     # A name with its namespace is a key: then one object is looked up, and nothing follows.
     by_key = _selected_name(options) and (namespace is not None or not target.resource.namespaced)
     others = present if options.selects and not by_key else None
@@ -210,7 +210,7 @@ async def _as_it_was(
                 yield
         return by_namespace([list(there.values())])
 
-    return await face.turns.drive(asked.client, undo())
+    return await face.shares.turns.drive(asked.client, undo())
 
 
 def _too_old(options: ReadOptions) -> StatusError:
@@ -286,7 +286,7 @@ async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: 
     head, name, item, tail = _parts(face, asked, page, form)
     large = any(is_large(obj.raw) for obj in page.objects[:_AT_ONCE])
     if form.media != JSON or asked.query.flag("pretty"):
-        items = await face.turns.drive(asked.client, _items(page.objects, item))
+        items = await face.shares.turns.drive(asked.client, _items(page.objects, item))
         large = large or len(items) > _AT_ONCE_SLOWLY
         return await _encoded(face, asked, {**head, name: items, **tail}, form, large)
     if not large and len(page.objects) <= _AT_ONCE:
@@ -296,7 +296,7 @@ async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: 
 
     async def stream(send: Send) -> None:
         while True:
-            piece = await face.turns.drive(asked.client, _next_piece(pieces))
+            piece = await face.shares.turns.drive(asked.client, _next_piece(pieces))
             if piece is None:
                 return
             await send(piece)

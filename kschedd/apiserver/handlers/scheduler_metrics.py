@@ -25,7 +25,7 @@ async def metrics_page(face: FaceServices) -> HttpResponse:
 
 async def pod_resources_page(face: FaceServices) -> HttpResponse:
     present = await face.cluster.store.do(lambda store: store.present("Pod"))
-    families = await face.turns.drive("metrics", pod_resources(pod for space in present for pod in space))
+    families = await face.shares.turns.drive("metrics", pod_resources(pod for space in present for pod in space))
     return _page(await text_of(families))
 
 

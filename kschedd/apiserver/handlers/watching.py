@@ -133,7 +133,7 @@ class _Streaming:
         await send(b"")  # the head: the client learns that the watch is open
         pieces = self._pieces((ADDED, obj.raw) for obj in self._first)
         while True:
-            async with self._face.turns.turn(self._asked.client):
+            async with self._face.shares.turns.turn(self._asked.client):
                 piece = next(pieces, None)
             if piece is None:
                 break

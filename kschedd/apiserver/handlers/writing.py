@@ -65,7 +65,7 @@ def request_of(
     duplicates: Sequence[str] = (),
     deletion: DeleteOptions | None = None,
 ) -> Request:
-    """The request that the client makes. Raises StatusError for options that are wrong."""
+    """Return the request that the client makes. Raises StatusError for options that are wrong."""
     target, query = asked.target, asked.query
     options = WriteOptions(asked.dry_run, manager_of(asked), field_validation(query), query.flag("force"))
     return Request(
@@ -97,13 +97,13 @@ async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at
     """Read the body by `read`, in a thread if it has more than `at_once` bytes."""
     if len(asked.http.body) <= at_once:
         return read()
-    return await face.workers.run(asked.client, lambda given_up: read())
+    return await face.shares.workers.run(asked.client, lambda given_up: read())
 
 
 async def read_object(
     face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The object in the body, and the paths of fields that came twice.
+    """Return the object in the body, and the paths of fields that came twice.
 
     It is of the kind and version of the path unless another one is named.
     """
@@ -122,7 +122,7 @@ async def read_object(
 async def received(
     face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
 ) -> dict[str, Any]:
-    """The object in the body of a request that writes none, as it is decoded.
+    """Return the object in the body of a request that writes none, as it is decoded.
 
     What is told of unknown fields goes to the request's warnings.
     """
@@ -170,7 +170,7 @@ async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "")
 
 
 async def patch_request(face: FaceServices, asked: Asked, subresource: Subresource) -> Request:
-    """The request to patch, or to apply on the server, as the media type says."""
+    """Return the request to patch, or to apply on the server, as the media type says."""
     if media_type(asked.headers.get("content-type", "")) == APPLY:
         config, warnings = await read_apply(face, asked)
         asked.warnings.extend(warnings)

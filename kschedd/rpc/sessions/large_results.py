@@ -11,13 +11,13 @@ _FEW: Final = 256  # values that are encoded at once, up to a piece of them
 
 
 def encode_large(msgid: int, large: Large) -> Iterator[bytes]:
-    """The response with this result, in pieces."""
+    """Yield the response with this result, in pieces."""
     values = large.values if large.shown is None else map(large.shown, large.values)
     return encode_pieces(msgid, large.head, large.name, values, len(large.values))
 
 
 def encode_large_at_once(msgid: int, large: Large) -> bytes | Iterator[bytes]:
-    """The response as bytes if it is small; else in pieces."""
+    """Return the response as bytes if it is small; else in pieces."""
     pieces = encode_large(msgid, large)
     if len(large.values) > _FEW:
         return pieces

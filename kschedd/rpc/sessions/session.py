@@ -48,9 +48,8 @@ from kschedd.rpc.sessions.sending import Outbox, Pieces, Total, writer_to
 from kschedd.rpc.sessions.unfinished import Unfinished
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
+from kschedd.service.shares import FairShares
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
-from kschedd.service.turns import FairLimiter, Turns
-from kschedd.service.workers import WorkerPool
 
 #: Bytes read at once: so many small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024
@@ -76,13 +75,10 @@ class SessionLimits:
 
 @attrs.define(eq=False)
 class Shared:
-    """The resources that all clients share."""
+    """What all clients of the socket share; `shares` with those over HTTP."""
 
-    turns: Turns = attrs.field(factory=Turns)
-    workers: WorkerPool = attrs.field(factory=WorkerPool)
+    shares: FairShares = attrs.field(factory=FairShares)
     total: Total = attrs.field(factory=Total)
-    # Calls of methods whose results grow with the cluster: four at a time, one per client.
-    large: FairLimiter = attrs.field(factory=lambda: FairLimiter(4, share=1))
     audit: AuditLog | None = None
     unfinished: Unfinished = attrs.field(factory=Unfinished)
     courtesy: Courtesy = attrs.field(factory=Courtesy)
@@ -115,10 +111,10 @@ class ClientSession:
         self._early = early  # what came before the session began
         self.methods = methods
         self.identity = identity
-        self.turns = shared.turns
-        self.workers = shared.workers
+        self.turns = shared.shares.turns
+        self.workers = shared.shares.workers
         self._shared = shared
-        self._large = shared.large
+        self._large = shared.shares.large
         self._audit = shared.audit
         self._total_mib = shared.total.most >> 20
         self._stream = stream
@@ -128,7 +124,7 @@ class ClientSession:
         self._connection = Connection(terms.wire)
         self._unstarted: deque[Event] = deque()
         self._slots = trio.Semaphore(terms.requests)
-        self._outbox = Outbox(name, terms.held, shared.total, shared.turns, self._too_slow, writer_to(stream))
+        self._outbox = Outbox(name, terms.held, shared.total, self.turns, self._too_slow, writer_to(stream))
         self._streams: dict[int, OpenStream] = {}
         self._next_stream = 1
         self._stopping = False

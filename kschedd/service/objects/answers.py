@@ -5,11 +5,46 @@ from typing import Annotated, Any
 
 import attrs
 
+from kschedd.answers import ABSENT, Absent
 from kschedd.api.unsupported import Unsupported
 
 AsItIs = Annotated[Any, "the object as it is now, as kubectl would print it"]
 Warnings = Annotated[Sequence[Annotated[str, "text"]], "what there is to warn of"]
 Ignored = Annotated[Sequence[Unsupported], "what is kept but not acted on yet"]
+
+
+@attrs.frozen(eq=False)
+class AppliedAnswer:
+    kind: str
+    namespace: str
+    name: str
+    action: Annotated[str, "`created`, `configured` or `unchanged`"]
+    resource: str
+    object: Annotated[Any | Absent, "with `with_objects`: the object as it is then"] = ABSENT
+
+
+@attrs.frozen
+class FaultAnswer:
+    """A fault of a manifest; of an object that was refused with its kind, namespace and name."""
+
+    source: str
+    line: Annotated[int, "counts from 1, 0 where there is none"]
+    path: str
+    value: Any
+    why: str
+    message: str
+    code: str
+    kind: str | Absent = ABSENT
+    namespace: str | Absent = ABSENT
+    name: str | Absent = ABSENT
+
+
+@attrs.frozen(eq=False)
+class ApplyAnswer:
+    results: Sequence[AppliedAnswer]
+    errors: Sequence[FaultAnswer]
+    warnings: Warnings
+    unsupported: Ignored
 
 
 @attrs.frozen(eq=False)

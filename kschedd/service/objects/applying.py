@@ -9,18 +9,21 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.answers import ABSENT
 from kschedd.api.documents import MOST_FAULTS
 from kschedd.api.fields import FieldError, required
 from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
-from kschedd.api.unsupported import unsupported
+from kschedd.api.unsupported import Unsupported, unsupported
 from kschedd.api.weight import weight
 from kschedd.controllers.awaited import controllers_run_between
 from kschedd.errors import without_traceback
+from kschedd.service.objects.answers import AppliedAnswer, FaultAnswer
 from kschedd.service.operations.serving import serve
 from kschedd.service.request import Request, Response, WriteOptions
 from kschedd.service.workers import GivenUp
+from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.managing import without_entries
@@ -57,7 +60,7 @@ class Wanted:
 @attrs.frozen(eq=False)
 class Parsed:
     wanted: list[Wanted]
-    errors: tuple[dict[str, Any], ...]
+    errors: tuple[FaultAnswer, ...]
 
     def free(self) -> None:
         """When all is told: what large texts were read into is freed in portions."""
@@ -77,7 +80,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
             tuple(_fault(error) for error in reading.errors),
         )
     wanted: list[Wanted] = []
-    errors: list[dict[str, Any]] = []
+    errors: list[FaultAnswer] = []
     several = isinstance(manifests, list)
     for number, value in enumerate(manifests if several else [manifests]):
         _unfold(value, f"{source}[{number}]" if several else source, wanted, errors)
@@ -88,7 +91,7 @@ def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parse
     return Parsed(wanted, tuple(errors))
 
 
-def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str, Any]], depth: int = 0) -> None:
+def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[FaultAnswer], depth: int = 0) -> None:
     faults = []
     for field in ("apiVersion", "kind"):
         text = value.get(field)
@@ -117,22 +120,14 @@ def _unfold(value: Any, source: str, wanted: list[Wanted], errors: list[dict[str
         _unfold(item, where, wanted, errors, depth + 1)
 
 
-def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> dict[str, Any]:
-    fault = {
-        "source": error.file,
-        "line": error.line,
-        "path": error.path,
-        "value": error.value,
-        "why": error.why,
-        "message": str(error),
-        "code": code,
-    }
-    if wanted is not None:
-        meta = wanted.raw.get("metadata")
-        fault["kind"] = str(wanted.raw.get("kind"))
-        fault["namespace"] = str(meta.get("namespace") or "") if isinstance(meta, dict) else ""
-        fault["name"] = str(meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
-    return fault
+def _fault(error: ManifestError, wanted: Wanted | None = None, code: str = "invalid") -> FaultAnswer:
+    fault = FaultAnswer(error.file, error.line, error.path, error.value, error.why, str(error), code)
+    if wanted is None:
+        return fault
+    meta = wanted.raw.get("metadata")
+    meta = meta if isinstance(meta, dict) else {}
+    name = str(meta.get("name") or meta.get("generateName") or "")
+    return attrs.evolve(fault, kind=str(wanted.raw.get("kind")), namespace=str(meta.get("namespace") or ""), name=name)
 
 
 @attrs.frozen(eq=False)
@@ -143,11 +138,10 @@ class AppliedObject:
     action: str
     resource: str
 
-    def told(self, with_object: bool) -> dict[str, Any]:
+    def told(self, with_object: bool) -> AppliedAnswer:
         obj = self.object
-        told = {"kind": obj.kind, "namespace": obj.namespace, "name": obj.name, "action": self.action}
-        told["resource"] = self.resource
-        return {**told, "object": without_entries(obj.raw)} if with_object else told
+        shown = without_entries(obj.raw) if with_object else ABSENT
+        return AppliedAnswer(obj.kind, obj.namespace, obj.name, self.action, self.resource, shown)
 
 
 @attrs.define(eq=False)
@@ -155,9 +149,9 @@ class ApplyOutcome:
     """What came of applying. Refusals are told (`tell`) afterwards: to find the line of each takes its time."""
 
     results: list[AppliedObject] = attrs.field(factory=list)
-    errors: list[dict[str, Any]] = attrs.field(factory=list)
+    errors: list[FaultAnswer] = attrs.field(factory=list)
     warnings: list[str] = attrs.field(factory=list)
-    unsupported: list[dict[str, Any]] = attrs.field(factory=list)
+    unsupported: list[Unsupported] = attrs.field(factory=list)
     refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
 
     def tell(self) -> "ApplyOutcome":
@@ -172,7 +166,7 @@ class ApplyOutcome:
         return self
 
     def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
-        """The same with its objects as `here` has them."""
+        """Return the same with its objects as `here` has them."""
         self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
         return self
 
@@ -186,13 +180,14 @@ class ApplyOutcome:
 
 @attrs.frozen(eq=False)
 class Applier:
-    """Applies manifests by one request after the other. `request` has what these share.
+    """Applies manifests by one request after the other, in a user's name.
 
     Objects that name no namespace go to `namespace`.
     """
 
-    request: Request = attrs.field(factory=lambda: Request("apply", options=FROM_FILES))
+    options: WriteOptions = FROM_FILES
     namespace: str = "default"
+    user: UserInfo | None = None
 
     def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
         """Apply one after the other; those that are refused are noted, the others applied."""
@@ -209,16 +204,17 @@ class Applier:
         return outcome
 
     def _request_for(self, store: ClusterWriter, raw: Raw) -> Request:
-        namespace = namespace_of(raw, self.namespace)
-        if not self.request.options.server_side:
-            return attrs.evolve(self.request, body=raw, namespace=namespace)
+        namespace = namespace_for(raw, self.namespace)
+        if not self.options.server_side:
+            return Request("apply", namespace=namespace, body=raw, options=self.options, user=self.user)
         kind = store.kind_of(raw)
         meta = raw.get("metadata")
-        name = meta.get("name") if isinstance(meta, dict) else None
-        if not name or not isinstance(name, str):
+        meta = meta if isinstance(meta, dict) else {}
+        name, given = meta.get("name"), meta.get("namespace") or namespace or "default"
+        if not name or not isinstance(name, str) or not isinstance(given, str):
             raise Invalid(kind.name, "", (required("metadata.name", "what is applied by the server is named"),))
-        where = (namespace or "default") if kind.namespaced else ""
-        return attrs.evolve(self.request, kind=kind.name, namespace=where, name=name, body=raw)
+        where = given if kind.namespaced else ""
+        return Request("apply", kind.name, where, name, body=raw, options=self.options, user=self.user)
 
 
 def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: ClusterWriter) -> None:
@@ -231,16 +227,15 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
     created = response.action == "created"
     if created and one.raw["metadata"].get("uid") and _OF_A_DUMP not in outcome.warnings:
         outcome.warnings.append(_OF_A_DUMP)
-    outcome.unsupported += [attrs.asdict(each) for each in unsupported(obj.raw)]
+    outcome.unsupported += unsupported(obj.raw)
 
 
-def namespace_of(raw: Raw, namespace: str) -> str:
-    """The namespace of an object that goes to `namespace` if it names none; "": the default."""
+def namespace_for(raw: Raw, namespace: str) -> str:
+    """Return the namespace of the request for an object that goes to `namespace`; "": its own, or the default."""
     meta = raw.get("metadata")
-    given = meta.get("namespace") if isinstance(meta, dict) else None
-    if given:
-        return given if isinstance(given, str) else ""
-    return "" if namespace == "default" else namespace
+    if namespace == "default" or (isinstance(meta, dict) and meta.get("namespace")):
+        return ""
+    return namespace
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:

@@ -49,7 +49,7 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 def change_result(response: Response) -> ChangeAnswer:
-    """The answer to a change: the object, what changed, and what there is to warn of."""
+    """Return the answer to a change: the object, what changed, and what there is to warn of."""
     new, old = response.object, response.before
     assert old is not None, "an object that is changed was there before"
     changed = changed_paths(without_entries(old.raw), without_entries(new.raw))
@@ -57,13 +57,13 @@ def change_result(response: Response) -> ChangeAnswer:
 
 
 def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = False) -> Request:
-    """The request to merge a change into an object."""
+    """Return the request to merge a change into an object."""
     options = WriteOptions(dry_run, manager)
     return Request("patch", kind, obj.namespace, obj.name, body=PatchBody("merge", change), options=options)
 
 
 def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None = None) -> Request:
-    """The request to set an object's replicas. Raises RpcError if it does not ask for `current` now."""
+    """Return the request to set an object's replicas. Raises RpcError if it does not ask for `current` now."""
     if replicas < 0:
         raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
     before = replicas_of(store, obj)
@@ -73,13 +73,13 @@ def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None 
 
 
 def replicas_of(store: ClusterReader, obj: Object) -> int:
-    """How many replicas an object asks for. Raises NoScale."""
+    """Return the number of replicas that an object asks for. Raises NoScale."""
     found = integer_at(obj.raw, paths_of(store, obj).replicas)
     return found if found is not None else 1 if store.kind_of(obj.raw).known else 0
 
 
 def set_metadata(old: Object, field: str, wanted: Mapping[str, Any], remove: Sequence[str], overwrite: bool) -> Request:
-    """The request to set and take away labels or annotations (`field`)."""
+    """Return the request to set and take away labels or annotations (`field`)."""
     present = old.metadata.get(field) or {}
     both = sorted(set(wanted) & set(remove))
     if both:
@@ -101,7 +101,7 @@ def cordon(node: Object, unschedulable: bool, dry_run: bool = False) -> Request:
 
 
 def taint(old: Object, wanted: Sequence[str], overwrite: bool) -> Request:
-    """The request for taints in kubectl's notation: `key=value:Effect` sets one, `key:Effect-`, `key-` take away."""
+    """Return the request for taints in kubectl's notation: `key=value:Effect` sets, `key:Effect-`, `key-` take away."""
     name = old.name
     taints = [dict(entry) for entry in old.spec.get("taints") or ()]
     seen: set[tuple[str, str]] = set()
@@ -171,6 +171,6 @@ class Deletion:
 
     @property
     def request(self) -> Request:
-        """The request to delete one of them."""
+        """Return the request to delete one of them."""
         options = DeleteOptions(self.grace_period_s, self.propagation, dry_run=self.dry_run)
         return Request("delete", name=self.name or "", deletion=options)

@@ -20,6 +20,7 @@ from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.answers import (
+    ApplyAnswer,
     ChangeAnswer,
     DeletedObject,
     DeletionAnswer,
@@ -35,7 +36,7 @@ from kschedd.service.objects.applying import (
     Parsed,
     Wanted,
     chunks,
-    namespace_of,
+    namespace_for,
     parse,
 )
 from kschedd.service.objects.events import SPACES, follow
@@ -117,11 +118,7 @@ class ObjectMethods:
                 "spoil the others, unless `atomic`. Lists and several documents are taken. With `server_side` an "
                 "object gets what its `field_manager` states, and loses what only that one did state; a field that "
                 "another manager has with another value is a `conflict`.",
-                returns="`{results: [{kind, namespace, name, action, resource, object?}], errors: [{source, line, "
-                "path, value, why, message, code, kind?, namespace?, name?}], warnings: [string], "
-                "unsupported: [{kind, namespace, name, why}]}`, the latter what is kept but not acted on. An action is "
-                "`created`, `configured` or "
-                "`unchanged`; a line counts from 1, 0 where there is none.",
+                answer=ApplyAnswer,
             ),
             Method(
                 "objects.create",
@@ -300,7 +297,7 @@ class ObjectMethods:
             force=call["force_conflicts"],
             server_side=call["server_side"],
         )
-        apply = Applier(Request("apply", options=options, user=executor.user_info), call["namespace"])
+        apply = Applier(options, call["namespace"], executor.user_info)
         if call["dry_run"] or (call["atomic"] and parsed.errors):
             tried = await executor.beside(partial(_tried, parsed.wanted, apply))
             if call["atomic"] and (parsed.errors or tried.errors):
@@ -343,7 +340,7 @@ class ObjectMethods:
     async def _written(self, call: Call, verb: Verb, namespace: str, options: WriteOptions) -> Any:
         """Write the object of a manifest, in this namespace if it names none."""
         raw = call["manifest"]
-        request = Request(verb, namespace=namespace_of(raw, namespace), body=raw, options=options)
+        request = Request(verb, namespace=namespace_for(raw, namespace), body=raw, options=options)
         executor = Executor.of(self._cluster, call)
         response = await executor.change(
             lambda store: executor.requested(store, request), partial(_named_in, raw), given=raw

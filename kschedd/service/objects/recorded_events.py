@@ -16,7 +16,7 @@ EVENT = "Event"
 async def with_recorded_events(
     cluster: ClusterBackend, stored: Iterable[Sequence[Object]], namespace: str | None
 ) -> list[Sequence[Object]]:
-    """The stored events, by namespace as `ClusterReader.present` has them, and those of the scheduler among them."""
+    """Return the stored events and the scheduler's, by namespace as `ClusterReader.present` has them."""
     return by_namespace((*stored, await recorded_events(cluster, namespace)))
 
 
@@ -38,13 +38,13 @@ async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> lis
 
 
 def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
-    """The uid of each of these pods; "" of one that is gone."""
+    """Return the uid of each of these pods; "" of one that is gone."""
     found = (store.find("Pod", namespace, name) for namespace, name in pods)
     return ["" if pod is None else pod.uid for pod in found]
 
 
 def as_object(told: EventSeries) -> dict[str, Any]:
-    """An event of the scheduler as the Event object that kube-scheduler would have written."""
+    """Return an event of the scheduler as the Event object that kube-scheduler would have written."""
     first = told.first
     return {
         "apiVersion": "v1",

@@ -25,7 +25,7 @@ _NOT_SET: Final = -(2**31)  # replicas that a patch has not set where there were
 
 
 def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScalePaths:
-    """The places of an object's scale. Raises NoScale if its kind, or its definition, gives it none."""
+    """Return the places of an object's scale. Raises NoScale if its kind, or its definition, gives it none."""
     if store.kind_of(obj.raw).known:
         if obj.kind not in SCALABLE:
             raise NoScale(obj.kind)
@@ -39,7 +39,7 @@ def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScaleP
 
 
 def scale_of(obj: Object, paths: ScalePaths, unset: int = 0) -> dict[str, Any]:
-    """The Scale of an object whose parts are there; `unset` are the replicas it asks for where it does not say.
+    """Return the Scale of an object; `unset` are the replicas of an object that states none.
 
     Raises ScaleUnreadable.
     """

@@ -34,11 +34,13 @@ def serve(store: ClusterWriter, request: Request) -> Response:
         except KscheddError as refusal:
             refusal.request_warnings = tuple(dict.fromkeys((*warnings, *told)))
             raise
+    if not (warnings or told):
+        return response
     return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *told))))
 
 
 def _warnings(request: Request, response: Response) -> tuple[str, ...]:
-    """What there is to warn of in the object as it is now stored."""
+    """Return the warnings about the object as it is now stored."""
     if response.action == "created":
         return creation_warnings(response.object)
     if response.before is None or request.subresource not in ("", "scale"):

@@ -110,7 +110,7 @@ def _part(request: Request) -> Subresource:
 
 
 def decoded(store: ClusterWriter, request: Request, warnings: list[str]) -> dict[str, Any]:
-    """The object in the request without unknown fields, which fieldValidation refuses or reports."""
+    """Return the object in the request without unknown fields, which fieldValidation refuses or reports."""
     raw, options = request.body, request.options
     if options.by_field:
         known, told = known_fields(raw, options.validation, store)
@@ -123,10 +123,12 @@ def decoded(store: ClusterWriter, request: Request, warnings: list[str]) -> dict
 
 
 def placed(store: ClusterWriter, request: Request, raw: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
-    """The object in the namespace of the request. Raises BadRequest if it names another one, or another name."""
+    """Return the object in the request's namespace. Raises BadRequest if it names another one, or another name."""
     given = raw.get("metadata") or {}
     if not isinstance(given, Mapping):
         return raw  # which the validation of the object reports
+    if not (request.namespace or request.name or given.get("ownerReferences")):
+        return raw
     meta = dict(given)
     kind = str(raw.get("kind"))
     if request.namespace and store.kind_of(raw).namespaced:

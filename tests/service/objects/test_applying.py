@@ -8,7 +8,6 @@ import yaml
 from kschedd.api import documents
 from kschedd.api.documents import composed
 from kschedd.service.objects.applying import FROM_FILES, Applier, ApplyOutcome, Wanted, chunks, parse
-from kschedd.service.request import Request
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
 
@@ -27,7 +26,7 @@ spec:
 
 
 def apply_all(wanted: Sequence[Wanted], store: Store, **how: Any) -> ApplyOutcome:
-    return Applier(Request("apply", options=attrs.evolve(FROM_FILES, **how))).each(wanted, store)
+    return Applier(attrs.evolve(FROM_FILES, **how)).each(wanted, store)
 
 
 def names(store: Store) -> list[str]:
@@ -47,7 +46,7 @@ def test_one_bad_manifest_does_not_spoil_the_others_and_has_its_line(store: Stor
         ("Pod", "web", "created"),
     ]
     [error] = outcome.tell().errors
-    assert {field: error[field] for field in ("source", "line", "path", "value", "kind", "name", "code")} == {
+    assert {field: getattr(error, field) for field in ("source", "line", "path", "value", "kind", "name", "code")} == {
         "source": "cluster.yaml",
         "line": 13,
         "path": "spec.containers[0].resources.requests.cpu",
@@ -56,7 +55,7 @@ def test_one_bad_manifest_does_not_spoil_the_others_and_has_its_line(store: Stor
         "name": "bad",
         "code": "invalid",
     }
-    assert error["message"].startswith(
+    assert error.message.startswith(
         'cluster.yaml:13: spec.containers[0].resources.requests.cpu: Invalid value: "1.5.0"'
     )
 
@@ -72,7 +71,7 @@ def test_a_text_is_read_for_its_lines_only_where_one_is_told(store: Store, monke
     parsed = parse("---\n".join((NODE, BAD, POD)), "cluster.yaml")
     outcome = apply_all(parsed.wanted, store)
     assert read == []
-    assert [error["line"] for error in outcome.tell().errors] == [13]
+    assert [error.line for error in outcome.tell().errors] == [13]
     assert [text.strip() for text in read] == [BAD.strip()]
 
 
@@ -94,16 +93,16 @@ def test_a_server_side_apply_is_its_manager_s(store: Store) -> None:
     assert [result.action for result in applied(config, "one").results] == ["unchanged"]
     other = config.replace("k: v", "k: w")
     [error] = applied(other, "two").tell().errors
-    assert (error["code"], error["line"], error["why"]) == (
+    assert (error.code, error.line, error.why) == (
         "conflict",
         1,
         'Apply failed with 1 conflict: conflict with "one": .data.k',
     )
     assert [result.action for result in applied(other, "two", force=True).results] == ["configured"]
     [unnamed] = applied(config.replace("name: c", "generateName: c-"), "one").tell().errors
-    assert unnamed["path"] == "metadata.name"
+    assert unnamed.path == "metadata.name"
     [nobody] = applied(config, "").tell().errors
-    assert nobody["path"] == "fieldManager"
+    assert nobody.path == "fieldManager"
 
 
 def test_what_is_tried_on_a_fork_knows_what_depends_on_what_and_changes_nothing(store: Store) -> None:
@@ -130,14 +129,14 @@ def test_small_objects_weigh_what_each_object_costs() -> None:
 def test_faults_of_an_array_are_told_up_to_a_limit() -> None:
     parsed = parse([{}] * 5_000, "-")
     assert len(parsed.errors) == 1_001
-    assert parsed.errors[-1]["why"] == "1000 faults were found up to here: what follows was not read"
+    assert parsed.errors[-1].why == "1000 faults were found up to here: what follows was not read"
 
 
 def test_a_refusal_that_has_no_field_stands_at_the_line_of_its_document(store: Store) -> None:
     text = NODE + "---\n" + POD.replace("{name: web}", "{name: web, namespace: nowhere}")
     [error] = apply_all(parse(text, "f.yaml").wanted, store).tell().errors
-    assert (error["line"], error["code"]) == (6, "not_found")
-    assert error["message"] == 'f.yaml:6: namespaces "nowhere" not found'
+    assert (error.line, error.code) == (6, "not_found")
+    assert error.message == 'f.yaml:6: namespaces "nowhere" not found'
 
 
 def test_what_nothing_acts_on_is_named_object_by_object(store: Store) -> None:
@@ -145,15 +144,15 @@ def test_what_nothing_acts_on_is_named_object_by_object(store: Store) -> None:
     outcome = apply_all(parse(widgets, "-").wanted, store)
     assert [result.object.name for result in outcome.results] == ["widgets.example.com", "a", "b"]
     why = "kept and listed, but nothing acts on it"
-    assert [(each["name"], each["why"]) for each in outcome.unsupported] == [("a", why), ("b", why)]
+    assert [(each.name, each.why) for each in outcome.unsupported] == [("a", why), ("b", why)]
 
 
 def test_a_custom_resource_before_its_definition_is_no_match(store: Store) -> None:
     outcome = apply_all(parse([widget("early"), definition(), widget("late")], "f").wanted, store)
     assert [result.object.name for result in outcome.results] == ["widgets.example.com", "late"]
     [error] = outcome.tell().errors
-    assert (error["code"], error["name"]) == ("no_match", "early")
-    assert error["why"] == 'no matches for kind "Widget" in version "example.com/v1"'
+    assert (error.code, error.name) == ("no_match", "early")
+    assert error.why == 'no matches for kind "Widget" in version "example.com/v1"'
 
 
 MISSPELT = POD.replace("spec: {", "spec: {\n  contaners: [],\n  ")
@@ -161,10 +160,10 @@ MISSPELT = POD.replace("spec: {", "spec: {\n  contaners: [],\n  ")
 
 def test_an_unknown_field_is_refused_with_its_line_and_the_field_that_was_meant(store: Store) -> None:
     [error] = apply_all(parse(MISSPELT, "f.yaml").wanted, store).tell().errors
-    assert (error["path"], error["code"]) == ("spec.contaners", "invalid")
+    assert (error.path, error.code) == ("spec.contaners", "invalid")
     said = 'strict decoding error: unknown field "spec.contaners"; did you mean "containers"?'
-    assert error["why"] == said
-    assert error["line"] == 5
+    assert error.why == said
+    assert error.line == 5
 
 
 def test_an_unknown_field_of_a_custom_resource_is_refused_though_its_definition_comes_with_it(store: Store) -> None:
@@ -173,7 +172,7 @@ def test_an_unknown_field_of_a_custom_resource_is_refused_though_its_definition_
     defined["spec"]["versions"][1]["schema"] = {"openAPIV3Schema": schema}
     text = yaml.safe_dump_all([defined, {**widget("w"), "spec": {"a": 1}}])
     [error] = apply_all(parse(text, "f.yaml").wanted, store).tell().errors
-    assert (error["path"], error["why"]) == ("spec.a", 'strict decoding error: unknown field "spec.a"')
+    assert (error.path, error.why) == ("spec.a", 'strict decoding error: unknown field "spec.a"')
 
 
 def test_unknown_fields_are_left_out_with_a_warning_or_without(store: Store) -> None:
@@ -206,7 +205,7 @@ def test_what_is_no_manifest_is_an_error_not_a_bug(manifests: Any, message: str)
     parsed = parse(manifests, "-")
     assert parsed.wanted == []
     assert parsed.errors
-    assert message in parsed.errors[0]["message"]
+    assert message in parsed.errors[0].message
 
 
 def test_lists_are_unfolded() -> None:
@@ -221,7 +220,7 @@ def test_a_line_of_a_megabyte_is_read() -> None:
     long = NODE.replace("{name: n1}", "{name: n1, annotations: {note: " + "x" * 1_000_000 + "}}")
     outcome = apply_all(parse(long + "---\n" + BAD, "-").wanted, store := Store(now=lambda: 0.0)).tell()
     assert len(outcome.errors) + len(outcome.results) == 2
-    assert all(len(error["message"]) < 10_000 for error in outcome.errors)
+    assert all(len(error.message) < 10_000 for error in outcome.errors)
     assert store.count("Pod") == 0
 
 
