@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kschedd.rpc.virtual import VirtualCluster
 
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.kube_versions import V1_34, V1_35, V1_36, KubernetesVersion, kube_version
