@@ -102,3 +102,13 @@ def test_a_log_counts_the_events_that_it_keeps_and_kept_at_most() -> None:
     kept, most = filled(log, 8).used
     assert (kept, log.oldest) == (8 - log.oldest, log.version - kept)
     assert 2 <= kept <= most <= 4
+
+
+def test_watches_see_what_is_shown_and_all_of_it_when_nothing_is_held_back() -> None:
+    log = filled(EventLog(), 3)
+    log.show(2)
+    assert (log.shown, [event.version for event in log.after(0)]) == (2, [1, 2])
+    assert [event.version for event in log.written_between(0, 2)] == [1, 2]
+    assert [event.version for event in log.written_between(1, 3)] == [2, 3]
+    log.show_all()
+    assert (log.shown, [event.version for event in log.after(0)]) == (3, [1, 2, 3])
