@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Never
 
 from kschedd.errors import KscheddError
-from kschedd.verbs.parsing import NotingParser
+from kschedd.verbs.command_line.parsing import NotingParser
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
@@ -108,7 +108,7 @@ def _drop(stream: IO[str]) -> None:
 
 
 def _report_error(text: str) -> None:
-    from kschedd.printing.safe import safe
+    from kschedd.printing.terminal.safe import safe
 
     _write_error(safe(text) + "\n")
 
@@ -125,7 +125,7 @@ def _write_error(text: str) -> None:
 def _run(words: list[str]) -> int:
     socket, words = _socket(words)
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
-        from kschedd.printing.terminal_style import style_of
+        from kschedd.printing.terminal.style import style_of
 
         print(overview(style_of(sys.stdout, os.environ).width), end="")
         return 0 if words else WRONG_USE
@@ -177,7 +177,7 @@ def _socket(words: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _usage(why: str) -> Exception:
-    from kschedd.verbs.grammar import UsageError
+    from kschedd.verbs.command_line.grammar import UsageError
 
     return UsageError(why)
 
@@ -196,7 +196,7 @@ class _Parser(NotingParser):
         return options, unknown
 
     def error(self, message: str) -> Never:
-        from kschedd.verbs.grammar import clearer
+        from kschedd.verbs.command_line.grammar import clearer
 
         known = [name for flag in self.noted for name in flag.names]
         self.exit(WRONG_USE, f"error: {clearer(message, known)}\nSee {self.prog} --help\n")
@@ -241,12 +241,12 @@ def _verb(words: list[str], socket: str | None) -> int:
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:
     """A session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
-    from kschedd.printing.terminal_style import style_of
-    from kschedd.verbs.editor import open_editor
-    from kschedd.verbs.session import DaemonClient, VerbSession
+    from kschedd.printing.terminal.style import style_of
+    from kschedd.verbs.command_line.session import DaemonClient, VerbSession
+    from kschedd.verbs.objects.editor import open_editor
 
     def connect() -> DaemonClient:
-        from kschedd.printing.pipes import pipe_of
+        from kschedd.printing.terminal.pipes import pipe_of
         from kschedd.rpc.blocking import BlockingClient
 
         opened.append(BlockingClient(socket, output=pipe_of(sys.stdout)))
@@ -282,7 +282,7 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         from kschedd.commands.compare import answer
 
         return answer(named)
-    from kschedd.config import files
+    from kschedd.config.changing import files
     from kschedd.config.in_tree import IN_TREE
     from kschedd.framework.registry import Registry
 
@@ -307,7 +307,7 @@ def _client(socket: str | None) -> Any:
 
 def overview(columns: int = 0) -> str:
     """The text of `kschedd --help`, for a terminal of that many columns (0: no terminal)."""
-    from kschedd.verbs.overview import listing, paragraph
+    from kschedd.verbs.command_line.overview import listing, paragraph
     from kschedd.verbs.table import VERBS
 
     commands = [(name, what) for name, (_, what) in MOUNTED.items()]

@@ -42,13 +42,13 @@ from kschedd.actors.scheduling import Inboxes, Outboxes, SchedulingActor
 from kschedd.actors.store import Message as StoreMessage
 from kschedd.actors.store import StoreActor, StoreClient
 from kschedd.actors.time_control import TimeControl
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config
-from kschedd.controllers.controller import Controller
+from kschedd.controllers.running.controller import Controller
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.faults import PluginError
 from kschedd.framework.guard import PLUGIN_LIMIT_S
-from kschedd.framework.processes import WorkerProcesses
+from kschedd.framework.guarding.processes import WorkerProcesses
 from kschedd.framework.registry import Registry
 from kschedd.limits import DaemonLimits
 from kschedd.live.binding import RemoteBindingActor
@@ -59,10 +59,10 @@ from kschedd.recording.recorder import RunRecorder
 from kschedd.recording.wiring import RecordOptions, as_driver, header_of
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.metrics import SchedulingMetrics
+from kschedd.scheduling.profiles.metrics import SchedulingMetrics
 from kschedd.scheduling.records import SchedulerEvent
 from kschedd.startup.state import StateOptions, open_store
-from kschedd.store.journal import Journal
+from kschedd.store.journal.journal import Journal
 from kschedd.store.store import Store
 from kschedd.telemetry.exporter import TelemetryExporter
 

@@ -15,7 +15,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import QuantityError
 from kschedd.api.resources import amounts
-from kschedd.api.selectors import parse_label_selector
+from kschedd.api.selecting.selectors import parse_label_selector
 from kschedd.cache.counts import PodMatcher, spread_matcher
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows

@@ -58,9 +58,9 @@ from kschedd.startup.log import configure_log
 from kschedd.startup.options import DaemonOptions, admission_of, read_config, read_options, version
 from kschedd.startup.release import by_release, dumped, read_origin, served_release
 from kschedd.startup.state import StateOptions, load_origin, nowhere
-from kschedd.store.admission import Admission
-from kschedd.store.clock_mark import ClockMark
-from kschedd.store.state_dir import LockedStateDir, lock_state_dir
+from kschedd.store.admission.chain import Admission
+from kschedd.store.journal.clock_mark import ClockMark
+from kschedd.store.journal.state_dir import LockedStateDir, lock_state_dir
 from kschedd.systemd import READY, STOPPING, ServiceManager
 from kschedd.telemetry.exporter import TelemetryExporter
 from kschedd.telemetry.otlp import exporting

@@ -26,7 +26,7 @@ import trio
 from kschedd.config.model import Config
 from kschedd.garbage_collection import freeze_gc
 from kschedd.startup.state import StateOptions
-from kschedd.store.disk import RealDisk
+from kschedd.store.journal.disk import RealDisk
 
 #: What a daemon does when it ends itself: in the middle of what, and before or after it.
 POINTS = (

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.documents import read_documents
-from kschedd.api.selector_text import parse_field_selector, parse_selector_text
-from kschedd.api.selectors import from_map, parse_label_selector
+from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
+from kschedd.api.selecting.selectors import from_map, parse_label_selector
+from kschedd.api.text.documents import read_documents
 from kschedd.apiserver.codec.bodies import read_body, read_json
-from kschedd.store.json_patch import json_patch
+from kschedd.store.patches.json_patch import json_patch
 from kschedd.store.patching import patched, read_configuration
 from kschedd.store.store import Store
 from tests.cost import GROWTH, cost_of, growth_of

@@ -17,16 +17,16 @@ import trio.testing
 
 from kschedd.actors.journal import JournalActor
 from kschedd.actors.queue import QueueActor
-from kschedd.config.faults import ConfigErrors
-from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.controllers.nodes.nodetaints import NodeTaints
 from kschedd.framework.registry import PluginLoadError
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import DaemonRunningError
 from kschedd.service.errors import RpcError
 from kschedd.serving import BUG, run_daemon
 from kschedd.startup.options import DaemonOptions, UnreadableFile, read_options
-from kschedd.store.journal_format import JournalError
-from kschedd.store.state_dir import StateDirError, lock_state_dir
+from kschedd.store.journal.format import JournalError
+from kschedd.store.journal.state_dir import StateDirError, lock_state_dir
 from tests.actors.clusters import deployment, node, pod
 from tests.daemons import process
 

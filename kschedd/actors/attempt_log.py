@@ -11,11 +11,11 @@ import structlog
 
 from kschedd.framework.status import Code
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
-from kschedd.scheduling.node_local_plugins import PluginFault
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.filtering.node_local_plugins import PluginFault
+from kschedd.scheduling.profiles.metrics import ERROR, SCHEDULED, UNSCHEDULABLE
 from kschedd.telemetry.exporter import AttemptTrace, now_ns
 
 log = structlog.get_logger("kschedd.scheduling")

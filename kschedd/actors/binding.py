@@ -22,15 +22,15 @@ import trio
 from kschedd.actors.api_call_metrics import ApiCallMetrics, Outcomes
 from kschedd.actors.mailbox import Doorbell, post, waiting_in
 from kschedd.api.pods import Pod
-from kschedd.controllers.turns import subject
+from kschedd.controllers.running.turns import subject
 from kschedd.framework.status import Status, error
 from kschedd.object_faults import fault_text
-from kschedd.scheduling.binding_cycle import ExecutePlan
+from kschedd.scheduling.binding.cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
-from kschedd.scheduling.eviction import evict
+from kschedd.scheduling.preemption.eviction import evict
 from kschedd.store.cluster_api import ClusterApi, ClusterReader, ClusterWriter, PendingAnswer, perform
 from kschedd.store.errors import ApiError
-from kschedd.store.journal_format import JournalError
+from kschedd.store.journal.format import JournalError
 from kschedd.store.writes import Bind, Write
 
 log = structlog.get_logger("kschedd.binding")

@@ -22,14 +22,14 @@ from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.recording import RunRecording
 from kschedd.actors.time_control import TimeControl
-from kschedd.controllers.controller import Controller
+from kschedd.controllers.running.controller import Controller
 from kschedd.garbage_collection import collection_postponed
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
 from kschedd.recording.recorder import RecordingState
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.fork import DriverSnapshot
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot, earliest
+from kschedd.scheduling.snapshots.fork import DriverSnapshot
 from kschedd.store.cluster_api import ClusterApi, ClusterReader
 from kschedd.store.set_aside import SetAside
 

@@ -25,15 +25,15 @@ from kschedd.actors.mailbox import Doorbell
 from kschedd.actors.threads import in_actor_thread
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.weight import is_large
-from kschedd.controllers.controller import Controller
+from kschedd.api.schemas.weight import is_large
 from kschedd.controllers.copies import copy_of, copying
 from kschedd.controllers.runner import ControllerState
-from kschedd.controllers.turns import concerning, is_concerned, next_deadline, take_turn, turn_in_steps
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.running.turns import concerning, is_concerned, next_deadline, take_turn, turn_in_steps
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch, ClusterWriter, listed
-from kschedd.store.journal_format import JournalError
-from kschedd.store.log import WatchEvent
+from kschedd.store.journal.format import JournalError
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.trial import Changes
 
 _LARGE = 1_000  # items in a collection of a pod or node

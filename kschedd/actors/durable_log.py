@@ -1,6 +1,6 @@
 """The journal as its actor uses it: in a thread of the daemon, or in a process of its own.
 
-A daemon's has a process (`kschedd.store.journal_process`): what it does waits for nobody's interpreter lock. One whose
+A daemon's has a process (`kschedd.store.journal.process`): what it does waits for nobody's interpreter lock. One whose
 process has ended refuses the write, as one whose disk fails does; `repair` starts another, which goes back to the last
 version that was said to be on disk. One that somebody has stopped is let go on after some seconds: it holds the lock
 of the state directory, and whoever waits for it could not end. A thread does where the disk is not the real one.
@@ -19,11 +19,11 @@ import trio
 
 from kschedd.actors.threads import at_work, in_actor_thread
 from kschedd.child_process import beginning, start
-from kschedd.store.journal import Journal, packed
-from kschedd.store.journal_format import JournalDamaged, JournalError
-from kschedd.store.journal_process import LENGTH, framed
-from kschedd.store.journal_writer import PackedWrite
-from kschedd.store.log import WatchEvent
+from kschedd.store.journal.format import JournalDamaged, JournalError
+from kschedd.store.journal.journal import Journal, packed
+from kschedd.store.journal.process import LENGTH, framed
+from kschedd.store.journal.writer import PackedWrite
+from kschedd.store.objects.log import WatchEvent
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _MOST_SENT: Final = 1 << 18  # bytes of objects that are packed and sent before 
 _MOST_READ: Final = 65536  # bytes
 _STOPPED_S: Final = 5.0  # a process from which nothing is heard for so long may be stopped
 _ENDED_S: Final = 0.005  # between two looks at whether one has ended
-BEGIN: Final = beginning("kschedd.store.journal_process")
+BEGIN: Final = beginning("kschedd.store.journal.process")
 
 
 class DurableLog(Protocol):

@@ -20,7 +20,7 @@ import trio
 from kschedd.actors.mailbox import Reply
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.guard import GuardedCall
-from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.filtering.filters import PluginBatch
 from kschedd.threads import in_thread
 
 Shard = Callable[[], Any]

@@ -23,8 +23,8 @@ import trio
 
 from kschedd.actors.durable_log import DurableLog
 from kschedd.actors.mailbox import batch_from
-from kschedd.store.journal_format import JournalDamaged, JournalError
-from kschedd.store.log import WatchEvent
+from kschedd.store.journal.format import JournalDamaged, JournalError
+from kschedd.store.objects.log import WatchEvent
 
 log = structlog.get_logger("kschedd.journal")
 

@@ -25,7 +25,7 @@ from kschedd.framework.faults import PluginTimeout
 from kschedd.framework.guard import GuardedCall
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
-from kschedd.scheduling.binding_cycle import CallExtender, CallPlugin
+from kschedd.scheduling.binding.cycle import CallExtender, CallPlugin
 from kschedd.threads import in_thread
 
 log = structlog.get_logger("kschedd.plugins")

@@ -46,11 +46,13 @@ from kschedd.actors.threads import in_actor_thread
 from kschedd.extenders.calls import ExtenderCall
 from kschedd.framework.status import fault_text
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.binding_cycle import BindingCycle, ExecutePlan, PlanWait
-from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.binding.cycle import BindingCycle, ExecutePlan, PlanWait
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.filtering.filters import PluginBatch
 from kschedd.scheduling.inputs import (
     BeginAttempt,
     BeginGroupCycle,
@@ -68,9 +70,7 @@ from kschedd.scheduling.inputs import (
     ResumeStopped,
     Tick,
 )
-from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.scheduling.work import Work
 from kschedd.store.cluster_api import ClusterApi, ClusterWatch
 from kschedd.telemetry.exporter import TelemetryExporter
 

@@ -31,14 +31,14 @@ import trio
 from kschedd.actors.journal import Commit, Kept, NotKept, Outcome
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery, Reply, batch_from, post
 from kschedd.api.objects import Object, Raw
-from kschedd.api.selector_text import FieldSelector
-from kschedd.api.selectors import LabelSelector
+from kschedd.api.selecting.selector_text import FieldSelector
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.store.cluster_api import Bell, ClusterWriter, listed, listing, perform, perform_each
+from kschedd.store.creating.updates import Subresource
 from kschedd.store.errors import ApiError
-from kschedd.store.journal_format import JournalError
-from kschedd.store.log import Cursor, WatchEvent
+from kschedd.store.journal.format import JournalError
+from kschedd.store.objects.log import Cursor, WatchEvent
 from kschedd.store.store import Store
-from kschedd.store.updates import Subresource
 from kschedd.store.writes import Delete, Patch, Write
 from kschedd.values import fast_frozen
 

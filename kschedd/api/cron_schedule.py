@@ -16,7 +16,7 @@ from typing import Final
 
 import attrs
 
-from kschedd.api.durations import DurationError, parse_duration
+from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.errors import KscheddError
 
 _MONTHS: Final = {

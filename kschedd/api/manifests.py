@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.documents import MOST_FAULTS, Document, read_documents
-from kschedd.api.documents import Path as Steps
-from kschedd.api.fields import FieldError, path_text, steps
 from kschedd.api.quantity import shown
-from kschedd.api.text_files import NotText, text_of
+from kschedd.api.schemas.fields import FieldError, path_text, steps
+from kschedd.api.text.documents import MOST_FAULTS, Document, read_documents
+from kschedd.api.text.documents import Path as Steps
+from kschedd.api.text.text_files import NotText, text_of
 from kschedd.errors import KscheddError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from kschedd.api.base import Object, version_of
 from kschedd.api.resources import Resources, amounts
-from kschedd.api.terms import Taint, parse_taint
+from kschedd.api.selecting.terms import Taint, parse_taint
 from kschedd.values import fast_frozen
 
 Raw = Mapping[str, Any]

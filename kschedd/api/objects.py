@@ -3,9 +3,9 @@
 import attrs
 
 from kschedd.api.base import Object, OwnerReference, Raw, version_of, with_fields
-from kschedd.api.kinds import kind_of
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.kinds import kind_of
 
 __all__ = ["Object", "OwnerReference", "Raw", "parse", "version_of", "with_fields"]
 

@@ -30,7 +30,7 @@ from kschedd.api.resources import (
     resizes,
     states_cpu_and_memory,
 )
-from kschedd.api.selectors import (
+from kschedd.api.selecting.selectors import (
     IN,
     NODE_NAME,
     NodeSelector,
@@ -38,7 +38,7 @@ from kschedd.api.selectors import (
     parse_node_selector,
     parse_preferred_terms,
 )
-from kschedd.api.terms import (
+from kschedd.api.selecting.terms import (
     PodAffinityTerm,
     SpreadConstraint,
     Toleration,

@@ -71,7 +71,7 @@ def _states_pod_level(spec: Raw) -> bool:
 
 @attrs.frozen
 class ResizeRules:
-    """The rules (`kschedd.config.rules`) by which the resources that a pod's status reports count."""
+    """The rules (`kschedd.config.versions.rules`) by which the resources that a pod's status reports count."""
 
     pod_level: bool = True
     """pod_level_resize: pod-level resources in a status count as those of containers do."""

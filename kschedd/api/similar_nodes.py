@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.nodes import HOSTNAME_LABEL
-from kschedd.api.simulation_annotations import PREFIX, PRESSURE
+from kschedd.api.simulation.annotations import PREFIX, PRESSURE
 
 Raw = Mapping[str, Any]
 _OF_CONDITIONS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.kinds import kind_of
-from kschedd.api.simulation_annotations import annotation_faults, pod_settings
+from kschedd.api.schemas.kinds import kind_of
+from kschedd.api.simulation.annotations import annotation_faults, pod_settings
 
 Raw = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ import trio
 
 from kschedd.access.audit_log import AuditLog
 from kschedd.access.users import User
-from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
+from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver import discovery
 from kschedd.apiserver.access import Access, check_allowed
 from kschedd.apiserver.auditing import audited
@@ -60,10 +60,10 @@ from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 from kschedd.service.objects.recorded_events import recorded_event
-from kschedd.store import custom
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
+from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.errors import Mirrored, NotFound
-from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.threads import in_thread
 
 _OWN_SERVICE: Final[dict[str, Any]] = {

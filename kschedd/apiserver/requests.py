@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl, unquote
 
 import attrs
 
-from kschedd.api.decoding import FieldValidation
-from kschedd.api.fields import FieldError, unsupported
-from kschedd.api.numbers import whole_number
+from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.api.schemas.fields import FieldError, unsupported
+from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver.catalogue.resources import Catalogue, Resource
 from kschedd.apiserver.codec.status import bad_request, invalid_options, method_not_allowed, not_found_path
 from kschedd.http.protocol import HttpRequest

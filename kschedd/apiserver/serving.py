@@ -26,7 +26,7 @@ from kschedd.http.server import HttpLimits, HttpServer
 from kschedd.limits import BOUNDS
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.shares import FairShares
-from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
 
 MOST_CONNECTIONS = BOUNDS["http-connections"].default
 

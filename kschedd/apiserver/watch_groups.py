@@ -23,7 +23,7 @@ from kschedd.http.protocol import chunk
 from kschedd.http.server import Send
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import Gone
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 
 MOST_PENDING: Final = 64 << 10  # bytes
 _EVENTS: Final = 200  # taken at once

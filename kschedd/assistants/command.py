@@ -14,8 +14,8 @@ import attrs
 from kschedd.assistants.tool import ToolError
 from kschedd.rpc.errors import ConnectionLostError
 from kschedd.service.errors import RpcError
-from kschedd.verbs.grammar import UsageError, suggest
-from kschedd.verbs.session import DaemonClient, VerbSession
+from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.verbs.command_line.session import DaemonClient, VerbSession
 from kschedd.verbs.table import FAILED, WRONG_USE, find_verb, run_words
 
 READING: Final = ("get", "describe", "explain", "events", "queue", "decisions", "top", "count", "expect", "weights")

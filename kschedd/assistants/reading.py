@@ -7,13 +7,13 @@ from typing import Any, Final
 from kschedd.assistants.command import ServedCluster, one_word, run, session_on
 from kschedd.assistants.tool import Answer, Tool, ToolError
 from kschedd.printing import documents
-from kschedd.printing.columns import RowContext
-from kschedd.printing.kind_tables import table_of
-from kschedd.printing.scheduling import PLACES, decisions_table, events_table, queue_table
-from kschedd.printing.tables import Table, render
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.columns.by_kind import RowContext
+from kschedd.printing.columns.kind_tables import table_of
+from kschedd.printing.reports.scheduling import PLACES, decisions_table, events_table, queue_table
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import Table, render
 from kschedd.service.params import Param
-from kschedd.verbs.targets import get_object, kind_of_word, pod_key, where
+from kschedd.verbs.command_line.targets import get_object, kind_of_word, pod_key, where
 
 Raw = Mapping[str, Any]
 

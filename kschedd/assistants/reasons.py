@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from kschedd.assistants.command import CommandFailed, ServedCluster, checked_words, run, session_on, words_in
 from kschedd.assistants.tool import Answer, Tool, ToolError
-from kschedd.printing.explaining import explanation
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports.explaining import explanation
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.service.params import Param
-from kschedd.verbs.explain import call_about_pod
-from kschedd.verbs.grammar import suggest
+from kschedd.verbs.command_line.grammar import suggest
+from kschedd.verbs.scheduler.explain import call_about_pod
 
 Raw = Mapping[str, Any]
 

@@ -12,13 +12,13 @@ import attrs
 from kschedd.api.manifests import ManifestReading, read_text
 from kschedd.assistants.command import READING, WRITING, CommandFailed, ServedCluster, checked_words, run, words_in
 from kschedd.assistants.tool import Answer, Tool, ToolError
-from kschedd.printing import checking
-from kschedd.printing.forks import diff_text, without_place
-from kschedd.printing.tables import render
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports import checking
+from kschedd.printing.reports.forks import diff_text, without_place
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import render
 from kschedd.rpc.checking import check
 from kschedd.service.params import Param
-from kschedd.verbs.capacity import fits_table
+from kschedd.verbs.scheduler.capacity import fits_table
 
 Raw = Mapping[str, Any]
 

@@ -19,9 +19,9 @@ from kschedd.bench.own_time import Clock
 from kschedd.bench.workloads import Workload
 from kschedd.config.model import Config
 from kschedd.garbage_collection import freeze_gc
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.work import drive
 
 
 @attrs.frozen

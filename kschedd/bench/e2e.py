@@ -35,7 +35,7 @@ from kschedd.garbage_collection import FullCollections
 from kschedd.queue.entry import SubQueue
 from kschedd.serving import SWITCH_S
 from kschedd.startup.state import StateOptions
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from kschedd.store.cluster_api import ClusterWriter, PendingAnswer
 from kschedd.store.errors import AlreadyExists, ApiError
 

@@ -32,9 +32,9 @@ from kschedd.bench.report import (
 )
 from kschedd.bench.scheduler_perf import run as scheduler_perf
 from kschedd.bench.workloads import MODES, WORKLOADS, Workload, WorkloadError, default_sizes, workload
-from kschedd.config.kube_versions import DEFAULT, kube_version
+from kschedd.config.versions.kube_versions import DEFAULT, kube_version
 from kschedd.errors import KscheddError
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.parsing import path_value
 
 
 @attrs.define(eq=False)
@@ -258,8 +258,8 @@ def _progress() -> Callable[[str, int, int], None] | None:
 
 
 def _measure(run: BenchRun) -> ReportRow:
-    from kschedd.config.changes import with_percentage
-    from kschedd.config.load import default_config
+    from kschedd.config.changing.changes import with_percentage
+    from kschedd.config.loading.load import default_config
 
     version = kube_version(run.kube_version) if run.kube_version else DEFAULT
     config = default_config(version=version)

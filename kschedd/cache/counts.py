@@ -25,8 +25,8 @@ from typing import Literal, TypeVar
 import attrs
 
 from kschedd.api.pods import Pod, PodSignature
-from kschedd.api.selectors import LabelSelector
-from kschedd.api.terms import PodAffinityTerm
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.cache.domain_counter import DomainCounter, RowSet
 from kschedd.cache.table import Bools, NodeTable
 from kschedd.cache.term_index import TermKey, keys_matching, term_key

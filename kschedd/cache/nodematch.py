@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kschedd.api.selectors import (
+from kschedd.api.selecting.selectors import (
     DOES_NOT_EXIST,
     EXISTS,
     GT,

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from kschedd.api.resource_names import is_scalar
 from kschedd.api.resources import PLAIN_AMOUNT, Resources
+from kschedd.api.selecting.resource_names import is_scalar
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
 from kschedd.values import fast_frozen
 

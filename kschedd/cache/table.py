@@ -28,7 +28,7 @@ from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL, Node
 from kschedd.api.pods import Counted, Pod, PodSpec
 from kschedd.api.quantity import wrapped
 from kschedd.api.resources import PLAIN_AMOUNT, ResizeRules
-from kschedd.api.terms import Taint
+from kschedd.api.selecting.terms import Taint
 from kschedd.cache.versions import IMAGES, LABELS, TAINT_SETS, Versions
 
 Rows = npt.NDArray[np.int64]

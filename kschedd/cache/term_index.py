@@ -8,8 +8,8 @@ checked.
 
 from collections.abc import Iterator, Mapping
 
-from kschedd.api.selectors import IN
-from kschedd.api.terms import PodAffinityTerm
+from kschedd.api.selecting.selectors import IN
+from kschedd.api.selecting.terms import PodAffinityTerm
 
 TermKey = tuple[str | None, str, str]  # namespace (None: any), label key ("": none) and value
 

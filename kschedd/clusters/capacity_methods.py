@@ -8,12 +8,12 @@ import attrs
 from kschedd.answers import plain
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
-from kschedd.config.kube_versions import KubernetesVersion, kube_version
+from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.inputs import Reconfigure
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.ties import by_name
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.applying import parse

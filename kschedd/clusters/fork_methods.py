@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedd.api.times import LAST_S
+from kschedd.api.text.times import LAST_S
 from kschedd.clusters.answers import AdvanceAnswer, ForkAnswer
 from kschedd.clusters.forks import Forks, NamedFork, NotOwnForkError, fork_of
 from kschedd.clusters.virtual import MethodsOf
-from kschedd.config.kube_versions import kube_version
+from kschedd.config.versions.kube_versions import kube_version
 from kschedd.printing import documents
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.daemon.process import DaemonState

@@ -17,11 +17,11 @@ import attrs
 
 from kschedd.clusters.answers import ForkAnswer
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
-from kschedd.config.feature_gates import parse_flag
-from kschedd.config.kube_versions import KubernetesVersion
+from kschedd.config.versions.feature_gates import parse_flag
+from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.errors import KscheddError
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.inputs import ChangeConfig
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
 from kschedd.simulate.changes import ForkLog

@@ -22,8 +22,8 @@ from kschedd.actors.queue import MOVES_KEPT
 from kschedd.actors.time_control import Moved
 from kschedd.api.objects import Object
 from kschedd.clusters.virtual import AtHand, ClockAtHand, OwnersAtHand, QueueAtHand
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
@@ -31,8 +31,8 @@ from kschedd.queue.move_record import MoveRecord
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.recorder import RecordingState
 from kschedd.recording.wiring import controllers_of
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.effects import Effects
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
 from kschedd.service.table import Call, Method
 from kschedd.simulate.replay.objects import ReplayedObjects

@@ -23,9 +23,9 @@ from kschedd.actors.events import EventRecord
 from kschedd.actors.queue import MOVES_KEPT
 from kschedd.api.objects import Object
 from kschedd.config.model import Config
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
+from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.metrics.instruments import MetricFamily
@@ -42,10 +42,10 @@ from kschedd.rpc.message_limits import FROM_DAEMON
 from kschedd.rpc.protocol import Connection, RpcResponse
 from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.large_results import encode_large
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, checked_of
 from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
-from kschedd.verbs.parsing import path_text, path_value
+from kschedd.verbs.command_line.parsing import path_text, path_value
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2
 _FORMS: Final = ("text", "markdown", "json", "junit")
@@ -45,15 +45,15 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.clusters.observed_fork import ObservedFork
     from kschedd.clusters.virtual import VirtualCluster
     from kschedd.commands.simulate import read_config
-    from kschedd.config.flags import with_schedulers
+    from kschedd.config.changing.flags import with_schedulers
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.dumps.sources import STDIN
     from kschedd.errors import KscheddError
     from kschedd.garbage_collection import collection_paused
     from kschedd.methods import cluster_methods, daemon_methods
-    from kschedd.printing import checking
-    from kschedd.printing.safe import exact, safe
+    from kschedd.printing.reports import checking
+    from kschedd.printing.terminal.safe import exact, safe
     from kschedd.rpc.checking import check
     from kschedd.values import run_steps
 

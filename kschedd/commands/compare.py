@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import attrs
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-from kschedd.config.change_version import with_version
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import parse_flag
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
-from kschedd.config.load import default_config, load_config
+from kschedd.config.changing.version import with_version
+from kschedd.config.loading.load import default_config, load_config
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.feature_gates import parse_flag
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion, kube_version
 from kschedd.dumps.loading import LoadOptions, read_dump, take_dump
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
 from kschedd.methods import daemon_methods
-from kschedd.printing.safe import safe
+from kschedd.printing.terminal.safe import safe
 from kschedd.scenarios.file import Scenario, ScenarioError, read, run
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from kschedd.verbs.command_line.parsing import Flag, NotingParser
 from kschedd.verbs.completing import CompletionCandidate, candidates, flags_of, split
-from kschedd.verbs.parsing import Flag, NotingParser
 
 _BASH: Final = r"""# bash completion for kschedd.  To have it in every session: kschedd completion bash > \
 #   ${XDG_DATA_HOME:-~/.local/share}/bash-completion/completions/kschedd

@@ -6,7 +6,7 @@ from typing import Any
 
 from kschedd.commands.dump_flags import add_dump_flags
 from kschedd.commands.scheduler_flags import add_scheduler_flags
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.parsing import path_value
 
 OTLP_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"  # in the environment
 _MAX_REQUEST_BYTES = 3 << 20
@@ -275,9 +275,9 @@ def _size(text: str) -> int:
 
 def _time(text: str) -> tuple[float, float | None]:
     """The speed of time, and when it starts. Raises ArgumentTypeError."""
-    from kschedd.api.times import seconds
-    from kschedd.verbs.grammar import UsageError
-    from kschedd.verbs.timing import speed_of
+    from kschedd.api.text.times import seconds
+    from kschedd.verbs.command_line.grammar import UsageError
+    from kschedd.verbs.scheduler.timing import speed_of
 
     speed, at, start = text.partition("@")
     try:

@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
 
 _START_S, _REST_S, _END_S = 30.0, 30.0, 10.0
 _LOOK_S = 0.05

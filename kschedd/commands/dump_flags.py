@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from kschedd.verbs.parsing import path_text
+from kschedd.verbs.command_line.parsing import path_text
 
 
 def add_dump_flags(parser: Any, name: str = "--from") -> None:
@@ -44,7 +44,7 @@ def config_of_dump(options: argparse.Namespace, config: Any, catalogue: Any, dum
     The reason is noted among the dump's assumptions. Raises ConfigErrors.
     """
     from kschedd.commands.scheduler_flags import with_ties
-    from kschedd.config.change_version import with_version
+    from kschedd.config.changing.version import with_version
 
     if options.kube_version is not None or not dump.release.told:
         return config

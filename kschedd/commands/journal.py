@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kschedd.printing.safe import exact, safe
-from kschedd.verbs.parsing import path_value
+from kschedd.printing.terminal.safe import exact, safe
+from kschedd.verbs.command_line.parsing import path_value
 
 WHOLE, DAMAGED = 0, 1
 _PROGRESS_S = 1.0
@@ -48,7 +48,7 @@ def add_parser(subparsers: Any) -> None:
 def _verify(options: argparse.Namespace) -> int:
     import attrs
 
-    from kschedd.store.journal_offline import verified
+    from kschedd.store.journal.offline import verified
 
     found = verified(options.path, _progress("verify"))
     if options.output == "json":
@@ -59,7 +59,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _repair(options: argparse.Namespace) -> int:
-    from kschedd.store.journal_offline import repaired
+    from kschedd.store.journal.offline import repaired
 
     if not repaired(options.path, tell=lambda what: print(safe(what), flush=True)):
         print("whole: there is nothing to repair")
@@ -67,7 +67,7 @@ def _repair(options: argparse.Namespace) -> int:
 
 
 def _compact(options: argparse.Namespace) -> int:
-    from kschedd.store.journal_offline import compacted
+    from kschedd.store.journal.offline import compacted
 
     before, after = compacted(options.path, _progress("compact"))
     print(f"{before:,} bytes before, {after:,} after")
@@ -75,7 +75,7 @@ def _compact(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from kschedd.store.journal_offline import exported_events, exported_objects
+    from kschedd.store.journal.offline import exported_events, exported_objects
 
     if options.events:
         for event in exported_events(options.path):
@@ -95,7 +95,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _remove(options: argparse.Namespace) -> int:
-    from kschedd.store.journal_offline import removed
+    from kschedd.store.journal.offline import removed
     from kschedd.store.set_aside import read_ref
 
     refs = [read_ref(text, "remove") for text in options.objects]

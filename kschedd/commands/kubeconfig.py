@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kschedd.errors import KscheddError
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.parsing import path_value
 
 
 def add_parser(subparsers: Any) -> None:

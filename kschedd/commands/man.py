@@ -13,8 +13,8 @@ import attrs
 
 from kschedd.commands.completion import parser_of
 from kschedd.errors import KscheddError
-from kschedd.verbs.grammar import UsageError, suggest
-from kschedd.verbs.parsing import Flag, path_value
+from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.verbs.command_line.parsing import Flag, path_value
 
 _STATUS: Final = (
     ("0", "What was asked for was done."),

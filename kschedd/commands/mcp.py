@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.scheduler_flags import add_scheduler_flags, wants_gates
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.parsing import path_value
 
 BAD_INPUT: Final = 2
 _CALL_S: Final = 300.0
@@ -54,7 +54,7 @@ def main(options: argparse.Namespace) -> int:
     from kschedd.assistants.server import mcp_server, serve_stdio
     from kschedd.assistants.toolbox import Toolbox
     from kschedd.errors import KscheddError
-    from kschedd.printing.safe import safe
+    from kschedd.printing.terminal.safe import safe
 
     try:
         target = target_of_dump(options) if options.origin else target_of_daemon(options.socket)
@@ -80,12 +80,12 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     from kschedd.assistants.command import ServedCluster
     from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
     from kschedd.commands.simulate import read_config
-    from kschedd.config.flags import with_schedulers
+    from kschedd.config.changing.flags import with_schedulers
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump
     from kschedd.garbage_collection import collection_paused
     from kschedd.methods import daemon_methods
-    from kschedd.printing.safe import safe
+    from kschedd.printing.terminal.safe import safe
     from kschedd.values import run_steps
 
     registry, config = read_config(options)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.parsing import path_value
 
 if TYPE_CHECKING:
-    from kschedd.printing.checking import CheckReport
+    from kschedd.printing.reports.checking import CheckReport
     from kschedd.report.collector import ReportCollector
     from kschedd.report.model import Checked
     from kschedd.report.timeline_files import TimelineFile
@@ -118,7 +118,7 @@ def _told(path: Path) -> Iterator[None]:
 
 def checked_of(report: "CheckReport") -> "Checked":
     """What `check` found, as the page shows it."""
-    from kschedd.printing.checking import verdict
+    from kschedd.printing.reports.checking import verdict
     from kschedd.report.model import Checked, UnplacedHere
 
     return Checked(

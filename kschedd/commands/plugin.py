@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.printing.safe import safe
-from kschedd.verbs.parsing import path_value
+from kschedd.printing.terminal.safe import safe
+from kschedd.verbs.command_line.parsing import path_value
 
 if TYPE_CHECKING:
     from kschedd.framework.registry import Registry
@@ -199,10 +199,10 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from kschedd.config.faults import ConfigErrors
+    from kschedd.config.parsing.faults import ConfigErrors
     from kschedd.framework.look_alikes import look_alikes
     from kschedd.framework.registry import PluginLoadError, Registry
-    from kschedd.printing.progress import ProgressLine
+    from kschedd.printing.terminal.progress import ProgressLine
     from kschedd.testing.rules import RULES, BrokenRule, check
 
     if options.seeds < 1:
@@ -243,7 +243,7 @@ def _arguments(path: Path | None, registry: "Registry") -> dict[str, Any]:
     """Of the plugins that the profiles of this file have arguments for, by name; of several profiles the first that has
     some. Raises ConfigErrors and PluginCommandError."""
     from kschedd.config.in_tree import IN_TREE
-    from kschedd.config.load import load_config
+    from kschedd.config.loading.load import load_config
 
     if path is None:
         return {}

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from kschedd.verbs.parsing import path_text
+from kschedd.verbs.command_line.parsing import path_text
 
 
 def add_parser(subparsers: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from kschedd.commands.scheduler_flags import kube_version_value
 from kschedd.errors import KscheddError
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.parsing import path_value
 
 
 class ReplayUsageError(KscheddError):
@@ -93,7 +93,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def main(options: argparse.Namespace) -> int:
-    from kschedd.printing.safe import safe
+    from kschedd.printing.terminal.safe import safe
 
     try:
         if options.config is not None or options.kube_version is not None or options.feature_gates:
@@ -107,8 +107,8 @@ def main(options: argparse.Namespace) -> int:
 def _under_another(options: argparse.Namespace) -> int:
     from kschedd.actors.plugin_calls import run_async
     from kschedd.framework.registry import Registry
-    from kschedd.printing.comparison import comparison_text
-    from kschedd.printing.safe import exact, safe
+    from kschedd.printing.reports.comparison import comparison_text
+    from kschedd.printing.terminal.safe import exact, safe
     from kschedd.simulate.replay.other import compare_with
 
     if any((options.until, options.to, options.attach, options.serve, options.decisions, options.redact)):
@@ -153,7 +153,7 @@ def _served(options: argparse.Namespace) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from kschedd.printing.safe import exact, safe
+    from kschedd.printing.terminal.safe import exact, safe
     from kschedd.recording.reading import RecordingFile
     from kschedd.simulate.decisions import DecisionLog
     from kschedd.simulate.replay.player import Player, ReplayDiverged

@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.parsing import path_value
 
 if TYPE_CHECKING:
-    from kschedd.config.kube_versions import KubernetesVersion
+    from kschedd.config.versions.kube_versions import KubernetesVersion
 
 
 def add_scheduler_flags(parser: Any) -> None:
@@ -47,7 +47,7 @@ def add_kube_version_flag(parser: Any) -> None:
 
 def version_of(options: argparse.Namespace) -> "KubernetesVersion":
     """Return the version that --kube-version and --ties name."""
-    from kschedd.config.kube_versions import DEFAULT
+    from kschedd.config.versions.kube_versions import DEFAULT
 
     return with_ties(options, options.kube_version or DEFAULT)
 
@@ -69,7 +69,7 @@ def add_feature_gates_flag(parser: Any) -> None:
 
 def kube_version_value(text: str) -> Any:
     """Raises ArgumentTypeError."""
-    from kschedd.config.kube_versions import UnknownVersionError, kube_version
+    from kschedd.config.versions.kube_versions import UnknownVersionError, kube_version
 
     try:
         return kube_version(text)
@@ -79,7 +79,7 @@ def kube_version_value(text: str) -> Any:
 
 def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
     """What --feature-gates says, for that version. Raises ConfigErrors."""
-    from kschedd.config.feature_gates import parse_flag
+    from kschedd.config.versions.feature_gates import parse_flag
 
     return parse_flag(options.feature_gates, version_of(options).gates)
 
@@ -88,7 +88,7 @@ def wants_gates(options: argparse.Namespace) -> bool:
     """Whether the list of gates is asked for; then it has been printed."""
     if "help" not in options.feature_gates:
         return False
-    from kschedd.config.feature_gates import listing
+    from kschedd.config.versions.feature_gates import listing
 
     print(listing(version_of(options).gates), end="")
     return True
@@ -96,7 +96,7 @@ def wants_gates(options: argparse.Namespace) -> bool:
 
 def _duration_s(text: str) -> int:
     """Whole seconds of a duration as Go writes it. Raises ArgumentTypeError."""
-    from kschedd.config.reading import seconds_of
+    from kschedd.config.parsing.reading import seconds_of
 
     seconds = seconds_of(text)
     if seconds is None or seconds < 1:

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import attrs
 
-from kschedd.api.kinds import KINDS
+from kschedd.api.schemas.kinds import KINDS
 from kschedd.errors import KscheddError
-from kschedd.verbs.grammar import LiveState
-from kschedd.verbs.session import DaemonClient
+from kschedd.verbs.command_line.grammar import LiveState
+from kschedd.verbs.command_line.session import DaemonClient
 
 T = TypeVar("T")
 TIMEOUT_S = 2.0
@@ -58,7 +58,7 @@ class ShellNames:
 
     @property
     def plugins_on(self) -> Mapping[str, bool]:
-        from kschedd.printing.scheduling import profiles_of
+        from kschedd.printing.reports.scheduling import profiles_of
 
         config: dict[str, Any] = self._ask("scheduler.config", {})
         points = [(profile.get("plugins") or {}).values() for _, profile in (profiles_of(config) if config else ())]
@@ -125,7 +125,7 @@ class ShellNames:
 
     @cached_property
     def _weights(self) -> Sequence[tuple[str, ...]]:
-        from kschedd.printing.scheduling import weights_table
+        from kschedd.printing.reports.scheduling import weights_table
 
         config: dict[str, Any] = self._ask("scheduler.config", {})
         return weights_table(config).rows if config else ()

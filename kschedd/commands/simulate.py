@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from kschedd.api.decoding import VALIDATE
-from kschedd.api.durations import parse_duration
 from kschedd.api.manifests import ManifestReading
+from kschedd.api.schemas.decoding import VALIDATE
+from kschedd.api.text.durations import parse_duration
 from kschedd.commands.dump_flags import add_dump_flags, config_of_dump, load_options
 from kschedd.commands.observe_flags import Observed, add_report_flags, add_trace_flag
 from kschedd.commands.scheduler_flags import add_scheduler_flags, gates_of, version_of, wants_gates
-from kschedd.config.flags import with_flags, with_schedulers
+from kschedd.config.changing.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import default_config, load_config
+from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, tune_gc
-from kschedd.printing.safe import exact, safe
+from kschedd.printing.terminal.safe import exact, safe
 from kschedd.simulate.decisions import DecisionLog
 from kschedd.simulate.engine import EPOCH
 from kschedd.simulate.fill import Fill, filled
@@ -42,10 +42,10 @@ from kschedd.simulate.inputs import read_manifests
 from kschedd.simulate.simulation import Arrivals, Simulation
 from kschedd.simulate.summary import Summary, span
 from kschedd.simulate.trace import read_trace
-from kschedd.verbs.parsing import path_text, path_value
+from kschedd.verbs.command_line.parsing import path_text, path_value
 
 if TYPE_CHECKING:
-    from kschedd.controllers.controller import Controller
+    from kschedd.controllers.running.controller import Controller
     from kschedd.dumps.loading import Prepared
 
 PENDING: Final = 1

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from kschedd.printing.safe import safe
-from kschedd.verbs.parsing import path_value
+from kschedd.printing.terminal.safe import safe
+from kschedd.verbs.command_line.parsing import path_value
 
 
 def add_parser(subparsers: Any) -> None:
@@ -30,7 +30,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def _save(options: argparse.Namespace) -> int:
-    from kschedd.store.snapshot_file import snapshot_of_journal, write_snapshot
+    from kschedd.store.journal.snapshot_file import snapshot_of_journal, write_snapshot
 
     if options.state is not None:
         version, objects = snapshot_of_journal(options.state)
@@ -46,7 +46,7 @@ def _save(options: argparse.Namespace) -> int:
 
 
 def _restore(options: argparse.Namespace) -> int:
-    from kschedd.store.snapshot_file import restore_snapshot
+    from kschedd.store.journal.snapshot_file import restore_snapshot
 
     store = restore_snapshot(options.file, options.state)
     number = sum(len(store.list(kind)) for kind in store.kinds())

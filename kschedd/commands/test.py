@@ -16,11 +16,11 @@ from kschedd.commands.scheduler_flags import (
     wants_gates,
 )
 from kschedd.errors import KscheddError
-from kschedd.printing.safe import safe
+from kschedd.printing.terminal.safe import safe
 from kschedd.scenarios.junit import junit_xml
 from kschedd.scenarios.runner import BAD_INPUT, files_of, report, run_each
-from kschedd.verbs.grammar import whole_number
-from kschedd.verbs.parsing import path_value
+from kschedd.verbs.command_line.grammar import whole_number
+from kschedd.verbs.command_line.parsing import path_value
 
 
 def add_parser(subparsers: Any) -> None:

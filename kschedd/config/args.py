@@ -30,9 +30,9 @@ from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hi
 
 import attrs
 
-from kschedd.config.faults import ConfigError, ConfigErrors
+from kschedd.config.parsing.faults import ConfigError, ConfigErrors
+from kschedd.config.parsing.reading import INT64, ConfigFields, ConfigValue, duration_text
 from kschedd.config.plugin_info import PluginInfo
-from kschedd.config.reading import INT64, ConfigFields, ConfigValue, duration_text
 from kschedd.errors import KscheddError
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"

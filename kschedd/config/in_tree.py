@@ -1,6 +1,6 @@
 """The in-tree plugins: those of kube-scheduler in the order of the default profile, and those of older releases.
 
-A plugin's module is its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name, which is
+A plugin's module has its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name, which is
 imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension point
 by implementing its methods. Adding a plugin takes its module, its test, and a line here.
 
@@ -22,7 +22,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.config.plugin_info import PluginInfo
-from kschedd.config.rules import Rules
+from kschedd.config.versions.rules import Rules
 
 Catalogue = Mapping[str, PluginInfo]
 
@@ -56,6 +56,13 @@ _BY_RULE: Final[Mapping[str, tuple[str, int]]] = {
     "devices_scored": ("DynamicResources", 2),
     "declared_features": ("NodeDeclaredFeatures", 0),
     "gang_scheduling": ("GangScheduling", 0),
+}
+# Where a plugin's module is, if not in `kschedd.plugins` itself.
+_ROOMS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"), "resources"),
+    **dict.fromkeys(("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"), "volumes"),
+    **dict.fromkeys(("InterPodAffinity", "PodTopologySpread"), "topology"),
+    **dict.fromkeys(("DynamicResources", "NodeDeclaredFeatures"), "devices"),
 }
 _NEWER: Final = frozenset(("NodeDeclaredFeatures", "GangScheduling"))
 
@@ -91,7 +98,9 @@ OLDER: Final[Mapping[str, OlderPlugin]] = {
 @cache
 def in_tree_class(name: str) -> type[Any]:
     """The class of an in-tree plugin."""
-    found: type[Any] = getattr(importlib.import_module(f"kschedd.plugins.{name.lower()}"), name)
+    room = "older" if name in OLDER else _ROOMS.get(name, "")
+    path = ".".join(("kschedd.plugins", *([room] if room else []), name.lower()))
+    found: type[Any] = getattr(importlib.import_module(path), name)
     return found
 
 

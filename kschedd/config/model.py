@@ -12,10 +12,10 @@ from typing import Any
 import attrs
 
 from kschedd.config.args import RawArgs
-from kschedd.config.faults import ConfigError
-from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
-from kschedd.config.rules import Rules
+from kschedd.config.parsing.faults import ConfigError
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
+from kschedd.config.versions.rules import Rules
 
 EXTENSION_POINTS = (
     "pre_enqueue",

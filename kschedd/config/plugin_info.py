@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.config.rules import Rules
+from kschedd.config.versions.rules import Rules
 
 Guard = Callable[[Callable[[], Any]], Any]
 """Runs code of a plugin within limits.  Raises KscheddError for whatever it raises, and if it does not return."""

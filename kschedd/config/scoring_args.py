@@ -11,10 +11,10 @@ from typing import Final
 
 import attrs
 
-from kschedd.api.resource_names import is_scalar
-from kschedd.api.validation_names import qualified_name
+from kschedd.api.selecting.names import qualified_name
+from kschedd.api.selecting.resource_names import is_scalar
 from kschedd.config.args import ArgsContext, ReadValue
-from kschedd.config.reading import ConfigValue
+from kschedd.config.parsing.reading import ConfigValue
 
 MAX_POINT_SCORE: Final = 10
 

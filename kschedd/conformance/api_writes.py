@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
-from kschedd.store.patches import merge_patch
+from kschedd.store.patches.merging import merge_patch
 
 Raw = Mapping[str, Any]
 

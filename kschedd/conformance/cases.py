@@ -15,10 +15,10 @@ import attrs
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Config
-from kschedd.config.rules import Rules
+from kschedd.config.versions.kube_versions import V1_34_1, KubernetesVersion
+from kschedd.config.versions.rules import Rules
 from kschedd.conformance.compare import differences
 from kschedd.conformance.records import GoldenRecord
 from kschedd.framework.cycle_state import CycleState
@@ -26,16 +26,16 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PRE_ENQUEUE, RESERVE, PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
-from kschedd.plugins.dynamicresources import DynamicResources
-from kschedd.plugins.dynamicresources_state import DeviceAttempt
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.pre_bind import has_pre_bind_work
-from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.ranking import Scores
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.ties import by_name
+from kschedd.plugins.devices.dynamicresources import DynamicResources
+from kschedd.plugins.devices.dynamicresources_state import DeviceAttempt
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ranking import Scores
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.binding.pre_bind import has_pre_bind_work
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.profiles.profile import build_profile
 from kschedd.scheduling.verdicts import Verdicts
-from kschedd.scheduling.work import drive
 
 Raw = Mapping[str, Any]
 Actual = dict[str, Any]

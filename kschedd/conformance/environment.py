@@ -19,8 +19,8 @@ from kschedd.conformance.api_writes import target_of, told, verb_of
 from kschedd.conformance.records import UnsupportedRecord
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
-from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
-from kschedd.store.patches import merge_patch
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
+from kschedd.store.patches.merging import merge_patch
 from kschedd.store.times import stamp
 from kschedd.store.writes import is_sent_again
 

@@ -16,15 +16,15 @@ from kschedd.api.pods import Pod
 from kschedd.api.quantity import parse as exact
 from kschedd.api.resources import ResizeRules, amounts, pod_requests
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import FeatureGate
 from kschedd.config.in_tree import default_plugins
-from kschedd.config.kube_versions import KubernetesVersion
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.scoring_args import ShapePoint
+from kschedd.config.versions.feature_gates import FeatureGate
+from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.conformance.compare import differences
 from kschedd.conformance.records import GoldenRecord, UnsupportedRecord
-from kschedd.devices.capacity import (
+from kschedd.devices.pools.capacity import (
     CapacityError,
     consumed_amount,
     consumed_capacity,
@@ -32,14 +32,14 @@ from kschedd.devices.capacity import (
     thousandths,
     violates,
 )
+from kschedd.devices.pools.taint_rules import TaintedSlices
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.taint_rules import TaintedSlices
 from kschedd.framework.events import QUEUE, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code
 from kschedd.plugins.defaultpreemption import DefaultPreemption, told
-from kschedd.plugins.dynamicresources import DynamicResources
-from kschedd.plugins.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
+from kschedd.plugins.devices.dynamicresources import DynamicResources
+from kschedd.plugins.topology.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
 from kschedd.storage.capacity_score import score
 from kschedd.store.writes import is_sent_again
 

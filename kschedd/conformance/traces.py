@@ -16,23 +16,23 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, Rows
-from kschedd.config.kube_versions import V1_34_1, KubernetesVersion
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import V1_34_1, KubernetesVersion
 from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import MILLISECOND, TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
 from kschedd.queue.entry import QueuedPod, SubQueue
 from kschedd.queue.operations import FlushBackoff, FlushLeftover
 from kschedd.queue.scheduling_queue import Recorder, SchedulingQueue
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.ties import by_name
+from kschedd.scheduling.nominations.nominator import Nominator
 
 Raw = Mapping[str, Any]
 Actual = dict[str, Any]

@@ -15,9 +15,15 @@ from typing import Any
 
 import attrs
 
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import parse_flag
-from kschedd.config.kube_versions import KUBE_VERSIONS, V1_34_1, KubernetesVersion, UnknownVersionError, kube_version
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.feature_gates import parse_flag
+from kschedd.config.versions.kube_versions import (
+    KUBE_VERSIONS,
+    V1_34_1,
+    KubernetesVersion,
+    UnknownVersionError,
+    kube_version,
+)
 from kschedd.conformance import cases, facts, traces
 from kschedd.conformance.compare import differences
 from kschedd.conformance.records import (
@@ -30,7 +36,7 @@ from kschedd.conformance.records import (
 )
 from kschedd.conformance.report import RecordOutcome, Verdict, VerifyReport
 from kschedd.errors import KscheddError
-from kschedd.printing.progress import ProgressLine
+from kschedd.printing.terminal.progress import ProgressLine
 
 TRACES = "traces"
 

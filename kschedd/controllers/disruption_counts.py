@@ -10,8 +10,8 @@ import attrs
 from kschedd.api.conditions import is_true
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import NOTHING, LabelSelector, SelectorError, parse_label_selector
-from kschedd.controllers.controller import View
+from kschedd.api.selecting.selectors import NOTHING, LabelSelector, SelectorError, parse_label_selector
+from kschedd.controllers.running.controller import View
 from kschedd.controllers.scale import ScaleError, scale_of_owner
 from kschedd.controllers.templates import controller_uid
 

@@ -3,11 +3,7 @@
 The daemon runs each in an actor of its own; simulations run them in this order until idle.
 """
 
-from kschedd.controllers.claims import ResourceClaims
-from kschedd.controllers.cloud_nodes import CloudNodes
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.disruption import Disruption
-from kschedd.controllers.ephemeral import EphemeralVolumes
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.cronjobs import CronJobs
 from kschedd.controllers.jobs.jobs import Jobs
@@ -15,15 +11,19 @@ from kschedd.controllers.jobs.ttl import TTLAfterFinished
 from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.namespaces import SystemNamespaces
-from kschedd.controllers.nodelifecycle import NodeLifecycle
-from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.controllers.nodes.cloud_nodes import CloudNodes
+from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
+from kschedd.controllers.nodes.nodetaints import NodeTaints
+from kschedd.controllers.nodes.tainteviction import TaintEviction
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.podgc import PodGarbageCollector
-from kschedd.controllers.protection import StorageProtection
-from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.quotas import Quotas
-from kschedd.controllers.tainteviction import TaintEviction
-from kschedd.controllers.volumes import VolumeController
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.storage.claims import ResourceClaims
+from kschedd.controllers.storage.ephemeral import EphemeralVolumes
+from kschedd.controllers.storage.protection import StorageProtection
+from kschedd.controllers.storage.provisioner import Provisioner
+from kschedd.controllers.storage.volumes import VolumeController
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.controller import InSteps, Reconciling, View, of_each
+from kschedd.api.schemas.kinds import Kind
+from kschedd.controllers.running.controller import InSteps, Reconciling, View, of_each
 from kschedd.object_faults import FaultLedger, ObjectRef
-from kschedd.store.custom import definition_of
+from kschedd.store.custom_resources.kinds import definition_of
 from kschedd.store.deletion import FOREGROUND, ORPHAN, Propagation
 from kschedd.store.errors import ApiError
-from kschedd.store.log import DELETED, MODIFIED, WatchEvent
+from kschedd.store.objects.log import DELETED, MODIFIED, WatchEvent
 from kschedd.store.writes import Delete, FinalizeNamespace, Patch, Write, patch_of
 from kschedd.values import run_steps
 

@@ -9,10 +9,10 @@ Owns nothing.
 from collections.abc import Sequence
 from typing import Final
 
-from kschedd.controllers.controller import View
+from kschedd.controllers.running.controller import View
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.system_namespaces import BUILT_IN_NAMESPACES
 from kschedd.store.writes import Create, Write
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.durations import DurationError, parse_duration, show_duration
-from kschedd.controllers.zones import NodeLifecycleConfig
+from kschedd.api.text.durations import DurationError, parse_duration, show_duration
+from kschedd.controllers.nodes.zones import NodeLifecycleConfig
 from kschedd.errors import KscheddError
 
 TERMINATED_POD_THRESHOLD: Final = 12_500

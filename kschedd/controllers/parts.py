@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.kubelets.heartbeats import Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
+from kschedd.controllers.running.controller import Controller
 
 Part = Literal["scheduler", "kubelets", "controllers"]
 PARTS: Final[tuple[Part, ...]] = ("scheduler", "kubelets", "controllers")

@@ -21,13 +21,13 @@ from kschedd.api.conditions import is_true, with_condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
-from kschedd.controllers.node_health import next_pass
+from kschedd.controllers.nodes.node_health import next_pass
 from kschedd.controllers.options import TERMINATED_POD_THRESHOLD
-from kschedd.controllers.timers import Timers
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
 from kschedd.store.writes import Delete, Write, status_of
 

@@ -21,14 +21,14 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.quantity import format_nanos, nanos, style
-from kschedd.controllers.controller import View
-from kschedd.controllers.timers import Timers
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.admission_plugins.quantities import ResourceList, add
 from kschedd.store.admission_plugins.quota_usage import charged_until, in_scope, matching, usage
 from kschedd.store.admission_plugins.resourcequota import QUOTA
 from kschedd.store.errors import ApiError
-from kschedd.store.log import ADDED, DELETED, WatchEvent
+from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
 from kschedd.store.writes import Patch, Write, patch_of
 
 _ENDED: Final = ("Succeeded", "Failed")

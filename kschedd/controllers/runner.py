@@ -9,13 +9,13 @@ from typing import Protocol
 
 import attrs
 
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.copies import copy_of
 from kschedd.controllers.jobs.cronjobs import CronJobs
-from kschedd.controllers.turns import concerning, take_turn
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.running.turns import concerning, take_turn
 from kschedd.object_faults import ObjectFault
 from kschedd.store.cluster_api import ClusterWriter, listed
-from kschedd.store.log import Cursor, WatchEvent
+from kschedd.store.objects.log import Cursor, WatchEvent
 
 _ROUNDS = 100_000
 

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.kinds import BY_NAME, kind_of
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
+from kschedd.api.schemas.kinds import BY_NAME, kind_of
+from kschedd.controllers.running.controller import View
 from kschedd.errors import KscheddError
-from kschedd.store.custom import version_of
-from kschedd.store.custom_scale import ScaleUnreadable, integer_at, scale_paths
+from kschedd.store.custom_resources.kinds import version_of
+from kschedd.store.custom_resources.scale import ScaleUnreadable, integer_at, scale_paths
 
 _SCALED: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet"))
 

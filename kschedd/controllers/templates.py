@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.schema import Fields, ListOf, MapOf, Schema, type_named
+from kschedd.api.schemas.schema import Fields, ListOf, MapOf, Schema, type_named
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import attrs
 
 from kschedd.api.objects import Object, Raw
-from kschedd.api.times import seconds
+from kschedd.api.text.times import seconds
 from kschedd.devices.claims import allocation
 from kschedd.errors import KscheddError
 

@@ -2,7 +2,7 @@
 compile, and the namespace must allow admin access.
 
 Selectors are looked at on create and update, admin access on create and when devices are allocated: a namespace may
-come to allow it no more, which its claims outlive. All other validation is in `kschedd.registry.validation_devices`.
+come to allow it no more, which its claims outlive. All other validation is in `kschedd.registry.devices.validation`.
 CEL is imported only for an object that has a selector.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCELSelector), pkg/registry/resource
@@ -12,8 +12,8 @@ Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (validateCE
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, forbidden, invalid
-from kschedd.devices.cel_errors import LONGEST_EXPRESSION
+from kschedd.api.schemas.fields import FieldError, forbidden, invalid
+from kschedd.devices.cel.errors import LONGEST_EXPRESSION
 from kschedd.devices.selection import compile_error
 
 Raw = Mapping[str, Any]

@@ -14,13 +14,13 @@ import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
-from kschedd.api.requirements import SelectorError
+from kschedd.api.selecting.requirements import SelectorError
 from kschedd.cache.scoring_columns import Fractions
 from kschedd.cache.table import NodeTable, Rows
-from kschedd.devices.allocated import AllocatedState
 from kschedd.devices.dra_manager import DRAManager
 from kschedd.devices.extended_resources import may_be_devices
-from kschedd.devices.inventory import Device, Inventory
+from kschedd.devices.pools.allocated import AllocatedState
+from kschedd.devices.pools.inventory import Device, Inventory
 from kschedd.devices.selection import SelectorFailure, selects
 
 _Total = tuple[int, int]  # devices, allocated ones among them

@@ -11,14 +11,14 @@ from collections.abc import Hashable
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.devices.allocated import AllocatedState, InUse
+from kschedd.devices.allocation.known_allocations import AskedFor, KnownAllocations
 from kschedd.devices.claims import Claim
 from kschedd.devices.extended_resources import CreatedClaims, DeviceClassResolver
 from kschedd.devices.in_flight import ClaimsInFlight
-from kschedd.devices.inventory import Inventory
-from kschedd.devices.known_allocations import AskedFor, KnownAllocations
+from kschedd.devices.pools.allocated import AllocatedState, InUse
+from kschedd.devices.pools.inventory import Inventory
+from kschedd.devices.pools.taint_rules import KIND, TaintedSlices
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.taint_rules import KIND, TaintedSlices
 
 
 class DRAManager:

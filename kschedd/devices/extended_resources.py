@@ -20,7 +20,7 @@ import attrs
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import value
-from kschedd.api.resource_names import is_extended
+from kschedd.api.selecting.resource_names import is_extended
 from kschedd.cache.scheduler_cache import SchedulerCache
 
 IN_MEMORY: Final = "<extended-resources>"

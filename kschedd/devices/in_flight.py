@@ -12,8 +12,8 @@ import attrs
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.devices.allocated import InUse
 from kschedd.devices.claims import allocation, consumer, reserved_for
+from kschedd.devices.pools.allocated import InUse
 
 
 @attrs.frozen(eq=False)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from kschedd.devices.cel_errors import CelCompileError, CelFailure
-from kschedd.devices.inventory import Device, typed_value
+from kschedd.devices.cel.errors import CelCompileError, CelFailure
+from kschedd.devices.pools.inventory import Device, typed_value
 from kschedd.errors import KscheddError
 
 if TYPE_CHECKING:
-    from kschedd.devices.cel_program import Program
-    from kschedd.devices.cel_run import DeviceInput
+    from kschedd.devices.cel.program import Program
+    from kschedd.devices.cel.run import DeviceInput
 
 
 @attrs.define(eq=False)
@@ -70,8 +70,8 @@ def _ask(expression: str, device: Device, shares: bool) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
-    from kschedd.devices.cel_program import compile_selector
-    from kschedd.devices.cel_run import ALL_DEVICE_FIELDS, DEVICE_FIELDS
+    from kschedd.devices.cel.program import compile_selector
+    from kschedd.devices.cel.run import ALL_DEVICE_FIELDS, DEVICE_FIELDS
 
     try:
         return compile_selector(expression, ALL_DEVICE_FIELDS if shares else DEVICE_FIELDS)
@@ -81,8 +81,8 @@ def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
 
 def _view(device: Device, shares: bool) -> "DeviceInput":
     """The CEL input of the device; raises CelFailure where an attribute cannot be parsed."""
-    from kschedd.devices.cel_run import DeviceInput
-    from kschedd.devices.cel_values import DeviceMaps, Quantity, Semver
+    from kschedd.devices.cel.run import DeviceInput
+    from kschedd.devices.cel.values import DeviceMaps, Quantity, Semver
 
     driver = device.id.driver
     attributes, capacity = DeviceMaps(), DeviceMaps()

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.amounts import amount
-from kschedd.api.kinds import kind_of
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.resources import pod_requests
+from kschedd.api.schemas.kinds import kind_of
 from kschedd.dumps.assumptions import Assumptions
 from kschedd.dumps.marks import MADE_UP
 from kschedd.dumps.revisions import POD_HASH, is_observed, revisions

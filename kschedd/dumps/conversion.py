@@ -8,7 +8,7 @@ Source: Kubernetes v1.34, the conversion functions of pkg/apis/resource; the dep
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.kinds import BY_NAME, group_of
+from kschedd.api.schemas.kinds import BY_NAME, group_of
 
 Raw = dict[str, Any]
 

@@ -17,8 +17,8 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Raw
-from kschedd.devices.cel_syntax import CelSyntaxError, CelToken, tokens
-from kschedd.devices.inventory import Device, DeviceId, Reach, Slice
+from kschedd.devices.cel.syntax import CelSyntaxError, CelToken, tokens
+from kschedd.devices.pools.inventory import Device, DeviceId, Reach, Slice
 from kschedd.devices.selection import SelectorFailure, compile_error, selects
 from kschedd.dumps.conversion import current
 from kschedd.dumps.made_up_words import is_quantity

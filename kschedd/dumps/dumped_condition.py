@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.json_text import json_value
 from kschedd.api.pods import Pod
-from kschedd.api.times import seconds
+from kschedd.api.text.json_text import json_value
+from kschedd.api.text.times import seconds
 
 Raw = dict[str, Any]
 

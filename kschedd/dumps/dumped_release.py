@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.config.kube_versions import DEFAULT, KUBE_VERSIONS, KubernetesVersion
+from kschedd.config.versions.kube_versions import DEFAULT, KUBE_VERSIONS, KubernetesVersion
 
 _MINOR: Final = re.compile(r"v?1\.(\d+)(?:\D|$)")
 _OLDER: Final[tuple[tuple[int, str], ...]] = (

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 import msgspec
 
-from kschedd.api.json_text import without_lone_surrogates
+from kschedd.api.text.json_text import without_lone_surrogates
 from kschedd.dumps.object_texts import ObjectTexts
 
 Data = bytes | bytearray

@@ -10,12 +10,12 @@ from typing import Any, BinaryIO, Final
 
 import attrs
 
-from kschedd.api.kinds import lookup
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import nanos, shown
-from kschedd.api.times import seconds
+from kschedd.api.schemas.kinds import lookup
+from kschedd.api.text.times import seconds
 from kschedd.dumps.assumptions import Assumptions, counted
 from kschedd.dumps.completion import Key, completed
 from kschedd.dumps.conversion import current

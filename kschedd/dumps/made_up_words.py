@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, product
 from typing import Any, Final
 
-from kschedd.api.kinds import KINDS
 from kschedd.api.objects import Raw
+from kschedd.api.schemas.kinds import KINDS
 
 _KEPT_WORDS: Final = frozenset(
     (

@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import available_timezones
 
-from kschedd.api.kinds import BY_NAME, KINDS, group_of, kind_of
 from kschedd.api.objects import Raw
-from kschedd.api.schema import (
+from kschedd.api.schemas.check import schema_for
+from kschedd.api.schemas.kinds import BY_NAME, KINDS, group_of, kind_of
+from kschedd.api.schemas.schema import (
     ANY,
     BYTES,
     INT_OR_STR,
@@ -33,7 +34,6 @@ from kschedd.api.schema import (
     Schema,
     type_named,
 )
-from kschedd.api.schema_check import schema_for
 from kschedd.dumps.api_words import API_WORDS
 from kschedd.dumps.made_up_words import MadeUpWords, is_kept, is_quantity
 

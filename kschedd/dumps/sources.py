@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import attrs
 
-from kschedd.api.json_text import without_lone_surrogates
 from kschedd.api.manifests import read_bytes
+from kschedd.api.text.json_text import without_lone_surrogates
 from kschedd.dumps import sktrace, snapshotz
 from kschedd.dumps.assumptions import Assumptions
 from kschedd.dumps.load_errors import LoadErrors

@@ -46,16 +46,16 @@ from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.postfilter import Preemption
 from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
+from kschedd.scheduling.attempt.node_search import nodes_to_find
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.pre_filtering import PreFiltered
+from kschedd.scheduling.attempt.ranking import Ranking, Scores
+from kschedd.scheduling.attempt.scheduler import Scheduler
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.filtering.node_local_plugins import PluginFault
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.node_local_plugins import PluginFault
-from kschedd.scheduling.node_search import nodes_to_find
-from kschedd.scheduling.nominations import Nominated, NominatedPods
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.pre_filtering import PreFiltered
-from kschedd.scheduling.ranking import Ranking, Scores
+from kschedd.scheduling.nominations.counted import Nominated, NominatedPods
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.scheduler import Scheduler
-from kschedd.scheduling.work import drive
 
 
 @attrs.define(eq=False)

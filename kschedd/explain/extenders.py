@@ -16,8 +16,8 @@ from kschedd.extenders.extender import SCALE, HTTPExtender
 from kschedd.extenders.messages import FilterResult
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Status, unschedulable
-from kschedd.scheduling.extended import rejections
-from kschedd.scheduling.work import Work, drive
+from kschedd.scheduling.attempt.extended import rejections
+from kschedd.scheduling.debug.work import Work, drive
 
 T = TypeVar("T")
 Scored = Mapping[str, Mapping[str, Score]]

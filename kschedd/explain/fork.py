@@ -21,11 +21,11 @@ from kschedd.explain.past import Past
 from kschedd.extenders.extender import extenders_of
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominations import Nominated
-from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.ties import by_name
+from kschedd.scheduling.nominations.counted import Nominated
+from kschedd.scheduling.profiles.profile import build_profile
 
 
 @attrs.frozen(eq=False)

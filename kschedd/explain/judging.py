@@ -17,9 +17,9 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Status, error, fault_text
-from kschedd.scheduling.filters import Filters, plain_shard
-from kschedd.scheduling.nominations import NominatedByRow
-from kschedd.scheduling.profile import EnabledFilter, EvaluationStyle
+from kschedd.scheduling.filtering.filters import Filters, plain_shard
+from kschedd.scheduling.nominations.counted import NominatedByRow
+from kschedd.scheduling.profiles.profile import EnabledFilter, EvaluationStyle
 
 Tick = Callable[[str, str], None]
 """Told of each step that was taken: extension point and plugin."""

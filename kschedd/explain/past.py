@@ -14,9 +14,9 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.scheduling.nominations import Nominated
+from kschedd.scheduling.nominations.counted import Nominated
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 
 
 @attrs.frozen(eq=False)

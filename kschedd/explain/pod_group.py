@@ -27,14 +27,14 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.remedies import RemedyContext
 from kschedd.framework.status import Code, Status, error, fault_text, unschedulable
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.gangs.cycle import TriedGroup, TriedMember, order_of_members, profile_fault, try_group
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominations import NominatedPods
-from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.pod_group_cycle import TriedGroup, TriedMember, order_of_members, profile_fault, try_group
-from kschedd.scheduling.ties import by_name
+from kschedd.scheduling.nominations.counted import NominatedPods
+from kschedd.scheduling.nominations.nominator import Nominator
 from kschedd.scheduling.verdicts import Diagnosis
-from kschedd.scheduling.work import drive
 
 _MOST_CHANGES: Final = 8  # of a suggestion
 _MOST_NODES: Final = 16  # that are added

@@ -9,7 +9,7 @@ from typing import Final
 from kschedd.explain.answers import CandidatesLeft, PreemptionAnswer, PreemptionCandidate
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.postfilter import Preemption as Details
-from kschedd.scheduling.preemption import earliest_start
+from kschedd.scheduling.preemption.dry_run import earliest_start
 
 _TOLD: Final = 20  # candidates
 _LIFT: Final = 1 << 31  # makes every priority positive, as upstream does: more victims never weigh less than fewer

@@ -13,8 +13,8 @@ from kschedd.explain.answers import Command, Suggestion
 from kschedd.explain.remedies import Proposal
 from kschedd.explain.trial import TrialResult, passes, try_changes, try_node
 from kschedd.framework.changes import add_node
-from kschedd.scheduling.nominations import Nominated
-from kschedd.scheduling.scheduler import Scheduler
+from kschedd.scheduling.attempt.scheduler import Scheduler
+from kschedd.scheduling.nominations.counted import Nominated
 
 _ENOUGH: Final = 3  # that work
 _MOST_TRIALS: Final = 5

@@ -20,10 +20,10 @@ from kschedd.framework.changes import Change
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE, PreEnqueuePlugin
 from kschedd.framework.status import Code
-from kschedd.scheduling.nominations import Nominated, NominatedPods
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.scheduler import Scheduler
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.attempt.scheduler import Scheduler
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.nominations.counted import Nominated, NominatedPods
 
 
 @attrs.frozen

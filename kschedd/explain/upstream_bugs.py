@@ -9,13 +9,13 @@ from kschedd.api.amounts import amount
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.quantity import MAX_INT64, nanos
-from kschedd.api.selectors import SelectorError
+from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import DEFAULT
-from kschedd.config.rules import Rules
+from kschedd.config.versions.kube_versions import DEFAULT
+from kschedd.config.versions.rules import Rules
 from kschedd.devices.claims import ClaimError, allocation, pod_claims, read_claim
 from kschedd.devices.extended_resources import IMPLICIT, DeviceClassResolver
-from kschedd.plugins.interpodaffinity import as_asked
+from kschedd.plugins.topology.interpodaffinity import as_asked
 from kschedd.storage.claims import claims_used
 
 

@@ -14,11 +14,11 @@ import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import SelectorError
-from kschedd.api.terms import PodAffinityTerm
+from kschedd.api.selecting.selectors import SelectorError
+from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.events import ActionType, ClusterEvent, EventResource
-from kschedd.plugins.interpodaffinity import as_asked
+from kschedd.plugins.topology.interpodaffinity import as_asked
 from kschedd.queue.entry import QueuedPod
 
 

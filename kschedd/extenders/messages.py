@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.json_text import without_lone_surrogates
+from kschedd.api.text.json_text import without_lone_surrogates
 from kschedd.errors import KscheddError
 from kschedd.framework.postfilter import Candidate
 

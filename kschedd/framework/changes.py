@@ -12,12 +12,12 @@ from typing import Any
 import attrs
 
 from kschedd.api.base import Object
-from kschedd.api.kinds import lookup
 from kschedd.api.nodes import Node
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN, LabelSelector, Requirement
-from kschedd.api.terms import Taint
+from kschedd.api.schemas.kinds import lookup
+from kschedd.api.selecting.selectors import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN, LabelSelector, Requirement
+from kschedd.api.selecting.terms import Taint
 from kschedd.cache.scheduler_cache import SchedulerCache
 
 Raw = Mapping[str, Any]

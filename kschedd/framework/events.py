@@ -17,11 +17,11 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.kinds import BY_NAME
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.quantity import QuantityError, nanos
+from kschedd.api.schemas.kinds import BY_NAME
 
 Raw = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import DEFAULT
-from kschedd.config.rules import Rules
+from kschedd.config.versions.kube_versions import DEFAULT
+from kschedd.config.versions.rules import Rules
 from kschedd.framework.exclusion import SchedulerLock
 
 S = TypeVar("S")

@@ -28,7 +28,7 @@ from kschedd.framework.look_alikes import look_alikes
 from kschedd.framework.plugin_file import PluginFile, file_of
 from kschedd.framework.status import fault_text
 from kschedd.framework.validating_admission import fault_of_class, is_validating, validating_plugin
-from kschedd.store.admission import ValidatingPlugin
+from kschedd.store.admission.chain import ValidatingPlugin
 
 _ENTRY_POINT: Final = "entry point "
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kschedd.framework.faults import BadAnswer, PluginError, plain_text, shown
 from kschedd.framework.guard import PluginGuard
-from kschedd.store.admission import NOT_DONE, PLUGINS, ValidatingPlugin
+from kschedd.store.admission.chain import NOT_DONE, PLUGINS, ValidatingPlugin
 from kschedd.store.admission_plugins.attributes import Attributes, Raw
 from kschedd.store.errors import AdmissionPluginFailed, Forbidden
 from kschedd.values import frozen

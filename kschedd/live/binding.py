@@ -31,9 +31,9 @@ from kschedd.live.errors import LiveError
 from kschedd.live.write_order import WriteOrder, WriteTurn
 from kschedd.live.write_requests import key_written
 from kschedd.live.writer import RemoteWriter, Written
-from kschedd.scheduling.binding_cycle import ExecutePlan
+from kschedd.scheduling.binding.cycle import ExecutePlan
 from kschedd.scheduling.effects import Eviction
-from kschedd.scheduling.eviction import EvictionOutcome
+from kschedd.scheduling.preemption.eviction import EvictionOutcome
 from kschedd.store.cluster_api import ClusterApi
 from kschedd.store.writes import Bind, Write, is_sent_again
 

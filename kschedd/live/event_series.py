@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.times import SECOND, micro_stamp
+from kschedd.api.text.times import SECOND, micro_stamp
 from kschedd.live.api_server import ServedResource
 from kschedd.live.connection import ServerRequest
 from kschedd.live.write_requests import MERGE

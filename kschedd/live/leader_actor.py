@@ -18,7 +18,7 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
-from kschedd.api.times import SECOND, micro_stamp
+from kschedd.api.text.times import SECOND, micro_stamp
 from kschedd.config.model import LeaderElection
 from kschedd.live.api_server import ApiServer, ServedResource
 from kschedd.live.connection import ServerRequest

@@ -21,8 +21,8 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
-from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object
+from kschedd.api.schemas.kinds import BY_NAME
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.live.holding import as_held, is_text, new_standing

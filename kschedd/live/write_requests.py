@@ -11,9 +11,9 @@ Pure.  Source: Kubernetes v1.34, the REST API; apimachinery/pkg/util/strategicpa
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, assert_never
 
-from kschedd.api.kinds import BY_NAME, lookup
 from kschedd.api.objects import Object, Raw
-from kschedd.api.schema import ANY, NO_STRATEGY, PatchStrategy, Schema, field_of, item_of, schema_of
+from kschedd.api.schemas.kinds import BY_NAME, lookup
+from kschedd.api.schemas.schema import ANY, NO_STRATEGY, PatchStrategy, Schema, field_of, item_of, schema_of
 from kschedd.live.api_server import ServedResource
 from kschedd.live.connection import ServerRequest
 from kschedd.store.trial import Key

@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.schema import ANY, Schema
+from kschedd.api.schemas.schema import ANY, Schema
 from kschedd.managed_fields.field_set import FieldSet, union
 from kschedd.managed_fields.typed import ABSENT, atomic, field_schema, item_schema, item_step, sort_of
 

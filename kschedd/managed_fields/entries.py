@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.times import micros
+from kschedd.api.text.times import micros
 from kschedd.managed_fields.field_set import FieldSet, fields_v1, path_text, read_fields_v1, union
 from kschedd.managed_fields.updater import ManagedSet
 

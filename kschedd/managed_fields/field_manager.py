@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.codec import encoded
-from kschedd.api.json_text import json_value
-from kschedd.api.schema import Schema
+from kschedd.api.schemas.codec import encoded
+from kschedd.api.schemas.schema import Schema
+from kschedd.api.text.json_text import json_value
 from kschedd.managed_fields.comparing import compare
 from kschedd.managed_fields.entries import (
     APPLY,

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kschedd.api.json_text import json_value
+from kschedd.api.text.json_text import json_value
 
 FieldsV1 = Mapping[str, Any]
 Path = tuple[str, ...]

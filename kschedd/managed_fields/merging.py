@@ -8,7 +8,7 @@ Source: sigs.k8s.io/structured-merge-diff v6, typed/merge.go and typed/remove.go
 from collections.abc import Mapping
 from typing import Any
 
-from kschedd.api.schema import ANY, Schema
+from kschedd.api.schemas.schema import ANY, Schema
 from kschedd.managed_fields.field_set import FieldSet
 from kschedd.managed_fields.typed import ABSENT, atomic, field_schema, item_schema, item_step, sort_of
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.codec import encoded
-from kschedd.api.schema import Schema
+from kschedd.api.schemas.codec import encoded
+from kschedd.api.schemas.schema import Schema
 from kschedd.managed_fields.comparing import compare
 from kschedd.managed_fields.entries import UPDATE
 from kschedd.managed_fields.field_set import (

@@ -6,7 +6,7 @@ Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/typeconverter.go, 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.schema import ANY, BOOL, INT, NUMBER, QUANTITY, STR, Fields, ListOf, MapOf, Schema, type_named
+from kschedd.api.schemas.schema import ANY, BOOL, INT, NUMBER, QUANTITY, STR, Fields, ListOf, MapOf, Schema, type_named
 
 Raw = Mapping[str, Any]
 

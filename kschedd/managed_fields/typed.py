@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from kschedd.api.schema import ANY, BOOL, BYTES, INT, INT32, NUMBER, STR, Fields, ListOf, MapOf, Schema
+from kschedd.api.schemas.schema import ANY, BOOL, BYTES, INT, INT32, NUMBER, STR, Fields, ListOf, MapOf, Schema
 from kschedd.managed_fields.field_set import FieldSet, key_step, step_text, value_step
 from kschedd.managed_fields.go_values import go_syntax, go_type, go_value
 

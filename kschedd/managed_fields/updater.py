@@ -12,7 +12,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.schema import ANY, Fields, ListOf, Schema
+from kschedd.api.schemas.schema import ANY, Fields, ListOf, Schema
 from kschedd.managed_fields.comparing import compare, same
 from kschedd.managed_fields.field_set import FieldSet, difference, intersection, union
 from kschedd.managed_fields.merging import merge, without

@@ -25,7 +25,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.args import ArgsContext, arg
-from kschedd.config.reading import INT32, ConfigFields
+from kschedd.config.parsing.reading import INT32, ConfigFields
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import (
     QUEUE_SKIP,

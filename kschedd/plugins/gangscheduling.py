@@ -2,7 +2,7 @@
 
 PreEnqueue keeps a pod out of the active queue until its PodGroup is there, and as many pods as it needs. Permit has a
 pod wait on its node until so many are scheduled, then lets all of them go. In between stands the cycle of the group
-(`kschedd.scheduling.pod_group_cycle`), which asks Permit about each pod on trial.
+(`kschedd.scheduling.gangs.cycle`), which asks Permit about each pod on trial.
 
 Rules: gang_scheduling, at every extension point: 1.34 does not have the plugin.
 Source: Kubernetes v1.36.3, plugins/gangscheduling/gangscheduling.go.

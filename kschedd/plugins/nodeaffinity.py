@@ -13,7 +13,7 @@ import numpy as np
 
 from kschedd.api.node_fit import node_matches
 from kschedd.api.pods import Pod, PodSignature
-from kschedd.api.selectors import (
+from kschedd.api.selecting.selectors import (
     DOES_NOT_EXIST,
     EXISTS,
     GT,

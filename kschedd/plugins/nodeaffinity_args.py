@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.validation_names import label_value
+from kschedd.api.selecting.names import label_value
 from kschedd.config.args import ArgsContext, arg
-from kschedd.config.reading import ConfigValue
+from kschedd.config.parsing.reading import ConfigValue
 from kschedd.config.scoring_args import check_name
 
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

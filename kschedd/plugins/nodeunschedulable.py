@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.api.terms import NO_SCHEDULE, Taint
+from kschedd.api.selecting.terms import NO_SCHEDULE, Taint
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.changes import uncordon
 from kschedd.framework.cycle_state import CycleState

@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod, PodSignature
-from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
+from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint, Toleration
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.cache.versions import TAINT_SETS

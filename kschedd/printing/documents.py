@@ -4,8 +4,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kschedd.api.kinds import kind_of
-from kschedd.printing.safe import exact, has_commands
+from kschedd.api.schemas.kinds import kind_of
+from kschedd.printing.terminal.safe import exact, has_commands
 
 Raw = Mapping[str, Any]
 

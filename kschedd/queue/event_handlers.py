@@ -24,7 +24,7 @@ from kschedd.queue.entry import SECOND
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.queue.times import QueueTimes
 from kschedd.queue.unschedulable import PreCheck
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 
 _ASSIGNED_ADD: Final = events.ASSIGNED_POD_ADD.label
 _ASSIGNED_UPDATE: Final = events.ASSIGNED_POD_UPDATE.label

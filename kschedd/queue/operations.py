@@ -21,7 +21,7 @@ from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
 from kschedd.queue.scheduling_queue import QueueSettings, SchedulingQueue
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.values import fast_frozen
 
 T = TypeVar("T")

@@ -62,7 +62,7 @@ class QueueSettings:
     max_backoff: int = 10 * SECOND
     pop_from_backoff_q: bool = True  # the feature SchedulerPopFromBackoffQ
     max_in_unschedulable: int = 300 * SECOND
-    # The rules of these names (`kschedd.config.rules`):
+    # The rules of these names (`kschedd.config.versions.rules`):
     bound_nominees_wake_none: bool = False
     gated_pods_flushed: bool = False
     gated_nominations_kept: bool = False

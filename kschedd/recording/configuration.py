@@ -2,11 +2,11 @@
 
 import attrs
 
-from kschedd.config.files import written_as_v1
+from kschedd.config.changing.files import written_as_v1
 from kschedd.config.in_tree import IN_TREE, Catalogue
-from kschedd.config.kube_versions import KubernetesVersion
-from kschedd.config.load import load_config
+from kschedd.config.loading.load import load_config
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import KubernetesVersion
 
 
 def text_of(config: Config, catalogue: Catalogue = IN_TREE) -> str:

@@ -29,10 +29,11 @@ from kschedd.recording.configuration import text_of
 from kschedd.recording.notes import DRIVER, QUEUE, Note, NoteKind, line_of
 from kschedd.recording.recorder import RunRecorder, enter, leave
 from kschedd.recording.values import pack
-from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.filtering.filters import PluginBatch
 from kschedd.scheduling.inputs import (
     Allow,
     BeginAttempt,
@@ -57,7 +58,6 @@ from kschedd.scheduling.inputs import (
     Tick,
     UndoConfigChange,
 )
-from kschedd.scheduling.work import Work
 
 T = TypeVar("T")
 Step = Callable[[Any, float], Any]

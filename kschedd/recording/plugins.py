@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from kschedd.framework.faults import PluginError, PluginTimeout
-from kschedd.framework.guarded import GUARDED_METHODS, GuardedPlugin, GuardedRegistry
+from kschedd.framework.guarding.guarded import GUARDED_METHODS, GuardedPlugin, GuardedRegistry
 from kschedd.framework.handle import Handle
 from kschedd.recording.notes import DRIVER, Note, NoteKind
 from kschedd.recording.recorder import RunRecorder, enter, leave, stream

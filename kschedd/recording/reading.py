@@ -14,8 +14,8 @@ from typing import IO, Final
 import attrs
 import msgpack
 
-from kschedd.config.kube_versions import KUBE_VERSIONS, kube_version
-from kschedd.config.removed_gates import why_removed
+from kschedd.config.versions.kube_versions import KUBE_VERSIONS, kube_version
+from kschedd.config.versions.removed_gates import why_removed
 from kschedd.errors import KscheddError
 from kschedd.framework.status import fault_text
 from kschedd.recording.format import (

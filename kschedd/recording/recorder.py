@@ -22,7 +22,7 @@ import structlog
 from kschedd.framework.handle import Handle
 from kschedd.recording.format import FrameWriter, RecordingError, RecordingHeader
 from kschedd.recording.notes import Note, NoteKind
-from kschedd.store.log import ADDED, DELETED, MODIFIED, EventType, WatchEvent
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType, WatchEvent
 
 log = structlog.get_logger("kschedd.recording")
 

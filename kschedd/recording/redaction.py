@@ -16,8 +16,8 @@ from typing import Any, Final
 import attrs
 import msgpack
 
-from kschedd.api.documents import read_documents
 from kschedd.api.objects import Raw
+from kschedd.api.text.documents import read_documents
 from kschedd.dumps.redaction import Redaction
 from kschedd.recording.format import FrameWriter, RecordingError
 from kschedd.recording.notes import MESSAGE_AT, Note, NoteKind

@@ -35,12 +35,12 @@ from kschedd.queue.snapshot import (
 from kschedd.recording.notes import Note, NoteKind
 from kschedd.recording.plugins import made, out_of_tree
 from kschedd.recording.values import pack, unpack
+from kschedd.scheduling.attempt.ties import NodeTies
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.pending import PendingPods
-from kschedd.scheduling.ties import NodeTies
+from kschedd.scheduling.nominations.pending import PendingPods
 from kschedd.store.cluster_api import ClusterWriter
-from kschedd.store.journal_reading import read_object
-from kschedd.store.log import ADDED, WatchEvent
+from kschedd.store.journal.reading import read_object
+from kschedd.store.objects.log import ADDED, WatchEvent
 
 _EVENTS: Final = 500  # in a note
 _HEAPS: Final = ("active", "rejected", "failed")

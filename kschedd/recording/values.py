@@ -12,8 +12,8 @@ import msgpack
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.controllers.nodes.zones import NodeLifecycleConfig
 from kschedd.controllers.options import ControllerOptions
-from kschedd.controllers.zones import NodeLifecycleConfig
 from kschedd.errors import KscheddError
 from kschedd.extenders.calls import ExtenderFailure
 from kschedd.extenders.messages import FilterResult, MetaVictims

@@ -10,7 +10,7 @@ import attrs
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.model import Config
 from kschedd.controllers.options import ControllerOptions
-from kschedd.framework.guarded import GUARDED_METHODS
+from kschedd.framework.guarding.guarded import GUARDED_METHODS
 from kschedd.framework.registry import Registry
 from kschedd.recording.configuration import text_of
 from kschedd.recording.format import RecordingError, RecordingHeader

@@ -10,11 +10,11 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kschedd.api.codec import decoded_object
-from kschedd.api.kinds import kind_of
-from kschedd.api.schema_check import check_schema
-from kschedd.registry.kept_defaults import KEPT_DEFAULTS
-from kschedd.registry.pod_defaults import (
+from kschedd.api.schemas.check import check_schema
+from kschedd.api.schemas.codec import decoded_object
+from kschedd.api.schemas.kinds import kind_of
+from kschedd.registry.networking.services import default_service
+from kschedd.registry.pods.defaults import (
     SOURCE_DEFAULTS,
     Raw,
     default_claim_spec,
@@ -22,13 +22,13 @@ from kschedd.registry.pod_defaults import (
     merge_label_keys,
     stored_resources,
 )
-from kschedd.registry.policy_defaults import (
+from kschedd.registry.policy.defaults import (
     default_autoscaler,
     default_endpoints,
     default_network_policy,
     default_role_binding,
 )
-from kschedd.registry.services import default_service
+from kschedd.registry.policy.kept_defaults import KEPT_DEFAULTS
 
 __all__ = [
     "default",

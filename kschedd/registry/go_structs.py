@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from difflib import unified_diff
 from typing import Any, Final
 
-from kschedd.api.go_order import go_json, in_go_order, sorted_keys
-from kschedd.api.schema import (
+from kschedd.api.schemas.go_order import go_json, in_go_order, sorted_keys
+from kschedd.api.schemas.schema import (
     BOOL,
     BYTES,
     INT,

@@ -1,14 +1,14 @@
 """Semantic equality of (parts of) objects by their schema: upstream's equality.Semantic of the Go values they are.
 
 A pointer to nothing differs from one to an empty value; of all else, what is empty or zero equals what is left out.
-Quantities are compared by their amounts; times, which are decoded (`kschedd.api.codec`), by their text.
+Quantities are compared by their amounts; times, which are decoded (`kschedd.api.schemas.codec`), by their text.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.quantity import QuantityError, nanos
-from kschedd.api.schema import QUANTITY, Fields, ListOf, Schema
+from kschedd.api.schemas.schema import QUANTITY, Fields, ListOf, Schema
 
 _NOTHING: Final[Mapping[str, Any]] = {}
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.kinds import BY_NAME
-from kschedd.api.numbers import whole_number
-from kschedd.api.schema import schema_of, type_named
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.schemas.schema import schema_of, type_named
+from kschedd.api.text.numbers import whole_number
+from kschedd.registry.devices.claim_status import allocated_devices, device_id
 from kschedd.registry.disabled_fields import (
     NO_FEATURES,
     drop_disabled,
@@ -24,9 +25,8 @@ from kschedd.registry.disabled_fields import (
     drop_disabled_device_fields,
     drop_terminating_replicas,
 )
+from kschedd.registry.networking.services import create_service, update_service
 from kschedd.registry.same import same_in
-from kschedd.registry.services import create_service, update_service
-from kschedd.registry.validation_claim_status import allocated_devices, device_id
 
 Raw = dict[str, Any]
 Old = Mapping[str, Any]

@@ -11,84 +11,63 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.codec import decoded, decoded_object
-from kschedd.api.fields import WHOLE, FieldError, duplicate, forbidden, invalid, required, unsupported
-from kschedd.api.kinds import Kind, kind_of
-from kschedd.api.schema import type_named
-from kschedd.api.schema_check import (
+from kschedd.api.schemas.check import (
     check_meta_schema,
     check_node_affinity_schema,
     check_pod_spec_schema,
     check_pod_status_schema,
     check_schema,
 )
-from kschedd.api.validation_names import dns_label, qualified_name
+from kschedd.api.schemas.codec import decoded, decoded_object
+from kschedd.api.schemas.fields import WHOLE, FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.schemas.kinds import Kind, kind_of
+from kschedd.api.schemas.schema import type_named
+from kschedd.api.selecting.names import dns_label, qualified_name
 from kschedd.registry.defaults import (
     default_meta,
     default_pod_spec,
     default_pod_status,
     default_typed,
 )
-from kschedd.registry.validation_api_services import validate_api_service
-from kschedd.registry.validation_autoscaling import validate_autoscaler, validate_updated_autoscaler
-from kschedd.registry.validation_batch import (
-    validate_cron_job,
-    validate_job,
-    validate_updated_cron_job,
-    validate_updated_job,
-)
-from kschedd.registry.validation_certificates import validate_signing_request, validate_updated_signing_request
-from kschedd.registry.validation_containers import config_key_faults
-from kschedd.registry.validation_crd import validate_definition
-from kschedd.registry.validation_devices import (
+from kschedd.registry.devices.validation import (
     validate_claim as validate_resource_claim,
 )
-from kschedd.registry.validation_devices import (
+from kschedd.registry.devices.validation import (
     validate_claim_template,
     validate_device_class,
     validate_slice,
 )
-from kschedd.registry.validation_endpoints import validate_endpoint_slice, validate_endpoints
-from kschedd.registry.validation_events import validate_event, validate_updated_event
-from kschedd.registry.validation_flow_control import validate_flow_schema, validate_priority_level
-from kschedd.registry.validation_meta import (
-    NOT_STANDARD,
-    STANDARD_FINALIZERS,
-    WITHOUT_META,
-    validate_custom_kind,
-    validate_labels,
-    validate_meta,
-)
-from kschedd.registry.validation_networking import (
+from kschedd.registry.networking.endpoints import validate_endpoint_slice, validate_endpoints
+from kschedd.registry.networking.service_ranges import validate_address, validate_service_range
+from kschedd.registry.networking.services_validation import validate_service
+from kschedd.registry.networking.validation import (
     validate_ingress,
     validate_ingress_class,
     validate_network_policy,
     validate_new_ingress,
 )
-from kschedd.registry.validation_nodes import validate_node
-from kschedd.registry.validation_pod import validate_new_pod, validate_pod_spec, validate_tokens
-from kschedd.registry.validation_pod_annotations import (
+from kschedd.registry.pods.annotations import (
     validate_claims_by_name,
     validate_pod_annotations,
     validate_profiles_match,
 )
-from kschedd.registry.validation_pod_status import validate_pod_status
-from kschedd.registry.validation_policies import validate_policy, validate_policy_binding
-from kschedd.registry.validation_quota import validate_limit_range, validate_resource_quota
-from kschedd.registry.validation_rbac import (
+from kschedd.registry.pods.containers import config_key_faults
+from kschedd.registry.pods.status import validate_pod_status
+from kschedd.registry.pods.validation import validate_new_pod, validate_pod_spec, validate_tokens
+from kschedd.registry.policy.admission_policies import validate_policy, validate_policy_binding
+from kschedd.registry.policy.api_services import validate_api_service
+from kschedd.registry.policy.certificates import validate_signing_request, validate_updated_signing_request
+from kschedd.registry.policy.definitions import validate_definition
+from kschedd.registry.policy.flow_control import validate_flow_schema, validate_priority_level
+from kschedd.registry.policy.quota import validate_limit_range, validate_resource_quota
+from kschedd.registry.policy.rbac import (
     validate_cluster_role,
     validate_cluster_role_binding,
     validate_role,
     validate_role_binding,
 )
-from kschedd.registry.validation_resources import validate_requirements
-from kschedd.registry.validation_secrets import validate_secret
-from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
-from kschedd.registry.validation_service_ranges import validate_address, validate_service_range
-from kschedd.registry.validation_services import validate_service
-from kschedd.registry.validation_status import validate_status_alone
-from kschedd.registry.validation_times import looks_at_meta, updated_faults
-from kschedd.registry.validation_volumes import (
+from kschedd.registry.policy.webhooks import validate_updated_webhooks, validate_webhooks
+from kschedd.registry.storage.validation import (
     validate_attachment,
     validate_attributes_class,
     validate_claim,
@@ -99,8 +78,29 @@ from kschedd.registry.validation_volumes import (
     validate_updated_claim,
     validate_volume,
 )
-from kschedd.registry.validation_webhooks import validate_updated_webhooks, validate_webhooks
-from kschedd.registry.validation_workloads import (
+from kschedd.registry.validation_events import validate_event, validate_updated_event
+from kschedd.registry.validation_meta import (
+    NOT_STANDARD,
+    STANDARD_FINALIZERS,
+    WITHOUT_META,
+    validate_custom_kind,
+    validate_labels,
+    validate_meta,
+)
+from kschedd.registry.validation_nodes import validate_node
+from kschedd.registry.validation_resources import validate_requirements
+from kschedd.registry.validation_secrets import validate_secret
+from kschedd.registry.validation_selectors import validate_node_affinity, validate_tolerations
+from kschedd.registry.validation_status import validate_status_alone
+from kschedd.registry.validation_times import looks_at_meta, updated_faults
+from kschedd.registry.workloads.autoscaling import validate_autoscaler, validate_updated_autoscaler
+from kschedd.registry.workloads.batch import (
+    validate_cron_job,
+    validate_job,
+    validate_updated_cron_job,
+    validate_updated_job,
+)
+from kschedd.registry.workloads.validation import (
     validate_daemon_set,
     validate_deployment,
     validate_disruption_budget,

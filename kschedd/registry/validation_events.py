@@ -12,8 +12,8 @@ legacyValidateEvent).
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, invalid, required
-from kschedd.api.validation_names import qualified_name
+from kschedd.api.schemas.fields import FieldError, invalid, required
+from kschedd.api.selecting.names import qualified_name
 from kschedd.registry.go_structs import go_struct
 
 Raw = Mapping[str, Any]

@@ -6,10 +6,9 @@ Takes metadata that matches the schema.
 
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, forbidden, invalid, required
-from kschedd.api.ip_addresses import address_faults
-from kschedd.api.kinds import Kind
-from kschedd.api.validation_names import (
+from kschedd.api.schemas.fields import FieldError, forbidden, invalid, required
+from kschedd.api.schemas.kinds import Kind
+from kschedd.api.selecting.names import (
     Faults,
     dns1035_label,
     dns_label,
@@ -20,6 +19,7 @@ from kschedd.api.validation_names import (
     qualified_name,
     without_last_dash,
 )
+from kschedd.api.text.ip_addresses import address_faults
 
 _MOST_ANNOTATED: Final = 256 * 1024
 _EXTENSIONS: Final = "apiextensions.k8s.io"  # its objects' finalizers need not be standard ones

@@ -8,13 +8,13 @@ Takes Nodes that match the schema; appends to `faults`.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, invalid, required
-from kschedd.api.ip_addresses import cidr_family
-from kschedd.api.json_errors import json_error
-from kschedd.api.json_text import json_value
 from kschedd.api.quantity import quoted
-from kschedd.api.unmarshal_errors import json_kind
-from kschedd.registry.annotated_lists import annotated_list
+from kschedd.api.schemas.fields import FieldError, invalid, required
+from kschedd.api.schemas.unmarshal_errors import json_kind
+from kschedd.api.text.ip_addresses import cidr_family
+from kschedd.api.text.json_errors import json_error
+from kschedd.api.text.json_text import json_value
+from kschedd.registry.pods.annotated_lists import annotated_list
 from kschedd.registry.validation_selectors import validate_taints
 from kschedd.registry.validation_status import validate_status_alone
 

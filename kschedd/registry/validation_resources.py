@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
 from kschedd.api.quantity import QuantityError, as_stored, canonical, nanos
-from kschedd.api.resource_names import is_extended
-from kschedd.api.validation_names import dns_label, qualified_name
+from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.selecting.names import dns_label, qualified_name
+from kschedd.api.selecting.resource_names import is_extended
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

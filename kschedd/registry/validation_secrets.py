@@ -8,9 +8,9 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, invalid, required
-from kschedd.api.json_errors import json_error
-from kschedd.registry.validation_containers import config_key_faults
+from kschedd.api.schemas.fields import FieldError, invalid, required
+from kschedd.api.text.json_errors import json_error
+from kschedd.registry.pods.containers import config_key_faults
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

@@ -7,11 +7,11 @@ Takes values that match the schema and appends to `faults`.
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
-from kschedd.api.go_order import go_json
-from kschedd.api.requirements import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN
-from kschedd.api.selectors import FIELD_OPERATORS, NODE_NAME, NODE_OPERATORS, parse_label_selector
-from kschedd.api.validation_names import dns_label, dns_subdomain, label_value, qualified_name
+from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
+from kschedd.api.schemas.go_order import go_json
+from kschedd.api.selecting.names import dns_label, dns_subdomain, label_value, qualified_name
+from kschedd.api.selecting.requirements import DOES_NOT_EXIST, EXISTS, GT, IN, LT, NOT_IN
+from kschedd.api.selecting.selectors import FIELD_OPERATORS, NODE_NAME, NODE_OPERATORS, parse_label_selector
 from kschedd.registry.validation_meta import validate_labels
 
 Raw = dict[str, Any]

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, duplicate, invalid, required, unsupported
 from kschedd.api.quantity import nanos, value
-from kschedd.api.validation_names import between, qualified_name
-from kschedd.registry.validation_quota import validate_quota_amounts
+from kschedd.api.schemas.fields import FieldError, duplicate, invalid, required, unsupported
+from kschedd.api.selecting.names import between, qualified_name
+from kschedd.registry.policy.quota import validate_quota_amounts
 from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, validate_resource_list
 
 Raw = Mapping[str, Any]

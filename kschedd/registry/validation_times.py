@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.fields import FieldError
-from kschedd.api.kinds import Kind
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import Kind
+from kschedd.registry.storage.validation import MOUNT_OPTIONS
 from kschedd.registry.validation_meta import NOT_STANDARD, validate_meta
-from kschedd.registry.validation_volumes import MOUNT_OPTIONS
 
 Raw = dict[str, Any]
 Faults = list[FieldError]

@@ -10,32 +10,32 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kschedd.api.conditions import is_true
-from kschedd.api.fields import FieldError, forbidden, invalid
-from kschedd.api.kinds import kind_of
-from kschedd.api.schema import STR, Fields, schema_of, type_named
+from kschedd.api.schemas.fields import FieldError, forbidden, invalid
+from kschedd.api.schemas.kinds import kind_of
+from kschedd.api.schemas.schema import STR, Fields, schema_of, type_named
+from kschedd.registry.devices.claim_status import validate_claim_status
 from kschedd.registry.go_structs import go_diff, go_selector, go_source_diff, go_struct, go_template
+from kschedd.registry.networking.service_addresses import changed_addresses
+from kschedd.registry.networking.service_ranges import validate_address_change, validate_service_range_change
+from kschedd.registry.networking.services_validation import validate_balancer_status, validate_service_changes
+from kschedd.registry.networking.validation import validate_ingress_status
+from kschedd.registry.pods.annotations import validate_annotation_changes, validate_pod_annotations
+from kschedd.registry.pods.status import validate_status_beside_spec
+from kschedd.registry.policy.api_services import validate_api_service_status
+from kschedd.registry.policy.certificates import validate_approval, validate_signing_status
+from kschedd.registry.policy.flow_control import validate_flow_control_status
+from kschedd.registry.policy.rbac import validate_role_ref_change
 from kschedd.registry.same import canonical_amount, same, same_in
-from kschedd.registry.service_addresses import changed_addresses
+from kschedd.registry.storage.validation import validate_attributes_class
 from kschedd.registry.strategy import strategy_of
-from kschedd.registry.validation_api_services import validate_api_service_status
-from kschedd.registry.validation_autoscaling import validate_autoscaler_status
-from kschedd.registry.validation_certificates import validate_approval, validate_signing_status
-from kschedd.registry.validation_claim_status import validate_claim_status
 from kschedd.registry.validation_events import validate_event_changes
-from kschedd.registry.validation_flow_control import validate_flow_control_status
-from kschedd.registry.validation_job_status import validate_job_status
-from kschedd.registry.validation_networking import validate_ingress_status
 from kschedd.registry.validation_nodes import validate_node_annotations
-from kschedd.registry.validation_pod_annotations import validate_annotation_changes, validate_pod_annotations
-from kschedd.registry.validation_pod_status import validate_status_beside_spec
-from kschedd.registry.validation_rbac import validate_role_ref_change
-from kschedd.registry.validation_service_ranges import validate_address_change, validate_service_range_change
-from kschedd.registry.validation_services import validate_balancer_status, validate_service_changes
 from kschedd.registry.validation_status import (
     node_addresses,
     validate_pod_claims,
 )
-from kschedd.registry.validation_volumes import validate_attributes_class
+from kschedd.registry.workloads.autoscaling import validate_autoscaler_status
+from kschedd.registry.workloads.job_status import validate_job_status
 
 Raw = Mapping[str, Any]
 Faults = list[FieldError]

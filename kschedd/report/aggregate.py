@@ -15,8 +15,8 @@ from kschedd.api.amounts import amount
 from kschedd.api.nodes import ZONE_LABEL
 from kschedd.api.pods import Pod
 from kschedd.explain.explain import explain
-from kschedd.printing.explaining import explanation
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports.explaining import explanation
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.report.axis import Floats
 from kschedd.report.collector import (
     ATTEMPTS,

@@ -25,12 +25,12 @@ from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.report.axis import Counts, Examples, Floats, Levels, TimeAxis
 from kschedd.report.decisions import Decision, best_of, funnel_of
 from kschedd.report.reasons import reasons_of
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ranking import Ranking, Scores
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.node_local_plugins import PluginFault
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.ranking import Ranking, Scores
+from kschedd.scheduling.filtering.node_local_plugins import PluginFault
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 
 MOST_REASONS: Final = 48

@@ -7,8 +7,8 @@ import numpy as np
 
 from kschedd.cache.table import NodeTable
 from kschedd.framework.status import Code, Status
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.ranking import Scores
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ranking import Scores
 from kschedd.scheduling.verdicts import Verdicts
 
 _MOST_REASONS = 6

@@ -15,15 +15,15 @@ from typing import Final
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.api.times import seconds
+from kschedd.api.text.times import seconds
 from kschedd.queue.entry import SECOND, Move
 from kschedd.report.collector import ReportCollector
 from kschedd.report.decisions import funnel_of
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.work import drive
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.why_pending import pending_pods
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 
 _MOST_TRIED: Final = 10
 _POD, _ATTEMPT, _MOVE = range(3)  # the order of what happens at one time: an attempt's reason precedes its requeueing

@@ -16,8 +16,8 @@ from kschedd.framework.interface import PERMIT, POST_FILTER, PRE_FILTER, PRE_SCO
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
 from kschedd.report.decisions import funnel_of
 from kschedd.report.timeline_files import TimelineFile
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.simulate.engine import Engine
 
 _PLUGIN_NS: Final = 1_000

@@ -12,7 +12,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.manifests import ManifestReading
-from kschedd.printing.checking import CheckReport, UnplacedPod
+from kschedd.printing.reports.checking import CheckReport, UnplacedPod
 from kschedd.values import in_parts
 
 _WORKLOADS: Final = ("ReplicaSet", "StatefulSet", "DaemonSet", "Deployment", "Job", "ReplicationController")

@@ -23,14 +23,14 @@ from typing import Any, Final
 import attrs
 
 from kschedd.actors.plugin_calls import run_async
-from kschedd.api.numbers import whole_number
-from kschedd.api.times import LAST_S
+from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.times import LAST_S
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-from kschedd.config.feature_gates import parse_flag
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion, kube_version
-from kschedd.config.load import default_config, load_config
+from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config
+from kschedd.config.versions.feature_gates import parse_flag
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion, kube_version
 from kschedd.controllers.options import OPTIONS, controller_options, read_option
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
@@ -38,10 +38,10 @@ from kschedd.methods import daemon_methods
 from kschedd.simulate.engine import LoggedAttempt
 from kschedd.simulate.summary import span
 from kschedd.store.times import stamp
-from kschedd.verbs.expectations import Finding
-from kschedd.verbs.expecting import check
-from kschedd.verbs.grammar import suggest
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.grammar import suggest
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.scheduler.expectations import Finding
+from kschedd.verbs.scheduler.expecting import check
 from kschedd.verbs.table import WRONG_USE, find_verb, run_words
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}

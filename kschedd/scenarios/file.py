@@ -12,7 +12,8 @@ Output that contains empty lines is enclosed between two lines `----` and two mo
 lines; where it is all, the command has to succeed and may print what it likes. A line `expect ASSERTION` is a step by
 itself (with `----` below it, it is a command like any other). A run executes the steps from top to bottom on one
 cluster; rewriting replaces expected output with the actual one, and an assertion that is not so with the one that is,
-to be reviewed as a diff. The module `commands` defines the commands, `kschedd.verbs.expectations` the assertions.
+to be reviewed as a diff. The module `commands` defines the commands, `kschedd.verbs.scheduler.expectations` the
+assertions.
 
 Errors: ScenarioError if a file cannot be parsed into steps, or an assertion cannot be. A failing command is no error:
 its output shows it.
@@ -27,12 +28,12 @@ from typing import Final
 import attrs
 
 from kschedd.api.quantity import shown
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.simulate.engine import LoggedAttempt
-from kschedd.verbs.expectations import Finding
-from kschedd.verbs.expecting import unmet_text
+from kschedd.verbs.scheduler.expectations import Finding
+from kschedd.verbs.scheduler.expecting import unmet_text
 
 SEPARATOR: Final = "----"
 ANYTHING: Final = "..."

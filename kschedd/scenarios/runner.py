@@ -16,7 +16,7 @@ from typing import IO, Final
 
 import attrs
 
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.file import Difference, OnDecision, ScenarioError, StepResult, read, run, text_of
 

@@ -7,10 +7,10 @@ Owns the counts of attempts and of those that failed, since the start.
 """
 
 from kschedd.queue.entry import QueuedPod
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
-from kschedd.scheduling.metrics import ERROR, UNSCHEDULABLE, AttemptEnded, SchedulingMetrics
-from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.profiles.metrics import ERROR, UNSCHEDULABLE, AttemptEnded, SchedulingMetrics
 from kschedd.scheduling.records import AttemptRecord
 
 

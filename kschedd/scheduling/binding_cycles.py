@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import SECOND
-from kschedd.scheduling.binding_cycle import (
+from kschedd.scheduling.binding.cycle import (
     NOTHING_DONE,
     AssumedPod,
     AwaitPermit,
@@ -31,13 +31,13 @@ from kschedd.scheduling.binding_cycle import (
     PlanWait,
     ReleaseInFlight,
 )
-from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.metrics import SUCCESS
-from kschedd.scheduling.pending import PendingPods
+from kschedd.scheduling.nominations.pending import PendingPods
+from kschedd.scheduling.profiles.metrics import SUCCESS
 from kschedd.scheduling.records import NORMAL, SchedulerEvent
-from kschedd.scheduling.stepper import Stepper
 
 
 class BindingCycles:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.config.changing.values import values
 from kschedd.config.model import Config
-from kschedd.config.values import values
 from kschedd.errors import KscheddError
 
 CHANGES_KEPT: Final = 100

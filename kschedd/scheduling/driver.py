@@ -56,8 +56,8 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.config.changing.values import changed_origins
 from kschedd.config.model import Config
-from kschedd.config.values import changed_origins
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Code, Status, error, fault_text
@@ -73,14 +73,30 @@ from kschedd.queue.operations import (
     Reconfigured,
 )
 from kschedd.queue.scheduling_queue import QueueSettings
+from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.attempt.scheduler import broken_off
 from kschedd.scheduling.attempt_records import AttemptRecords
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.binding.run import AttemptRun
 from kschedd.scheduling.binding_cycles import BindingCycles
-from kschedd.scheduling.breakpoints import StopPoint
 from kschedd.scheduling.config_changes import ConfigChange, ConfigChanges
-from kschedd.scheduling.debugger import Debugger
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.debugger import Debugger
+from kschedd.scheduling.debug.stepper import Stepper
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.effects import Effects, Eviction
 from kschedd.scheduling.failure import FailedAttempt, failure_status
+from kschedd.scheduling.gangs.cycle import (
+    MemberDone,
+    TriedGroup,
+    TriedMember,
+    failed_with_group,
+    group_condition,
+    not_placed,
+    order_of_members,
+    profile_fault,
+    try_group,
+)
 from kschedd.scheduling.inputs import (
     Allow,
     BeginAttempt,
@@ -108,26 +124,10 @@ from kschedd.scheduling.inputs import (
     UndoConfigChange,
 )
 from kschedd.scheduling.machine import Choices, SchedulingMachine
-from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
-from kschedd.scheduling.pending import PendingPods
-from kschedd.scheduling.pod_group_cycle import (
-    MemberDone,
-    TriedGroup,
-    TriedMember,
-    failed_with_group,
-    group_condition,
-    not_placed,
-    order_of_members,
-    profile_fault,
-    try_group,
-)
+from kschedd.scheduling.nominations.pending import PendingPods
 from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
-from kschedd.scheduling.run import AttemptRun
-from kschedd.scheduling.scheduler import broken_off
-from kschedd.scheduling.stepper import Stepper
 from kschedd.scheduling.verdicts import Diagnosis
-from kschedd.scheduling.work import Work
-from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
+from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
 from kschedd.store.times import stamp
 
 MOST_POPPED: Final = 128  # pods handed out at once: a hop between actors costs more than a pop

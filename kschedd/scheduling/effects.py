@@ -7,7 +7,7 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.framework.writes import Write
 from kschedd.queue.operations import QueueOperation
-from kschedd.scheduling.binding_cycle import BindingCycle, CallExtender, CallPlugin, ExecutePlan
+from kschedd.scheduling.binding.cycle import BindingCycle, CallExtender, CallPlugin, ExecutePlan
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
 from kschedd.values import FrozenList, fast_frozen

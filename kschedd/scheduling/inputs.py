@@ -5,7 +5,7 @@ it; a debugger stops between two of them. Each class says what `step` returns; w
 driver's effects (`take_effects`).
 
 Within an attempt, what plugins and extenders answer is sent to the generator that `BeginAttempt` returns: an attempt is
-the one state that cannot be copied, and begins again in a fork (`kschedd.scheduling.fork`).
+the one state that cannot be copied, and begins again in a fork (`kschedd.scheduling.snapshots.fork`).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ from kschedd.config.model import Config
 from kschedd.framework.status import Status
 from kschedd.framework.writes import Plan
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.binding_cycle import BindingCycle
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.binding.cycle import BindingCycle
+from kschedd.scheduling.binding.run import AttemptRun
+from kschedd.scheduling.debug.stepper import Intervention
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.pod_group_cycle import MemberDone
-from kschedd.scheduling.run import AttemptRun
-from kschedd.scheduling.stepper import Intervention
-from kschedd.scheduling.work import Work
-from kschedd.store.log import WatchEvent
+from kschedd.scheduling.gangs.cycle import MemberDone
+from kschedd.store.objects.log import WatchEvent
 from kschedd.values import fast_frozen
 
 T = TypeVar("T")

@@ -24,12 +24,14 @@ from kschedd.framework.writes import Plan, Write
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.operations import PodDone, Pop, PopOthersOfGroup, QueueOperation, TakeNominated
 from kschedd.queue.scheduling_queue import Recorder
-from kschedd.scheduling.binding_cycle import AssumedPod, CallExtender, CallPlugin
-from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.binding.cycle import AssumedPod, CallExtender, CallPlugin
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.work import Work, answered, drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.eviction import evict
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.gangs.cycle import MemberDone
 from kschedd.scheduling.inputs import (
     BeginAttempt,
     BeginGroupCycle,
@@ -45,10 +47,8 @@ from kschedd.scheduling.inputs import (
     ResumeStopped,
 )
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
-from kschedd.scheduling.pod_group_cycle import MemberDone
-from kschedd.scheduling.work import Work, answered, drive
-from kschedd.store.log import WatchEvent
+from kschedd.scheduling.preemption.eviction import evict
+from kschedd.store.objects.log import WatchEvent
 
 T = TypeVar("T")
 

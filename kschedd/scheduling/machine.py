@@ -31,7 +31,7 @@ from kschedd.config.model import Config, Profile
 from kschedd.extenders.extender import HTTPExtender, extenders_of
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import EVERY_EVENT, EXTENDER_NAME, ClusterEventWithHint, hint_map
-from kschedd.framework.guarded import guarded
+from kschedd.framework.guarding.guarded import guarded
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
     FILTER,
@@ -56,23 +56,23 @@ from kschedd.queue.backoff import SortKey
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.gating import PreEnqueue
 from kschedd.queue.hints import Registrations
-from kschedd.scheduling import plugin_metrics as points
-from kschedd.scheduling.batch import Batches
-from kschedd.scheduling.binding_cycle import AssumedPod
-from kschedd.scheduling.binding_steps import BindingSteps
-from kschedd.scheduling.contained import contained
+from kschedd.scheduling.attempt.batch import Batches
+from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import Choose, NodeTies
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.binding.run import AttemptRun
+from kschedd.scheduling.binding.steps import BindingSteps
+from kschedd.scheduling.binding.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
+from kschedd.scheduling.debug.stepper import DROPPED, AttemptDropped, Stepper
+from kschedd.scheduling.debug.work import Work, drive
 from kschedd.scheduling.failure import FailedAttempt, failed_after_permit, failed_by_error, failed_on_one_node, stamped
-from kschedd.scheduling.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
-from kschedd.scheduling.nominations import Nominated
-from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
-from kschedd.scheduling.profile import Framework, build_profile
-from kschedd.scheduling.run import AttemptRun
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.stepper import DROPPED, AttemptDropped, Stepper
-from kschedd.scheduling.ties import Choose, NodeTies
-from kschedd.scheduling.waiting import MOST_WAIT_S, WaitingPod, WaitingPods
-from kschedd.scheduling.work import Work, drive
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.scheduling.nominations.counted import Nominated
+from kschedd.scheduling.profiles import plugin_metrics as points
+from kschedd.scheduling.profiles.contained import contained
+from kschedd.scheduling.profiles.metrics import NO_TIMES, NoTimes, PointTimes, SchedulingMetrics
+from kschedd.scheduling.profiles.profile import Framework, build_profile
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.times import stamp
 
 T = TypeVar("T")

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kschedd.config.args import written
-from kschedd.config.changes import with_plugin_args, with_plugin_disabled, with_plugin_enabled
-from kschedd.config.faults import ConfigErrors
+from kschedd.config.changing.changes import with_plugin_args, with_plugin_disabled, with_plugin_enabled
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.model import Config
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.framework.interface import extension_points
 from kschedd.framework.registry import PluginLoadError, name_taken
 from kschedd.scheduling.driver import SchedulingDriver

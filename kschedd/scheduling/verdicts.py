@@ -19,7 +19,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, unresolvable
-from kschedd.scheduling.profile import EnabledFilter
+from kschedd.scheduling.profiles.profile import EnabledFilter
 
 Places = npt.NDArray[np.int16]
 PASSED = 32767

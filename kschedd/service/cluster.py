@@ -13,7 +13,7 @@ from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.time_control import Moved
 from kschedd.api.objects import Object
-from kschedd.controllers.controller import Controller
+from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectFault
@@ -21,8 +21,8 @@ from kschedd.queue.entry import Move
 from kschedd.queue.operations import QueueOperations
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.recording.recorder import RecordingState
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 
 T = TypeVar("T")

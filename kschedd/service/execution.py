@@ -14,7 +14,7 @@ import attrs
 
 from kschedd.access.users import User
 from kschedd.api.objects import Object
-from kschedd.api.weight import is_large
+from kschedd.api.schemas.weight import is_large
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.operations.serving import serve
@@ -24,7 +24,7 @@ from kschedd.service.workers import GivenUp, Workers
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
 from kschedd.store.errors import NotFound
-from kschedd.store.json_patch import copies
+from kschedd.store.patches.json_patch import copies
 from kschedd.store.trial import Changes, Key, key_of
 from kschedd.values import in_parts
 

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import attrs
 
-from kschedd.api.decoding import FieldValidation
 from kschedd.api.objects import Object
+from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.patching import PatchType
-from kschedd.store.updates import Subresource
 
 Verb = Literal["create", "update", "patch", "apply", "delete"]
 Action = Literal["", "created", "configured", "unchanged"]

@@ -3,8 +3,8 @@
 Raises: SelectorTextError.
 """
 
-from kschedd.api.selector_text import FieldSelector, has_many_terms, parse_field_selector, parse_selector_text
-from kschedd.api.selectors import LabelSelector
+from kschedd.api.selecting.selector_text import FieldSelector, has_many_terms, parse_field_selector, parse_selector_text
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.service.table import Call
 
 Selectors = tuple[LabelSelector | None, FieldSelector | None]

@@ -21,11 +21,11 @@ from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
 from kschedd.framework.status import error
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.binding_cycle import AssumedPod
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.simulate.engine import Engine
 
 MOST_NODES: Final = 4_096

@@ -17,13 +17,13 @@ import numpy as np
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.terms import Taint
+from kschedd.api.selecting.terms import Taint
 from kschedd.cache.table import CPU, MEMORY, NodeTable
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.simulate.engine import Engine
 from kschedd.store.eviction import covers
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 
 _LEFT_OUT: Final = frozenset(("Pod", "Node", "Event", "Lease", "CSINode", "ControllerRevision"))
 _MOST_FIELDS: Final = 8

@@ -12,9 +12,9 @@ from typing import Any
 import attrs
 
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.ranking import Scores
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ranking import Scores
+from kschedd.scheduling.debug.work import drive
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.upgrade import PodOutcome
 

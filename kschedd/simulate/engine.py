@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, Self
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config
-from kschedd.controllers.controller import Controller
+from kschedd.controllers.running.controller import Controller
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error
@@ -28,23 +28,23 @@ from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.operations import FlushBackoff, FlushLeftover
 from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder, SchedulingQueue
 from kschedd.queue.snapshot import EntryCopies
-from kschedd.scheduling.breakpoints import StopPoint
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ties import Choose
+from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.inputs import Tick
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import AttemptRecord, SchedulerEvent
-from kschedd.scheduling.ties import Choose
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot, earliest
+from kschedd.scheduling.snapshots.fork import DriverSnapshot
 from kschedd.simulate.fork import reconciled
 from kschedd.simulate.observing import RunObserver, both
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from kschedd.store.cluster_api import perform
 from kschedd.store.errors import ApiError
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.values import run_steps
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.store.job_selector import without_selector
-from kschedd.store.log import DELETED
-from kschedd.store.patches import LAST_APPLIED
+from kschedd.store.creating.job_selector import without_selector
+from kschedd.store.objects.log import DELETED
+from kschedd.store.patches.merging import LAST_APPLIED
 from kschedd.store.store import Store
 
 _FILLED_IN: Final = frozenset(

@@ -1,6 +1,6 @@
 """Forks: a copy of a whole cluster as it is now, which goes on by itself in virtual time.
 
-    ClusterSnapshot (kschedd.scheduling.cluster_snapshot) ──▶ Engine(resumed=...)
+    ClusterSnapshot (kschedd.scheduling.snapshots.cluster) ──▶ Engine(resumed=...)
 
 A snapshot has a part for each owner of state: driver, queue, controllers, store. Each part may be a little newer than
 the one before, and the engine brings them together (`reconciled`): the driver and every controller go on from the

@@ -19,8 +19,8 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL
-from kschedd.api.numbers import whole_number
 from kschedd.api.quantity import QuantityError, parse
+from kschedd.api.text.numbers import whole_number
 from kschedd.errors import KscheddError
 from kschedd.simulate.trace import TraceEvent
 

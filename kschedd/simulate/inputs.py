@@ -10,12 +10,12 @@ from typing import BinaryIO, Final
 
 import attrs
 
-from kschedd.api.decoding import FieldValidation
-from kschedd.api.fields import FieldError
-from kschedd.api.kinds import kind_of
 from kschedd.api.manifests import Manifest, ManifestReading, read_bytes, read_paths
+from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import kind_of
 from kschedd.api.unsupported import Unsupported, grouped, unsupported
-from kschedd.controllers.awaited import controllers_run_between
+from kschedd.controllers.running.awaited import controllers_run_between
 from kschedd.store.errors import ApiError, Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store

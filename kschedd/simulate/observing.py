@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import ParamSpec, Protocol
 
 from kschedd.queue.entry import Move, QueuedPod
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.outcome import FitError, ScheduleResult
 
 P = ParamSpec("P")
 

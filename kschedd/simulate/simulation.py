@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
-from kschedd.api.decoding import FieldValidation
 from kschedd.api.manifests import ManifestReading
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.config.model import Config
-from kschedd.controllers.controller import Controller
+from kschedd.controllers.running.controller import Controller
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.records import SchedulerEvent
 from kschedd.simulate.engine import EPOCH, Engine, LoggedAttempt
@@ -24,7 +24,7 @@ from kschedd.simulate.inputs import Applied, apply_all
 from kschedd.simulate.summary import Audit, Pending, Summary, Utilisation
 from kschedd.simulate.trace import Raw, TraceEvent
 from kschedd.store.errors import ApiError, NotFound
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.values import run_steps
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
+from kschedd.scheduling.attempt.outcome import ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import ScheduleResult
-from kschedd.scheduling.work import drive
 from kschedd.simulate.upgrade import PodOutcome
 
 Gates = Mapping[str, Callable[[Pod], Status | None]]

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 
 import attrs
 
-from kschedd.api.validation_names import dns_subdomain, is_dns_subdomain, label_value
+from kschedd.api.selecting.names import dns_subdomain, is_dns_subdomain, label_value
 from kschedd.simulate.tracefile import TraceError, TraceFault, TraceRecord, records
 from kschedd.values import fast_frozen
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.config.kube_versions import KubernetesVersion
-from kschedd.config.rules import RULES
+from kschedd.config.versions.kube_versions import KubernetesVersion
+from kschedd.config.versions.rules import RULES
 
 
 @attrs.frozen

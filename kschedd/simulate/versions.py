@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from kschedd.config.change_version import with_version
+from kschedd.config.changing.version import with_version
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import KubernetesVersion
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.simulate.engine import Engine
 
 

@@ -20,8 +20,8 @@ from kschedd.explain.explain import begin, explain
 from kschedd.explain.fork import scheduler_on
 from kschedd.explain.trial import try_changes
 from kschedd.framework.changes import create
-from kschedd.printing.explaining import explanation
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports.explaining import explanation
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.simulate.engine import Engine
 
 _MOST_KINDS: Final = 24  # of nodes that are tried

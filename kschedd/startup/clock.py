@@ -5,9 +5,9 @@ from typing import Final
 import structlog
 
 from kschedd.actors.clock import REAL, VIRTUAL, Clock
-from kschedd.api.times import stamp
+from kschedd.api.text.times import stamp
 from kschedd.startup.options import DaemonOptions
-from kschedd.store.clock_mark import ClockMark
+from kschedd.store.journal.clock_mark import ClockMark
 
 log = structlog.get_logger("kschedd.clock")
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from kschedd.printing.safe import safe
+from kschedd.printing.terminal.safe import safe
 
 _ACCEPTING: Final = "trio.serve_listeners"  # Trio's logger
 _QUIET_S: Final = 60.0

@@ -14,13 +14,13 @@ import structlog
 from kschedd.access.audit_log import AuditFile
 from kschedd.access.credentials import ListenSettings
 from kschedd.actors.clock import REAL
-from kschedd.config.feature_gates import without_effect
-from kschedd.config.flags import with_flags, with_schedulers
+from kschedd.config.changing.flags import with_flags, with_schedulers
 from kschedd.config.in_tree import IN_TREE, Catalogue
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
-from kschedd.config.load import default_config, load_config
-from kschedd.config.loading import read_beside
+from kschedd.config.loading.context import read_beside
+from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config, LeaderElection
+from kschedd.config.versions.feature_gates import without_effect
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import Part, admission_without
 from kschedd.errors import KscheddError
@@ -29,8 +29,8 @@ from kschedd.framework.registry import Registry
 from kschedd.input_files import open_input
 from kschedd.limits import MAX_REQUEST_BYTES, DaemonLimits
 from kschedd.object_faults import ObjectRef
-from kschedd.store.admission import Admission, configured_plugins
-from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.admission.chain import Admission, configured_plugins
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
 from kschedd.store.store import MAX_OBJECT_BYTES
 
 log = structlog.get_logger("kschedd")

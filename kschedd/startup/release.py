@@ -8,8 +8,8 @@ import attrs
 import structlog
 
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import RANDOM_TIES
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import RANDOM_TIES
 from kschedd.dumps.dumped_release import DumpedRelease
 from kschedd.dumps.loading import LoadOptions, Prepared, read_dump
 from kschedd.framework.registry import Registry

@@ -12,16 +12,16 @@ import structlog
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.journal import COMPACT_AFTER
-from kschedd.config.rules import Rules
+from kschedd.config.versions.rules import Rules
 from kschedd.dumps.loading import Prepared, take_dump, told
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import collection_paused
 from kschedd.object_faults import ObjectRef
-from kschedd.store.admission import Admission
-from kschedd.store.disk import REAL_DISK, Disk
-from kschedd.store.journal import Journal
-from kschedd.store.journal_salvage import open_journal
-from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.admission.chain import Admission
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
+from kschedd.store.journal.disk import REAL_DISK, Disk
+from kschedd.store.journal.journal import Journal
+from kschedd.store.journal.salvage import open_journal
 from kschedd.store.store import MAX_OBJECT_BYTES, Store
 from kschedd.values import run_steps
 

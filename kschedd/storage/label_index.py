@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import attrs
 
-from kschedd.api.selectors import IN, LabelSelector, NodeSelector, Requirement
+from kschedd.api.selecting.selectors import IN, LabelSelector, NodeSelector, Requirement
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.selectors import LabelSelector, SelectorError, parse_label_selector
+from kschedd.api.selecting.selectors import LabelSelector, SelectorError, parse_label_selector
 from kschedd.storage.claims import FILESYSTEM, class_of, requested
 from kschedd.storage.label_index import LabelIndex
 from kschedd.storage.volumes import AVAILABLE, StorageError, Volume

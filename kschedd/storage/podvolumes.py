@@ -14,7 +14,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import NodeSelector
+from kschedd.api.selecting.selectors import NodeSelector
 from kschedd.storage.assume import AssumeCache, VolumeCache
 from kschedd.storage.claims import (
     SELECTED_NODE,

@@ -15,8 +15,15 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.quantity import value
-from kschedd.api.requirements import requirement_problems
-from kschedd.api.selectors import IN, LabelSelector, Requirement, SelectorError, interned, parse_label_selector
+from kschedd.api.selecting.requirements import requirement_problems
+from kschedd.api.selecting.selectors import (
+    IN,
+    LabelSelector,
+    Requirement,
+    SelectorError,
+    interned,
+    parse_label_selector,
+)
 from kschedd.storage.claims import WAIT_FOR_FIRST_CONSUMER, class_of, requested_bytes
 from kschedd.storage.label_index import LabelIndex, required_label
 from kschedd.storage.volumes import StorageError

@@ -12,7 +12,7 @@ import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.quantity import QuantityError, nanos
-from kschedd.api.selectors import NodeSelector, Requirement, SelectorError, parse_node_selector
+from kschedd.api.selecting.selectors import NodeSelector, Requirement, SelectorError, parse_node_selector
 from kschedd.errors import KscheddError
 from kschedd.storage.claims import BOUND_BY_CONTROLLER, FILESYSTEM, class_of
 from kschedd.storage.label_index import required_node_label

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from kschedd.api.fields import invalid, required
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
-from kschedd.api.validation_names import dns_subdomain
+from kschedd.api.schemas.fields import invalid, required
+from kschedd.api.selecting.names import dns_subdomain
 from kschedd.store.errors import Conflict, Invalid
 
 _NOTHING: Mapping[str, Any] = {}

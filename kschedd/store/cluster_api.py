@@ -24,21 +24,21 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Literal, Protocol, TypeVar
 
-from kschedd.api.decoding import FieldValidation
-from kschedd.api.kinds import Kind
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.selector_text import FieldSelector
-from kschedd.api.selectors import LabelSelector
+from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.api.schemas.kinds import Kind
+from kschedd.api.selecting.selector_text import FieldSelector
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.errors import KscheddError, without_traceback
 from kschedd.store.admission_plugins.attributes import UserInfo
+from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.errors import ApiError
-from kschedd.store.listing import in_order
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.listing import in_order
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.patching import PatchType
 from kschedd.store.trial import Changes, Key
-from kschedd.store.updates import Subresource
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 from kschedd.values import in_parts, run_steps
 

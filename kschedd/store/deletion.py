@@ -9,9 +9,9 @@ Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from kschedd.api.fields import invalid
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.fields import invalid
 from kschedd.registry.strategy import next_generation
 from kschedd.store.errors import Invalid, PreconditionFailed
 from kschedd.store.times import duration_s, seconds, stamp

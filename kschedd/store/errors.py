@@ -9,9 +9,9 @@ from typing import ClassVar, Final
 
 import attrs
 
-from kschedd.api.fields import FieldError
-from kschedd.api.kinds import BY_NAME, lookup
 from kschedd.api.quantity import quoted
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import BY_NAME, lookup
 from kschedd.errors import KscheddError
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import SelectorError, parse_label_selector
+from kschedd.api.selecting.selectors import SelectorError, parse_label_selector
 from kschedd.store.errors import Forbidden, MultipleBudgets, TooManyRequests
 
 BUDGET: Final = "PodDisruptionBudget"

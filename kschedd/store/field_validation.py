@@ -8,7 +8,9 @@ Raises: StrictDecodingError, and BadRequest in the words of the API server's dec
 
 from typing import Any
 
-from kschedd.api.decoding import (
+from kschedd.api.objects import Object
+from kschedd.api.schemas.check import check_schema, schema_for, without_nulls
+from kschedd.api.schemas.decoding import (
     MOST_FAULTS,
     Decoded,
     FieldValidation,
@@ -18,13 +20,11 @@ from kschedd.api.decoding import (
     strict_message,
     unknown_field,
 )
-from kschedd.api.objects import Object
-from kschedd.api.schema import NO_RULES
-from kschedd.api.schema_check import check_schema, schema_for, without_nulls
-from kschedd.api.unmarshal_errors import unmarshal_error
-from kschedd.store.custom import Cluster, definition_of, schema_of, version_of
+from kschedd.api.schemas.schema import NO_RULES
+from kschedd.api.schemas.unmarshal_errors import unmarshal_error
+from kschedd.store.custom_resources.kinds import Cluster, definition_of, schema_of, version_of
+from kschedd.store.custom_resources.structural_schema import pruned
 from kschedd.store.errors import BadRequest, StrictDecodingError
-from kschedd.store.structural_schema import pruned
 
 
 def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | None) -> Decoded:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.fields import FieldError, invalid
-from kschedd.api.kinds import BY_NAME
 from kschedd.api.objects import Object, Raw
+from kschedd.api.schemas.fields import FieldError, invalid
+from kschedd.api.schemas.kinds import BY_NAME
 from kschedd.store.errors import BadRequest, Invalid
 
 _LONGEST_SHOWN: Final = 1000

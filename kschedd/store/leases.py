@@ -8,9 +8,9 @@ whoever reads it sees the latest. Such a renewal is no write: it has no resource
 from collections.abc import Sequence
 from typing import Final, overload
 
-from kschedd.api.numbers import whole_number
 from kschedd.api.objects import Object
-from kschedd.api.times import SECOND, micro_stamp, micros
+from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.times import SECOND, micro_stamp, micros
 
 LEASE: Final = "Lease"
 RENEWED_EVERY: Final = "kschedd.io/renewed-every-seconds"

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.codec import encoded_object
 from kschedd.api.objects import Object, Raw
-from kschedd.api.schema import Fields
-from kschedd.api.schema_check import schema_for, without_nulls
+from kschedd.api.schemas.check import schema_for, without_nulls
+from kschedd.api.schemas.codec import encoded_object
+from kschedd.api.schemas.schema import Fields
 from kschedd.managed_fields.entries import conflict_causes, conflict_message, without_times
 from kschedd.managed_fields.field_manager import ApplyRefused, FieldWrite, after_applying, after_write
 from kschedd.managed_fields.noted import LIMITED, note, with_note, with_resolved
@@ -22,8 +22,8 @@ from kschedd.managed_fields.reset_fields import kept_fields
 from kschedd.managed_fields.structural import structural_schema
 from kschedd.managed_fields.updater import Conflicted
 from kschedd.registry.strategy import TEMPLATE_GENERATION
-from kschedd.store.custom import version_of
-from kschedd.store.custom_scale import ScalePaths, scale_paths, steps_of
+from kschedd.store.custom_resources.kinds import version_of
+from kschedd.store.custom_resources.scale import ScalePaths, scale_paths, steps_of
 from kschedd.store.errors import ApplyConflict, ApplyError, BadPatch, Conflict
 from kschedd.store.identity import check_path
 

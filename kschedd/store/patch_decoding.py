@@ -14,21 +14,21 @@ apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.decoding import FieldValidation, StrictFault, duplicate_field
-from kschedd.api.fields import FieldError
-from kschedd.api.go_order import go_json, in_go_order, sorted_keys
 from kschedd.api.objects import Object
 from kschedd.api.quantity import quoted
-from kschedd.api.schema import ALL_RULES, NO_RULES, schema_of, type_named
-from kschedd.api.schema_check import check_schema, schema_for
-from kschedd.api.unmarshal_errors import json_kind, unmarshal_error
-from kschedd.api.unstructured_errors import conversion_error
+from kschedd.api.schemas.check import check_schema, schema_for
+from kschedd.api.schemas.decoding import FieldValidation, StrictFault, duplicate_field
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.go_order import go_json, in_go_order, sorted_keys
+from kschedd.api.schemas.schema import ALL_RULES, NO_RULES, schema_of, type_named
+from kschedd.api.schemas.unmarshal_errors import json_kind, unmarshal_error
+from kschedd.api.schemas.unstructured_errors import conversion_error
 from kschedd.store.errors import Invalid
 from kschedd.store.field_validation import decoded
-from kschedd.store.json_patch import json_patch, unknown_members
-from kschedd.store.patches import merge_patch
+from kschedd.store.patches.json_patch import json_patch, unknown_members
+from kschedd.store.patches.merging import merge_patch
+from kschedd.store.patches.strategic_merge import go_text
 from kschedd.store.patching import PatchType
-from kschedd.store.strategic_merge import go_text
 
 Raw = Mapping[str, Any]
 

@@ -10,14 +10,14 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from kschedd.api.decoding import FieldValidation
-from kschedd.api.documents import composed, read_documents
-from kschedd.api.fields import FieldError, forbidden, invalid, required
-from kschedd.api.schema_check import schema_for
+from kschedd.api.schemas.check import schema_for
+from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.api.schemas.fields import FieldError, forbidden, invalid, required
+from kschedd.api.text.documents import composed, read_documents
 from kschedd.store.errors import BadPatch, InvalidOptions
-from kschedd.store.json_patch import json_patch
-from kschedd.store.patches import merge_patch
-from kschedd.store.strategic_merge import strategic_merge
+from kschedd.store.patches.json_patch import json_patch
+from kschedd.store.patches.merging import merge_patch
+from kschedd.store.patches.strategic_merge import strategic_merge
 
 Raw = Mapping[str, Any]
 

@@ -9,17 +9,17 @@ Owns the clock and the rules; the objects and the log are those of `StoredObject
 import builtins
 from collections.abc import Callable, Container, Iterable, Sequence
 
-from kschedd.api.kinds import Kind, kind_of
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.selector_text import FieldSelector
-from kschedd.api.selectors import LabelSelector
-from kschedd.config.rules import Rules
-from kschedd.store import custom
+from kschedd.api.schemas.kinds import Kind, kind_of
+from kschedd.api.selecting.selector_text import FieldSelector
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.config.versions.rules import Rules
+from kschedd.store.custom_resources import kinds as custom
 from kschedd.store.errors import NotFound
 from kschedd.store.leases import LEASE, Renewed, renewed
-from kschedd.store.log import Cursor, WatchEvent
-from kschedd.store.stored_objects import StoredObjects
+from kschedd.store.objects.log import Cursor, WatchEvent
+from kschedd.store.objects.stored import StoredObjects
 
 
 class StoreReader:

@@ -19,8 +19,8 @@ from urllib.parse import quote
 import attrs
 import msgpack
 
-from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
+from kschedd.api.schemas.kinds import lookup
 from kschedd.errors import KscheddError
 from kschedd.object_faults import ObjectRef, fault_text
 

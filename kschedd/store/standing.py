@@ -16,13 +16,13 @@ import msgpack
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod, intern_signature, intern_with_node_affinity
-from kschedd.api.validation_names import dns_subdomain
-from kschedd.config.rules import Rules
-from kschedd.registry.validation_pod_annotations import is_about_spec
-from kschedd.store.admission import PLUGINS, Admission
+from kschedd.api.selecting.names import dns_subdomain
+from kschedd.config.versions.rules import Rules
+from kschedd.registry.pods.annotations import is_about_spec
+from kschedd.store.admission.chain import PLUGINS, Admission
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.field_validation import known_fields
-from kschedd.store.pod_strategy import are_plain, typed_pod
+from kschedd.store.prototypes.pod_strategy import are_plain, typed_pod
 from kschedd.store.store import Store
 
 Raw = dict[str, Any]

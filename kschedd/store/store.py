@@ -26,28 +26,33 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.decoding import FieldValidation
-from kschedd.api.fields import required
-from kschedd.api.kinds import BY_NAME, group_of
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.schema_check import check_schema, without_nulls
-from kschedd.config.kube_versions import DEFAULT
-from kschedd.config.rules import Rules
+from kschedd.api.schemas.check import check_schema, without_nulls
+from kschedd.api.schemas.decoding import FieldValidation
+from kschedd.api.schemas.fields import required
+from kschedd.api.schemas.kinds import BY_NAME, group_of
+from kschedd.config.versions.kube_versions import DEFAULT
+from kschedd.config.versions.rules import Rules
 from kschedd.errors import without_traceback
 from kschedd.registry.validation_update import validate_version
-from kschedd.store import custom, eviction, updates
-from kschedd.store.admission import Admission
+from kschedd.store import eviction
+from kschedd.store.admission.chain import Admission
+from kschedd.store.admission.request import RequestAdmission
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.admission_plugins.resourcequota import Charge
-from kschedd.store.apply import applied, first_applied
 from kschedd.store.binding import bound, refuse_binding
 from kschedd.store.built_in import built_in, is_built_in
 from kschedd.store.cluster_api import Applied
-from kschedd.store.cluster_rules import managing_write, with_names
-from kschedd.store.creation import Creation
-from kschedd.store.definition_names import is_established
+from kschedd.store.creating import updates
+from kschedd.store.creating.cluster_rules import managing_write, with_names
+from kschedd.store.creating.creation import Creation
+from kschedd.store.creating.job_selector import with_uid
+from kschedd.store.creating.replacement import Replacement
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
+from kschedd.store.custom_resources import kinds as custom
+from kschedd.store.custom_resources.definition_names import is_established
 from kschedd.store.deletion import (
     Propagation,
     begin_deletion,
@@ -58,10 +63,7 @@ from kschedd.store.deletion import (
     marked_pod,
 )
 from kschedd.store.errors import AlreadyExists, ApiError, Forbidden, Gone, Invalid, NotFound, Unadmitted
-from kschedd.store.generated import Generated
 from kschedd.store.identity import check_version, same_object
-from kschedd.store.job_selector import with_uid
-from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog, EventType, WatchEvent
 from kschedd.store.managing import (
     MANAGED,
     NOBODY,
@@ -72,17 +74,17 @@ from kschedd.store.managing import (
     noted_after,
     with_resolved_entries,
 )
-from kschedd.store.node_prototype import NodePrototype, NodePrototypes
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventLog, EventType, WatchEvent
+from kschedd.store.objects.stored import StoredObjects, retyped
 from kschedd.store.patch_decoding import decode_patched
+from kschedd.store.patches.apply import applied, first_applied
 from kschedd.store.patching import PatchType, patched
-from kschedd.store.pod_prototype import PodPrototype, PodPrototypes
-from kschedd.store.pod_strategy import MOST_NODE_AFFINITIES, PodStrategy
+from kschedd.store.prototypes.generated import Generated
+from kschedd.store.prototypes.nodes import NodePrototype, NodePrototypes
+from kschedd.store.prototypes.pod_strategy import MOST_NODE_AFFINITIES, PodStrategy
+from kschedd.store.prototypes.pods import PodPrototype, PodPrototypes
 from kschedd.store.reader import StoreReader
-from kschedd.store.replacement import Replacement
-from kschedd.store.request_admission import RequestAdmission
-from kschedd.store.service_addresses import SERVICE_RANGE
 from kschedd.store.set_aside import SetAside
-from kschedd.store.stored_objects import StoredObjects, retyped
 from kschedd.store.system_namespaces import UNDELETABLE
 from kschedd.store.times import stamp
 from kschedd.store.trial import Changes, Key, changes_of, unchanged
@@ -433,7 +435,7 @@ class Store(StoreReader):
         manager: str = "",
         annotated: bool = True,
     ) -> tuple[Object, Applied]:
-        """`kubectl apply`: create the object or merge the manifest into it (see `kschedd.store.patches`).
+        """`kubectl apply`: create the object or merge the manifest into it (see `kschedd.store.patches.merging`).
 
         `annotated`: the object gets kubectl's last-applied annotation, which a later apply needs to remove fields.
         A Node's manifest also sets its status, since no real kubelet reports it here; so does any with `restore`.

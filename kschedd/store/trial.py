@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 
 Key = tuple[str, str, str]  # kind, namespace, name
 

@@ -8,8 +8,8 @@ from typing import Any
 import attrs
 
 from kschedd.api.objects import Object, Raw
+from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
-from kschedd.store.updates import Subresource
 from kschedd.values import fast_frozen
 
 

@@ -7,15 +7,15 @@ import attrs
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.ties import by_name
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.profiles.profile import build_profile
 
 
 class TwoSchedulers:

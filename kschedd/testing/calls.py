@@ -13,12 +13,12 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable, Rows
 from kschedd.config.args import ArgsContext, read_plugin_args
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import DEFAULT
-from kschedd.config.reading import ConfigReader, ConfigValue
-from kschedd.framework import answers
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.parsing.reading import ConfigReader, ConfigValue
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import DEFAULT
 from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.guarding import answers
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult, plugin_info
 from kschedd.framework.node_info import NodeInfo

@@ -18,7 +18,7 @@ from kschedd.actors.plugin_calls import run_async
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.interface import QUEUE_SORT
 from kschedd.framework.registry import Registry
 from kschedd.scenarios.commands import ScenarioCluster

@@ -11,19 +11,19 @@ from functools import cache
 from pathlib import Path
 from typing import Protocol
 
-from kschedd.api.kinds import KINDS, lookup
-from kschedd.api.simulation_annotations import PRESSURES
-from kschedd.printing.scheduling import PLACES
+from kschedd.api.schemas.kinds import KINDS, lookup
+from kschedd.api.simulation.annotations import PRESSURES
+from kschedd.printing.reports.scheduling import PLACES
 from kschedd.values import fast_frozen
-from kschedd.verbs.config import SETS
-from kschedd.verbs.grammar import LiveState, Verb, VerbParser
-from kschedd.verbs.node import ADD as NODE_ADD
-from kschedd.verbs.node import CHANGES as NODE_CHANGES
-from kschedd.verbs.node import PRESSURE as NODE_PRESSURE
-from kschedd.verbs.node import SWITCH
-from kschedd.verbs.node import WORDS as NODE_WORDS
-from kschedd.verbs.parsing import Flag
-from kschedd.verbs.rollout import ACTIONS, ROLLED_OUT
+from kschedd.verbs.command_line.grammar import LiveState, Verb, VerbParser
+from kschedd.verbs.command_line.parsing import Flag
+from kschedd.verbs.nodes.node import ADD as NODE_ADD
+from kschedd.verbs.nodes.node import CHANGES as NODE_CHANGES
+from kschedd.verbs.nodes.node import PRESSURE as NODE_PRESSURE
+from kschedd.verbs.nodes.node import SWITCH
+from kschedd.verbs.nodes.node import WORDS as NODE_WORDS
+from kschedd.verbs.objects.rollout import ACTIONS, ROLLED_OUT
+from kschedd.verbs.scheduler.config import SETS
 from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME
 

@@ -2,10 +2,10 @@
 
 import argparse
 
-from kschedd.printing.tables import Table, render
-from kschedd.verbs.answers import FORMS, write_answer
-from kschedd.verbs.grammar import Verb, VerbParser, output_flag
-from kschedd.verbs.session import VerbSession
+from kschedd.printing.terminal.tables import Table, render
+from kschedd.verbs.command_line.answers import FORMS, write_answer
+from kschedd.verbs.command_line.grammar import Verb, VerbParser, output_flag
+from kschedd.verbs.command_line.session import VerbSession
 
 
 def _kinds_words(words: VerbParser) -> None:

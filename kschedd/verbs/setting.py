@@ -1,7 +1,7 @@
 """set: image, resources and environment of a workload's containers; every other word of it is the configuration's.
 
 `set image|resources|env|serviceaccount` change objects, as kubectl's do. `set weight|plugin|…` change the configuration
-of the scheduler (`kschedd.verbs.config`). No word means both.
+of the scheduler (`kschedd.verbs.scheduler.config`). No word means both.
 """
 
 import argparse
@@ -11,11 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.quantity import QuantityError, milli_value
 from kschedd.service.errors import RpcError
-from kschedd.verbs import config
-from kschedd.verbs.changing import FORMS, dry_run_text, write_change
-from kschedd.verbs.explain import POD_TEMPLATES
-from kschedd.verbs.generating import assignments, listed
-from kschedd.verbs.grammar import (
+from kschedd.verbs.command_line.grammar import (
     UsageError,
     Verb,
     VerbParser,
@@ -24,8 +20,12 @@ from kschedd.verbs.grammar import (
     output_flag,
     suggest,
 )
-from kschedd.verbs.session import VerbSession
-from kschedd.verbs.targets import get_object, selected, targets_of, where
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import get_object, selected, targets_of, where
+from kschedd.verbs.objects.changing import FORMS, dry_run_text, write_change
+from kschedd.verbs.objects.generating import assignments, listed
+from kschedd.verbs.scheduler import config
+from kschedd.verbs.scheduler.explain import POD_TEMPLATES
 
 Raw = dict[str, Any]
 

@@ -5,44 +5,42 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kschedd.errors import KscheddError
-from kschedd.printing.safe import brief
-from kschedd.verbs import (
-    capacity,
+from kschedd.printing.terminal.safe import brief
+from kschedd.verbs import general, setting
+from kschedd.verbs.command_line.grammar import UsageError, Verb, suggest
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.nodes import drain, node, nodes, top
+from kschedd.verbs.objects import (
     changing,
-    config,
-    counting,
     creating,
-    debugging,
     diffing,
-    drain,
     editing,
     events,
-    expecting,
-    explain,
-    forks,
-    general,
-    loading,
     manifests,
-    measuring,
-    node,
-    nodes,
-    plan,
-    plugins,
-    profiling,
     reading,
-    recording,
     replacing,
-    reporting,
     rollout,
-    scheduling,
-    setting,
-    timing,
-    top,
     waiting,
     watching,
 )
-from kschedd.verbs.grammar import UsageError, Verb, suggest
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.scheduler import (
+    capacity,
+    config,
+    counting,
+    debugging,
+    expecting,
+    explain,
+    forks,
+    loading,
+    measuring,
+    plan,
+    plugins,
+    profiling,
+    recording,
+    reporting,
+    scheduling,
+    timing,
+)
 
 VERBS: Final[tuple[Verb, ...]] = (
     *reading.VERBS,

@@ -21,13 +21,13 @@ from prompt_toolkit.patch_stdout import patch_stdout
 
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import freeze_present
-from kschedd.printing.pipes import pipe_of, wait_until_unread
-from kschedd.printing.safe import brief, safe
-from kschedd.printing.terminal_style import style_of
+from kschedd.printing.terminal.pipes import pipe_of, wait_until_unread
+from kschedd.printing.terminal.safe import brief, safe
+from kschedd.printing.terminal.style import style_of
 from kschedd.rpc.client import Client
 from kschedd.service.errors import RpcError
-from kschedd.verbs.editor import open_editor
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.objects.editor import open_editor
 from kschedd_repl.dashboard import Dashboard
 from kschedd_repl.link import DaemonConnection, ThreadDaemon, together
 from kschedd_repl.names import NameBook, NameKeeper

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 
 import attrs
 
-from kschedd.api.kinds import KINDS, lookup
+from kschedd.api.schemas.kinds import KINDS, lookup
+from kschedd.verbs.command_line.grammar import OUTPUTS, UsageError, VerbParser, output_of, suggest
 from kschedd.verbs.completing import CompletionNames, parser_of
-from kschedd.verbs.grammar import OUTPUTS, UsageError, VerbParser, output_of, suggest
 from kschedd.verbs.table import BY_NAME, INSTEAD
 from kschedd_repl.line import LineError, Token, read_line, tokens
 from kschedd_repl.own import ALIASES, OWN

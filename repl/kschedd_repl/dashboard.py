@@ -19,11 +19,11 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.styles import Style
 
 from kschedd.errors import KscheddError
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.rpc.client import Client
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.service.errors import RpcError
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 from kschedd_repl.dashboard_data import DashboardData, DashboardPane, DashboardView, NodeColumns
 from kschedd_repl.dashboard_grid import ScreenSize, node_layout, room_for_nodes, room_in_pane, screen_lines

@@ -9,8 +9,8 @@ from math import ceil
 
 import attrs
 
-from kschedd.printing.safe import safe
-from kschedd.printing.tables import width_of
+from kschedd.printing.terminal.safe import safe
+from kschedd.printing.terminal.tables import width_of
 from kschedd_repl.dashboard_data import PLACES, DashboardData, DashboardPane, DashboardView, NodeColumns, Raw
 from kschedd_repl.status_bar import StatusBar
 

@@ -7,7 +7,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from kschedd.api.kinds import lookup
+from kschedd.api.schemas.kinds import lookup
 from kschedd.verbs.table import BY_NAME
 from kschedd_repl.checking import LineFault
 from kschedd_repl.line import Token, tokens

@@ -14,11 +14,11 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.api.kinds import KINDS, kind_of
+from kschedd.api.schemas.kinds import KINDS, kind_of
 from kschedd.rpc.client import Client
 from kschedd.service.errors import RpcError
 from kschedd.values import fast_frozen
-from kschedd.verbs.grammar import LiveState
+from kschedd.verbs.command_line.grammar import LiveState
 from kschedd_repl.link import together
 
 MOST_NAMES = 2000  # per kind: more would not help the user, and cost the daemon time
@@ -312,7 +312,7 @@ class NameKeeper:
 
 async def asked_names(client: Client, before: AskedNames) -> AskedNames:
     """What no watch tells, as it is now. A plugin that was known before and is in no profile now is off."""
-    from kschedd.printing.scheduling import profiles_of, weights_table
+    from kschedd.printing.reports.scheduling import profiles_of, weights_table
 
     config = await _answer(client, "scheduler.config", {})
     rows = weights_table(config).rows if config else ()

@@ -12,11 +12,11 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 import trio
 
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
-from kschedd.verbs.grammar import suggest
-from kschedd.verbs.overview import listing, paragraph
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.grammar import suggest
+from kschedd.verbs.command_line.overview import listing, paragraph
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import BY_NAME, VERBS, WRONG_USE, run_words
 from kschedd_repl.fuzzy import fuzzy
 from kschedd_repl.line import LineError, TypedCommand, read_line

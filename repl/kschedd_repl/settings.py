@@ -6,7 +6,7 @@ from typing import Final
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.verbs.grammar import suggest
+from kschedd.verbs.command_line.grammar import suggest
 
 
 @attrs.define(eq=False)

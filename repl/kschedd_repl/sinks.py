@@ -18,8 +18,8 @@ from typing import IO, Protocol
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.printing.screen import rows_of
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.screen import rows_of
+from kschedd.printing.terminal.style import TerminalStyle
 
 _SHELL = "/bin/sh"
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
-from kschedd.printing.debugging import place_text
-from kschedd.printing.scheduling import PLACES, counts_text
-from kschedd.printing.tables import width_of
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports.debugging import place_text
+from kschedd.printing.reports.scheduling import PLACES, counts_text
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import width_of
 
 Raw = Mapping[str, Any]
 _WIDE = 80  # below, empty places of the queue are left out

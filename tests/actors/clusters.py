@@ -10,9 +10,9 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.mailbox import ActorRef
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.framework.interface import plugin_info
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.driver import SchedulingDriver

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kschedd.api.kinds import BY_NAME, Kind
-from kschedd.api.schema import (
+from kschedd.api.schemas.kinds import BY_NAME, Kind
+from kschedd.api.schemas.schema import (
     ANY,
     BOOL,
     BYTES,

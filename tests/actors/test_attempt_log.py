@@ -3,8 +3,8 @@
 from structlog.testing import capture_logs
 
 from kschedd.actors.attempt_log import log_scores, log_slow
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.inputs import BeginAttempt
-from kschedd.scheduling.work import drive
 from tests.scheduling.driven import Driven, node, pod
 
 

@@ -12,12 +12,12 @@ from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.running.controller import View
 from kschedd.daemon import cluster_actors
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Write
 from tests.actors.clusters import deployment, node, pod, until

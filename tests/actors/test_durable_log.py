@@ -20,9 +20,9 @@ from kschedd.actors.durable_log import BEGIN, DurableLog, JournalProcess, Journa
 from kschedd.actors.threads import any_at_work
 from kschedd.daemon import cluster_actors
 from kschedd.startup.state import StateOptions
-from kschedd.store.journal import Journal, JournalDamaged, JournalError
-from kschedd.store.journal_process import framed
-from kschedd.store.state_dir import StateDirInUse, lock_state_dir
+from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.journal.process import framed
+from kschedd.store.journal.state_dir import StateDirInUse, lock_state_dir
 from kschedd.store.store import Store
 from kschedd.threads import use_threads
 from tests.actors.clusters import node, placed, pod
@@ -184,7 +184,7 @@ async def test_what_was_never_answered_is_taken_back_by_the_third_process_where_
 
 
 _DIES_AT_REPAIR = (
-    "import os; from pathlib import Path; from kschedd.store.journal_writer import JournalWriter; "
+    "import os; from pathlib import Path; from kschedd.store.journal.writer import JournalWriter; "
     "repair = JournalWriter.repair; JournalWriter.repair = lambda self, version: "
     "os.kill(os.getpid(), 9) if self._path.with_name('dies').exists() else repair(self, version)"
 )

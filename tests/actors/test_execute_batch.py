@@ -5,7 +5,7 @@ import attrs
 from kschedd.actors.binding import execute_batch
 from kschedd.api.pods import Pod
 from kschedd.framework.writes import Bind, MergePatch, Plan, Write
-from kschedd.scheduling.binding_cycle import ExecutePlan
+from kschedd.scheduling.binding.cycle import ExecutePlan
 from kschedd.store.store import Store
 from tests.store.manifests import pod
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import trio
 
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.daemon import cluster_actors
 from tests.actors.clusters import node, placed, pod, rejected, until

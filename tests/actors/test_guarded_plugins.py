@@ -9,7 +9,7 @@ import trio
 
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.config.plugin_info import PluginInfo
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import unschedulable

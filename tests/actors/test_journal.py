@@ -22,8 +22,8 @@ from kschedd.object_faults import FaultLedger
 from kschedd.startup.state import StateOptions
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
-from kschedd.store.journal import Journal, JournalDamaged, JournalError
-from kschedd.store.log import WatchEvent
+from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Create, Write
 from tests.actors.clusters import node, placed, pod

@@ -14,8 +14,8 @@ from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code, Status
+from kschedd.scheduling.binding.waiting import WaitingPod
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.waiting import WaitingPod
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until, with_plugins
 
 WAIT = Status(Code.WAIT)

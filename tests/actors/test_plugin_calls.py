@@ -11,7 +11,7 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Config
 from kschedd.daemon import cluster_actors
 from kschedd.framework.interface import PostFilterResult

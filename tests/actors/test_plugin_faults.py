@@ -31,7 +31,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.answers import plain
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.daemon import cluster_actors
 from kschedd.explain.explain import explain
 from kschedd.framework.events import ActionType, ClusterEvent, ClusterEventWithHint, EventResource, on

@@ -14,9 +14,9 @@ from kschedd.api.pods import Pod
 from kschedd.daemon import cluster_actors
 from kschedd.framework.exclusion import SchedulerLock
 from kschedd.framework.guard import PluginGuard
+from kschedd.framework.guarding.views import HandleView
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code, Status
-from kschedd.framework.views import HandleView
 from kschedd.recording.wiring import RecordOptions
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, with_plugins
 from tests.simulate.replay.test_replay import replayed

@@ -14,12 +14,12 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.mailbox import ActorRef, Doorbell, OwnerQuery
 from kschedd.actors.queue import ANSWERS, Popped, QueueActor, QueueUpdate
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.queue.entry import QueuedPod, SubQueue
 from kschedd.queue.operations import AttemptFailed, EventsObserved, QueueOperation
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.store.log import ADDED, WatchEvent
+from kschedd.store.objects.log import ADDED, WatchEvent
 from tests.actors.clusters import pod
 
 BOTH = frozenset({"NodeResourcesFit"})

@@ -8,15 +8,15 @@ import trio.lowlevel
 
 from kschedd.actors.queue import QueueActor
 from kschedd.api.pods import Pod
-from kschedd.config.changes import with_weight
-from kschedd.config.load import config_from_raw
+from kschedd.config.changing.changes import with_weight
+from kschedd.config.loading.load import config_from_raw
 from kschedd.daemon import cluster_actors
 from kschedd.queue.entry import Move, SubQueue
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import BeginAttempt, CompleteRun, Input, Reconfigure
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.work import Work
 from kschedd.store.store import Store
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, until
 

@@ -10,7 +10,7 @@ from kschedd.actors.mailbox import Ending
 from kschedd.actors.store import Message, StoreActor, StoreClient
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone, NotFound
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from tests.actors.clusters import node, pod
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.daemon import cluster_actors
-from kschedd.framework.guarded import GuardedRegistry
+from kschedd.framework.guarding.guarded import GuardedRegistry
 from kschedd.framework.registry import Registry
 from kschedd.scheduling.driver import SchedulingDriver
 from tests.actors.clusters import node, placed, pod, rejected

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.codec import decoded, decoded_object, encoded, encoded_object
-from kschedd.api.schema import type_named
-from kschedd.api.schema_check import schema_for
+from kschedd.api.schemas.check import schema_for
+from kschedd.api.schemas.codec import decoded, decoded_object, encoded, encoded_object
+from kschedd.api.schemas.schema import type_named
 from tests.store.recorded import bare, differences, records
 
 

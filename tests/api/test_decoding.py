@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.decoding import decode, strict_message
+from kschedd.api.schemas.decoding import decode, strict_message
 
 
 def pod(**container: Any) -> dict[str, Any]:

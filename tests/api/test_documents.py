@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.documents import MOST_FAULTS, plain_scalar, read_documents
-from kschedd.api.json_text import DEEPEST
+from kschedd.api.text.documents import MOST_FAULTS, plain_scalar, read_documents
+from kschedd.api.text.json_text import DEEPEST
 
 
 def values(text: str) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.api.durations import DurationError, parse_duration, show_duration
+from kschedd.api.text.durations import DurationError, parse_duration, show_duration
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kschedd.api.field_labels import FieldLabelError, check_field_selector
-from kschedd.api.kinds import lookup
-from kschedd.api.selector_text import parse_field_selector
+from kschedd.api.schemas.field_labels import FieldLabelError, check_field_selector
+from kschedd.api.schemas.kinds import lookup
+from kschedd.api.selecting.selector_text import parse_field_selector
 
 
 @pytest.mark.parametrize(

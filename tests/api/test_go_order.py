@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.go_order import go_json, in_go_order
 from kschedd.api.quantity import quoted
-from kschedd.api.schema import schema_of
+from kschedd.api.schemas.go_order import go_json, in_go_order
+from kschedd.api.schemas.schema import schema_of
 
 
 def test_fields_have_the_order_of_their_type_and_maps_that_of_their_keys() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.api.ip_addresses import cidr_family, ip_address
+from kschedd.api.text.ip_addresses import cidr_family, ip_address
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.json_errors import json_error
+from kschedd.api.text.json_errors import json_error
 
 
 @pytest.mark.parametrize(

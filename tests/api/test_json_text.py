@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.api.documents import read_documents
-from kschedd.api.json_text import without_lone_surrogates
+from kschedd.api.text.documents import read_documents
+from kschedd.api.text.json_text import without_lone_surrogates
 from kschedd.apiserver.codec.bodies import read_body, read_json
 from kschedd.dumps.sources import read_sources
 from kschedd.extenders.messages import first_value

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.api.kinds import KINDS, kind_of, lookup
+from kschedd.api.schemas.kinds import KINDS, kind_of, lookup
 
 
 @pytest.mark.parametrize(

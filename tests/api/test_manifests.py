@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.api.fields import FieldError, path_text, steps
 from kschedd.api.manifests import read_bytes, read_paths, read_text
+from kschedd.api.schemas.fields import FieldError, path_text, steps
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {}\n"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.decoding import decode
-from kschedd.api.kinds import BY_NAME, KINDS
-from kschedd.api.schema import Fields, ListOf, PatchStrategy, schema_of, type_named
-from kschedd.api.schema_check import check_schema, check_status_schema, without_nulls
+from kschedd.api.schemas.check import check_schema, check_status_schema, without_nulls
+from kschedd.api.schemas.decoding import decode
+from kschedd.api.schemas.kinds import BY_NAME, KINDS
+from kschedd.api.schemas.schema import Fields, ListOf, PatchStrategy, schema_of, type_named
 from tests.store.recorded import records
 
 _PLACEHOLDERS = {"<time>": "2025-01-01T00:00:00Z", "<nodePort>": 30000}

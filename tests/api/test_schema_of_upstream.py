@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.kinds import KINDS
-from kschedd.api.schema import (
+from kschedd.api.schemas.kinds import KINDS
+from kschedd.api.schemas.schema import (
     ANY,
     BOOL,
     BYTES,

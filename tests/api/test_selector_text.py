@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.selector_text import SelectorTextError, field_text, parse_field_selector, parse_selector_text
-from kschedd.api.selectors import EVERYTHING, parse_label_selector
+from kschedd.api.selecting.selector_text import SelectorTextError, field_text, parse_field_selector, parse_selector_text
+from kschedd.api.selecting.selectors import EVERYTHING, parse_label_selector
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.selectors import (
+from kschedd.api.selecting.selectors import (
     EVERYTHING,
     NOTHING,
     Requirement,

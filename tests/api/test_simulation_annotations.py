@@ -1,7 +1,7 @@
 import pytest
 
-from kschedd.api.eviction_thresholds import MEMORY, NODEFS, Threshold, ThresholdValue
-from kschedd.api.simulation_annotations import annotation_faults, node_settings, pod_settings
+from kschedd.api.simulation.annotations import annotation_faults, node_settings, pod_settings
+from kschedd.api.simulation.eviction_thresholds import MEMORY, NODEFS, Threshold, ThresholdValue
 from kschedd.api.unsupported import grouped, unsupported
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.times import duration_s, micros, seconds, stamp
+from kschedd.api.text.times import duration_s, micros, seconds, stamp
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.time_errors import time_error
-from kschedd.api.unmarshal_errors import unmarshal_error
+from kschedd.api.schemas.unmarshal_errors import unmarshal_error
+from kschedd.api.text.time_errors import time_error
 
 
 def pod(**spec: Any) -> dict[str, Any]:

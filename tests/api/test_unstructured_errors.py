@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.unstructured_errors import conversion_error
+from kschedd.api.schemas.unstructured_errors import conversion_error
 
 
 def pod(**spec: Any) -> dict[str, Any]:

@@ -13,17 +13,17 @@ from kschedd.apiserver.access import Access
 from kschedd.apiserver.catalogue.version import ServedVersion
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
-from kschedd.config.kube_versions import DEFAULT, KubernetesVersion
-from kschedd.config.load import default_config
-from kschedd.controllers.controller import Controller
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import DEFAULT, KubernetesVersion
 from kschedd.controllers.parts import Part
+from kschedd.controllers.running.controller import Controller
 from kschedd.daemon import cluster_actors
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
 from kschedd.startup.options import without_scheduler
 from kschedd.startup.state import StateOptions
-from kschedd.store.admission import Admission
-from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.admission.chain import Admission
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
 
 JSON = "application/json"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

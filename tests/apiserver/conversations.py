@@ -29,7 +29,7 @@ from kschedd.bench.shared import shared_folder
 from kschedd.controllers.parts import PARTS, admission_without
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from tests.apiserver.asking import Asker, asking
 
 FOLDER = "apiserver-conversations"

@@ -26,7 +26,7 @@ import trio.testing
 
 from kschedd.bench.shared import shared_folder
 from kschedd.controllers.parts import PARTS, admission_without
-from kschedd.store.admission import Admission, configured_plugins
+from kschedd.store.admission.chain import Admission, configured_plugins
 from tests.apiserver.asking import JSON, Asker, asking
 
 FOLDER = "apiserver"

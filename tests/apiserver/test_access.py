@@ -14,7 +14,7 @@ from kschedd.apiserver.codec.status import StatusError
 from kschedd.commands.run import add_parser
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import Peer
-from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
 
 
 def request(**headers: str) -> HttpRequest:

@@ -22,12 +22,12 @@ import trio
 from kschedd.access.addresses import Address
 from kschedd.access.credentials import ListenSettings
 from kschedd.apiserver.serving import http_face
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.controllers.parts import PARTS, admission_without
 from kschedd.daemon import cluster_actors
 from kschedd.startup.options import without_scheduler
 from kschedd.startup.state import StateOptions
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from tests.apiserver.recorded import FOLDER, load_check, read_family
 
 _ASKED = {

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from kschedd.dumps.dumped_condition import ANNOTATION, dumped_condition
-from kschedd.plugins.nodepreferavoidpods import avoided
-from kschedd.store.apply import applied
-from kschedd.store.patches import LAST_APPLIED
+from kschedd.plugins.older.nodepreferavoidpods import avoided
+from kschedd.store.patches.apply import applied
+from kschedd.store.patches.merging import LAST_APPLIED
 from kschedd.store.store import Store
 from tests.apiserver.asking import asking, node, pod
 

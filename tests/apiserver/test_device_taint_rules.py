@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from tests.apiserver.asking import TABLE, asking
 
 GROUP = "/apis/resource.k8s.io/v1"

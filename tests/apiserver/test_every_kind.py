@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.kinds import KINDS, kind_of
+from kschedd.api.schemas.kinds import KINDS, kind_of
 from kschedd.apiserver.catalogue.resources import Resource, built_in
 from kschedd.scenarios.commands import ScenarioCluster
 from tests.apiserver.asking import MERGE, STRATEGIC, asking

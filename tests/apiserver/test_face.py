@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from kschedd.config.kube_versions import V1_36
+from kschedd.config.versions.kube_versions import V1_36
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
 from tests.apiserver.asking import JSON, MERGE, PODS, STRATEGIC, TABLE, Asker, asking, node, pod

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.schema import Fields, ListOf, MapOf, Schema, schema_of
+from kschedd.api.schemas.schema import Fields, ListOf, MapOf, Schema, schema_of
 from kschedd.apiserver.codec.protobuf import MAGIC, decode_protobuf, kinds, numbers
 from tests.apiserver.asking import asking
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from tests.apiserver.asking import asking
 
 NODE = {

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pytest
 
 from kschedd.controllers.parts import PARTS, Part, admission_without
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from tests.apiserver.asking import PODS, asking, node, pod
 
 

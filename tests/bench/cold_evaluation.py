@@ -19,11 +19,11 @@ import trio
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.bench.workloads import workload
-from kschedd.config.changes import with_percentage
-from kschedd.config.load import default_config
+from kschedd.config.changing.changes import with_percentage
+from kschedd.config.loading.load import default_config
+from kschedd.scheduling.attempt.outcome import ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import ScheduleResult
-from kschedd.scheduling.work import drive
 from kschedd.testing.objects import pod
 
 

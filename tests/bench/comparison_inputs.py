@@ -18,10 +18,10 @@ from typing import Any, Final
 
 from kschedd.api.manifests import read_paths
 from kschedd.bench.shared import shared_folder
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import default_config
-from kschedd.controllers.controller import Controller
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.running.controller import Controller
 from kschedd.dumps.saving import dump_objects, write_dump
 from kschedd.framework.registry import Registry
 from kschedd.simulate.simulation import Simulation

@@ -113,7 +113,7 @@ def compared(number: int, comparison: Comparison, folder: Path) -> str:
 
 
 def _as_markdown(found: dict[str, Any]) -> str:
-    from kschedd.printing.upgrade import as_markdown
+    from kschedd.printing.reports.upgrade import as_markdown
 
     return as_markdown(found, 100)
 

@@ -20,11 +20,11 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.bench.workloads import workload
 from kschedd.cache.table import Ints, NodeTable, Rows
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.cycle_state import CycleState
+from kschedd.scheduling.attempt.node_search import nodes_to_find
+from kschedd.scheduling.filtering.node_local_plugins import NodeLocalPlugins
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.node_local_plugins import NodeLocalPlugins
-from kschedd.scheduling.node_search import nodes_to_find
 from kschedd.scheduling.verdicts import Places
 from kschedd.testing.objects import pod
 

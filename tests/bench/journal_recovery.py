@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kschedd.actors.journal import COMPACT_AFTER
 from kschedd.api.objects import parse
-from kschedd.store.journal import Journal
-from kschedd.store.log import ADDED, MODIFIED, EventType, WatchEvent
+from kschedd.store.journal.journal import Journal
+from kschedd.store.objects.log import ADDED, MODIFIED, EventType, WatchEvent
 
 PODS, WRITES, BATCH = 100_000, 1_000_000, 256
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from kschedd.api.times import stamp
-from kschedd.config.load import default_config
+from kschedd.api.text.times import stamp
+from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.dumps.loading import prepare
 from kschedd.dumps.saving import dump_objects, write_dump

@@ -16,17 +16,17 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.garbage_collection import collection_paused
+from kschedd.scheduling.attempt.outcome import ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import Observe
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import ScheduleResult
-from kschedd.scheduling.work import drive
-from kschedd.store.journal import Journal
-from kschedd.store.journal_offline import JOURNAL
-from kschedd.store.log import ADDED, WatchEvent
-from kschedd.store.pod_strategy import intern_pod
+from kschedd.store.journal.journal import Journal
+from kschedd.store.journal.offline import JOURNAL
+from kschedd.store.objects.log import ADDED, WatchEvent
+from kschedd.store.prototypes.pod_strategy import intern_pod
 from kschedd.store.store import Store
 from kschedd.testing.objects import node, pod
 

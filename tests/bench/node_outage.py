@@ -15,12 +15,12 @@ from typing import Any
 import trio
 
 from kschedd.actors.clock import Clock
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES, Heartbeats
 from kschedd.controllers.kubelets.state import KUBELET
-from kschedd.controllers.nodelifecycle import NodeLifecycle
-from kschedd.controllers.tainteviction import TaintEviction
+from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
+from kschedd.controllers.nodes.tainteviction import TaintEviction
+from kschedd.controllers.running.controller import Controller
 from kschedd.daemon import cluster_actors
 from kschedd.simulate.engine import Engine
 from kschedd.store.cluster_api import ClusterReader

@@ -21,13 +21,14 @@ from kschedd.actors.decisions import DecisionRecord
 from kschedd.actors.events import EventRecord
 from kschedd.actors.queue import MOVES_KEPT
 from kschedd.bench.workloads import Workload, workload
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.controllers.kubelets.kubelets import Kubelets
-from kschedd.controllers.turns import concerning, take_turn
+from kschedd.controllers.running.turns import concerning, take_turn
 from kschedd.garbage_collection import freeze_gc
 from kschedd.queue.entry import SECOND, QueuedPod
 from kschedd.queue.move_record import MoveRecord
 from kschedd.queue.operations import PodDone, Pop, TakeNominated
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import MOST_POPPED, SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import (
@@ -40,9 +41,8 @@ from kschedd.scheduling.inputs import (
     PodsPopped,
 )
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.metrics import SchedulingMetrics
-from kschedd.scheduling.work import drive
-from kschedd.store.admission import Admission
+from kschedd.scheduling.profiles.metrics import SchedulingMetrics
+from kschedd.store.admission.chain import Admission
 from kschedd.store.store import Store
 
 _BATCH = 64  # pods in a request, as in `kschedd bench`

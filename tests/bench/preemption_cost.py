@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.nominations.nominator import Nominator
 from kschedd.simulate.engine import Engine
 from kschedd.testing.objects import node, pod
 

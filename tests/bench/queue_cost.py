@@ -18,7 +18,7 @@ import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework import events
 from kschedd.framework.events import ActionType, ClusterEvent, EventResource
 from kschedd.queue.entry import SECOND

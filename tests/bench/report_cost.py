@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector

@@ -29,7 +29,7 @@ import attrs
 import httpx
 import trio
 
-from kschedd.api.durations import parse_duration
+from kschedd.api.text.durations import parse_duration
 from kschedd.rpc.client import Client
 from tests.bench.churn import Churn
 

@@ -14,8 +14,8 @@ from typing import Final
 from kschedd.api.pods import Pod
 from kschedd.bench.algo import _place, _preempt, load
 from kschedd.bench.workloads import WORKLOADS, default_sizes, workload
-from kschedd.config.kube_versions import kube_version
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import kube_version
 from kschedd.garbage_collection import freeze_gc
 from kschedd.scheduling.machine import SchedulingMachine
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kschedd.rpc.blocking import BlockingClient
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 
 Raw = dict[str, Any]

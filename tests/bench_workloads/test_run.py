@@ -14,7 +14,7 @@ from kschedd.bench.own_time import own_time
 from kschedd.bench.report import ReportRow
 from kschedd.bench.run import BenchRun, add_parser, main
 from kschedd.bench.workloads import WORKLOADS, workload
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 
 
 def options(*words: str) -> argparse.Namespace:

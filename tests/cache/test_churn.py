@@ -9,14 +9,14 @@ import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import parse_label_selector
+from kschedd.api.selecting.selectors import parse_label_selector
 from kschedd.cache.counts import spread_matcher
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import Observe
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.work import drive
 
 HOSTNAME = "kubernetes.io/hostname"
 

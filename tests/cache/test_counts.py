@@ -10,8 +10,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import parse_label_selector
-from kschedd.api.terms import PodAffinityTerm, parse_pod_affinity_term
+from kschedd.api.selecting.selectors import parse_label_selector
+from kschedd.api.selecting.terms import PodAffinityTerm, parse_pod_affinity_term
 from kschedd.cache.counts import PodMatcher, TermKind, pod_matcher, spread_matcher
 from kschedd.cache.domain_counter import DomainCounter, RowSet
 from kschedd.cache.scheduler_cache import SchedulerCache

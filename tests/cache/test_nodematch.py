@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
-from kschedd.api.selectors import NodeSelector, SelectorError, parse_node_selector
+from kschedd.api.selecting.selectors import NodeSelector, SelectorError, parse_node_selector
 from kschedd.cache.nodematch import matching_rows
 from kschedd.cache.table import NodeTable
 

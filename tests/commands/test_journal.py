@@ -7,8 +7,8 @@ import msgpack
 import pytest
 
 from kschedd import cli
-from kschedd.store.journal import Journal
-from kschedd.store.journal_format import CODES
+from kschedd.store.journal.format import CODES
+from kschedd.store.journal.journal import Journal
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map
 

@@ -7,10 +7,10 @@ import attrs
 import pytest
 
 from kschedd.config.args import ArgsContext, arg, duration_s, written
-from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import load_config
-from kschedd.config.reading import ConfigFields
+from kschedd.config.loading.load import load_config
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.parsing.reading import ConfigFields
 from kschedd.framework.registry import Registry
 
 

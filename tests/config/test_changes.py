@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kschedd.config.args import RawArgs
-from kschedd.config.changes import (
+from kschedd.config.changing.changes import (
     with_backoff,
     with_parallelism,
     with_percentage,
@@ -17,12 +17,12 @@ from kschedd.config.changes import (
     with_unschedulable_flush,
     with_weight,
 )
-from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.model import EXTENSION_POINTS, Config
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
-from kschedd.plugins.interpodaffinity import InterPodAffinityArgs
+from kschedd.plugins.topology.interpodaffinity import InterPodAffinityArgs
 
 NAME = "default-scheduler"
 CATALOGUE = {**IN_TREE, "Gang": PluginInfo(frozenset({"permit"})), "OtherSort": PluginInfo(frozenset({"queue_sort"}))}

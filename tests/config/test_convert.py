@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kschedd.config.files import check, listed, written_as_v1
+from kschedd.config.changing.files import check, listed, written_as_v1
 from kschedd.config.in_tree import IN_TREE, OLDER
-from kschedd.config.load import config_from_raw, default_config, load_config
+from kschedd.config.loading.load import config_from_raw, default_config, load_config
+from kschedd.config.loading.releases import RELEASES
 from kschedd.config.model import Config
-from kschedd.config.releases import RELEASES
 
 GROUP = "kubescheduler.config.k8s.io"
 

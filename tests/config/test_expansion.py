@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.expansion import PluginEntry, PluginSet, expand
-from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.loading.expansion import PluginEntry, PluginSet, expand
+from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.model import EXTENSION_POINTS, Profile
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
 
 CATALOGUE = {

@@ -2,18 +2,18 @@
 
 import pytest
 
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import (
+from kschedd.config.changing.flags import with_flags
+from kschedd.config.changing.values import values
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.feature_gates import (
     defaults,
     feature_gates,
     listing,
     parse_flag,
     without_effect,
 )
-from kschedd.config.flags import with_flags
-from kschedd.config.kube_versions import V1_34, V1_36
-from kschedd.config.load import config_from_raw, default_config
-from kschedd.config.values import values
+from kschedd.config.versions.kube_versions import V1_34, V1_36
 
 
 def test_every_gate_is_listed_with_its_default_and_what_it_changes() -> None:

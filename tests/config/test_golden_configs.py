@@ -4,7 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from tests.conftest import SharedPart
 
 

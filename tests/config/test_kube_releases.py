@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.config.kube_releases import Release
-from kschedd.config.rules import RULES, Rules
+from kschedd.config.versions.kube_releases import Release
+from kschedd.config.versions.rules import RULES, Rules
 
 
 def test_releases_are_in_the_order_of_their_numbers() -> None:

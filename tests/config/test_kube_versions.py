@@ -8,10 +8,11 @@ import attrs
 import pytest
 
 import kschedd
-from kschedd.config.changes import with_plugin_enabled, with_profile_added
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import parse_flag
-from kschedd.config.kube_versions import (
+from kschedd.config.changing.changes import with_plugin_enabled, with_profile_added
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.feature_gates import parse_flag
+from kschedd.config.versions.kube_versions import (
     KUBE_VERSIONS,
     V1_34,
     V1_34_1,
@@ -20,8 +21,7 @@ from kschedd.config.kube_versions import (
     UnknownVersionError,
     kube_version,
 )
-from kschedd.config.load import config_from_raw, default_config
-from kschedd.config.rules import RULES, Rules
+from kschedd.config.versions.rules import RULES, Rules
 
 
 @pytest.mark.parametrize(

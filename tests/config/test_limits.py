@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.changes import with_weight
-from kschedd.config.convert import as_v1
-from kschedd.config.faults import ConfigErrors
+from kschedd.config.changing.changes import with_weight
+from kschedd.config.changing.convert import as_v1
 from kschedd.config.in_tree import IN_TREE, Catalogue
-from kschedd.config.limits import limits_of
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.loading.limits import limits_of
+from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.model import Config
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.framework.registry import Registry
 
 

@@ -6,12 +6,12 @@ import textwrap
 import pytest
 
 from kschedd.config.args import RawArgs
-from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw, default_config, load_config
+from kschedd.config.loading.load import config_from_raw, default_config, load_config
 from kschedd.config.model import Config, Extender, ExtenderTLS, LeaderElection, ManagedResource
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
-from kschedd.plugins.noderesources_args import NodeResourcesFitArgs
+from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 

@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 
 from kschedd.config.args import RawArgs
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 from kschedd.plugins.defaultpreemption import DefaultPreemptionArgs
-from kschedd.plugins.dynamicresources import DynamicResourcesArgs
-from kschedd.plugins.interpodaffinity import InterPodAffinityArgs
+from kschedd.plugins.devices.dynamicresources import DynamicResourcesArgs
 from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
-from kschedd.plugins.noderesources_args import (
+from kschedd.plugins.resources.noderesources_args import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     ScoringStrategy,
 )
-from kschedd.plugins.podtopologyspread_args import SYSTEM_CONSTRAINTS, DefaultConstraint, PodTopologySpreadArgs
-from kschedd.plugins.volumebinding import CAPACITY_SHAPE, VolumeBindingArgs
+from kschedd.plugins.topology.interpodaffinity import InterPodAffinityArgs
+from kschedd.plugins.topology.podtopologyspread_args import SYSTEM_CONSTRAINTS, DefaultConstraint, PodTopologySpreadArgs
+from kschedd.plugins.volumes.volumebinding import CAPACITY_SHAPE, VolumeBindingArgs
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

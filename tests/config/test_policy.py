@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.load import config_from_raw, load_config
+from kschedd.config.loading.load import config_from_raw, load_config
+from kschedd.config.loading.policy_plugins import PREDICATES, PRIORITIES
 from kschedd.config.model import Config
-from kschedd.config.policy_plugins import PREDICATES, PRIORITIES
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 
 

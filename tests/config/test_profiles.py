@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import default_config, load_config
+from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 from kschedd.plugins.defaultpreemption import DefaultPreemptionArgs
-from kschedd.plugins.noderesources_args import NodeResourcesFitArgs
-from kschedd.plugins.podtopologyspread_args import PodTopologySpreadArgs
+from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs
+from kschedd.plugins.topology.podtopologyspread_args import PodTopologySpreadArgs
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 WITH_GANG = {**IN_TREE, "Gang": PluginInfo(frozenset({"permit"}))}

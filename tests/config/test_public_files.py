@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from kschedd.config.files import convert
+from kschedd.config.changing.files import convert
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import load_config
+from kschedd.config.loading.load import load_config
 from kschedd.config.model import Config
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.registry import Registry

@@ -18,8 +18,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.objects import Object
-from kschedd.config.kube_versions import V1_34_1
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_34_1
 from kschedd.conformance.compare import differences
 from kschedd.conformance.environment import T0_S, TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
@@ -27,14 +27,14 @@ from kschedd.conformance.traces import RecordedChoice, best_nodes, reconsidered,
 from kschedd.daemon import cluster_actors
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Update, Write
 from kschedd.queue.entry import SECOND, QueuedPod
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import Attempt, FitError, ScheduleResult
 from kschedd.store.errors import ApiError
-from kschedd.store.log import Cursor, EventLog, WatchEvent
+from kschedd.store.objects.log import Cursor, EventLog, WatchEvent
 
 Raw = Mapping[str, Any]
 Made = dict[str, Any]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_36, V1_37, KubernetesVersion
 from kschedd.conformance.records import GoldenRecord, read_records
 from kschedd.conformance.report import RecordOutcome
 from kschedd.conformance.verify import check, main

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.config.kube_versions import V1_35, V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_35, V1_36, V1_37, KubernetesVersion
 from kschedd.conformance.records import GoldenRecord, read_records
 from kschedd.conformance.report import RecordOutcome
 from kschedd.conformance.verify import check, version_of

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_36, V1_37, KubernetesVersion
 from kschedd.conformance.environment import TraceEnvironment
 from kschedd.conformance.records import GoldenRecord
 from kschedd.conformance.traces import Lockstep, trace_differences

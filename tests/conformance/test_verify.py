@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kschedd.conformance import cases, verify
-from kschedd.printing.progress import ProgressLine
+from kschedd.printing.terminal.progress import ProgressLine
 from tests.conformance.golden_records import ONE_NODE_FITS, case, pod, trace, write_records
 
 WRONG = {**ONE_NODE_FITS, "best": ["b"], "message": "no"}

@@ -12,8 +12,8 @@ import yaml
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.cli import main
-from kschedd.controllers.awaited import controllers_run_between
 from kschedd.controllers.embedded import embedded_controllers
+from kschedd.controllers.running.awaited import controllers_run_between
 from kschedd.daemon import cluster_actors
 from kschedd.methods import daemon_methods
 from kschedd.rpc.client import Client

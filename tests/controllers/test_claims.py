@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object
-from kschedd.controllers.claims import POD_CLAIM, ResourceClaims, generated_base
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.storage.claims import POD_CLAIM, ResourceClaims, generated_base
 from kschedd.store.store import Store
 
 FINALIZER = "resource.kubernetes.io/delete-protection"

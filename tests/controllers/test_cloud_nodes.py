@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from kschedd.api.nodes import Node
-from kschedd.controllers.cloud_nodes import CLOUD_PROVIDER, INIT_SECONDS, TAINT, CloudNodes
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.kubelets.node_labels import missing_labels
+from kschedd.controllers.nodes.cloud_nodes import CLOUD_PROVIDER, INIT_SECONDS, TAINT, CloudNodes
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node

@@ -7,8 +7,8 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.controllers.turns import is_concerned
-from kschedd.store.log import WatchEvent
+from kschedd.controllers.running.turns import is_concerned
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 
 Change = Callable[[Store], Any]

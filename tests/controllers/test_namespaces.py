@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from kschedd.api.conditions import condition
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES, Heartbeats
 from kschedd.controllers.namespaces import SystemNamespaces
-from kschedd.controllers.nodelifecycle import NodeLifecycle
-from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
+from kschedd.controllers.nodes.nodetaints import NodeTaints
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.running.controller import Controller
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node
 

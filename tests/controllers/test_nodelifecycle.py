@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from kschedd.api.conditions import condition, is_true
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.kubelets.heartbeats import NODE_LEASES, Heartbeats
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.kubelets.state import KUBELET
-from kschedd.controllers.nodelifecycle import NodeLifecycle
-from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
+from kschedd.controllers.nodes.nodetaints import NodeTaints
+from kschedd.controllers.nodes.zones import FULL, NORMAL, PARTIAL, NodeLifecycleConfig
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.zones import FULL, NORMAL, PARTIAL, NodeLifecycleConfig
+from kschedd.controllers.running.controller import Controller
 from kschedd.store.store import Store
 from kschedd.store.times import seconds, stamp
 from tests.store.manifests import Clock, node, pod

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.controllers.nodetaints import NodeTaints, tainted
+from kschedd.controllers.nodes.nodetaints import NodeTaints, tainted
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node

@@ -7,7 +7,7 @@ import pytest
 from kschedd.api.conditions import condition
 from kschedd.controllers.podgc import PodGarbageCollector
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.store.log import DELETED
+from kschedd.store.objects.log import DELETED
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node, pod
 

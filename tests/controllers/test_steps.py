@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import pytest
 
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.jobs import Jobs
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.turns import concerning, turn_in_steps
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.running.turns import concerning, turn_in_steps
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, workload

@@ -1,6 +1,6 @@
 """Timers of controllers: what is due, in the order of its time."""
 
-from kschedd.controllers.timers import Timers
+from kschedd.controllers.running.timers import Timers
 
 
 def test_of_more_than_may_be_due_at_once_the_rest_is_due_the_next_time() -> None:

@@ -5,16 +5,16 @@ from typing import Any, Final
 
 import pytest
 
-from kschedd.controllers.controller import Reconciling, View
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.kubelets.kubelets import Kubelets
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.turns import turn_in_steps
+from kschedd.controllers.running.controller import Reconciling, View
+from kschedd.controllers.running.turns import turn_in_steps
 from kschedd.controllers.workloads.deployments import Deployments
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.store import Store
 from kschedd.store.writes import Create, Write, patch_of
 from tests.store.manifests import Clock, config_map, node, pod, workload

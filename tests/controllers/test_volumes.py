@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object
-from kschedd.controllers.controller import Controller
-from kschedd.controllers.ephemeral import EphemeralVolumes
-from kschedd.controllers.protection import StorageProtection
-from kschedd.controllers.provisioner import Provisioner
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.volumes import VolumeController
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.storage.ephemeral import EphemeralVolumes
+from kschedd.controllers.storage.protection import StorageProtection
+from kschedd.controllers.storage.provisioner import Provisioner
+from kschedd.controllers.storage.volumes import VolumeController
 from kschedd.storage.claims import BIND_COMPLETED, SELECTED_NODE
 from kschedd.store.store import Store
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.controllers.zones import (
+from kschedd.controllers.nodes.zones import (
     FULL,
     NORMAL,
     PARTIAL,

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kschedd.api.objects import Object, parse
-from kschedd.devices.allocated import AllocatedState, Held
-from kschedd.devices.allocator import Allocator
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.results import allocations
+from kschedd.devices.allocation.solution import AllocationError, NodeFailure
 from kschedd.devices.claims import Claim, read_claim
-from kschedd.devices.inventory import Device, DeviceId, Inventory
-from kschedd.devices.pools import candidates_of
-from kschedd.devices.results import allocations
+from kschedd.devices.pools.allocated import AllocatedState, Held
+from kschedd.devices.pools.inventory import Device, DeviceId, Inventory
+from kschedd.devices.pools.on_node import candidates_of
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.solution import AllocationError, NodeFailure
 from tests.devices.made import (
     DRIVER,
     claim_raw,

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object, parse
-from kschedd.devices.allocated import AllocatedState, held_devices
-from kschedd.devices.allocator import Allocator
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.results import allocations
+from kschedd.devices.allocation.solution import AllocationError, NodeFailure
 from kschedd.devices.claims import read_claim
-from kschedd.devices.inventory import Inventory
-from kschedd.devices.results import allocations
+from kschedd.devices.pools.allocated import AllocatedState, held_devices
+from kschedd.devices.pools.inventory import Inventory
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.solution import AllocationError, NodeFailure
 from tests.devices.made import (
     DRIVER,
     claim_raw,

@@ -6,15 +6,15 @@ import attrs
 import pytest
 
 from kschedd.api.objects import Object, parse
-from kschedd.devices.allocated import AllocatedState, held_devices
-from kschedd.devices.allocator import Allocator
-from kschedd.devices.capacity import CapacityError, consumed_capacity
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.results import allocations
+from kschedd.devices.allocation.solution import AllocationError
 from kschedd.devices.claims import read_claim
-from kschedd.devices.inventory import Inventory
-from kschedd.devices.results import allocations
+from kschedd.devices.pools.allocated import AllocatedState, held_devices
+from kschedd.devices.pools.capacity import CapacityError, consumed_capacity
+from kschedd.devices.pools.inventory import Inventory
+from kschedd.devices.pools.taint_rules import TaintedSlices
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.solution import AllocationError
-from kschedd.devices.taint_rules import TaintedSlices
 from tests.devices.made import DRIVER, claim_raw, class_raw, device, exact, node, slice_of
 from tests.devices.test_allocator_1_36 import RULES, shared, used
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.devices.capacity import consumed_capacity, fits
+from kschedd.devices.pools.capacity import consumed_capacity, fits
 
 STEPS = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "2Gi", "max": "6Gi"}}
 RANGE = {"default": "2Gi", "validRange": {"min": "2Gi", "max": "4Gi"}}

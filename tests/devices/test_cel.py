@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.devices.cel_errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
-from kschedd.devices.cel_program import compile_selector
-from kschedd.devices.cel_run import DeviceInput
-from kschedd.devices.cel_syntax import Uint
-from kschedd.devices.cel_values import DeviceMaps, Quantity, Semver
+from kschedd.devices.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
+from kschedd.devices.cel.program import compile_selector
+from kschedd.devices.cel.run import DeviceInput
+from kschedd.devices.cel.syntax import Uint
+from kschedd.devices.cel.values import DeviceMaps, Quantity, Semver
 
 DEVICE = DeviceInput(
     "gpu.example.com",

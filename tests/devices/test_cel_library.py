@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kschedd.devices.cel_errors import CelFailure
-from kschedd.devices.cel_library import FUNCTIONS
-from kschedd.devices.cel_program import compile_selector
-from kschedd.devices.cel_run import DeviceInput
-from kschedd.devices.cel_values import DeviceMaps
+from kschedd.devices.cel.errors import CelFailure
+from kschedd.devices.cel.library import FUNCTIONS
+from kschedd.devices.cel.program import compile_selector
+from kschedd.devices.cel.run import DeviceInput
+from kschedd.devices.cel.values import DeviceMaps
 
 DEVICE = DeviceInput("gpu.example.com", DeviceMaps({}), DeviceMaps({}))
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedd.devices.cel_errors import CelCompileError, CelFailure
-from kschedd.devices.cel_program import compile_selector
-from kschedd.devices.cel_run import DeviceInput
-from kschedd.devices.cel_values import DeviceMaps
+from kschedd.devices.cel.errors import CelCompileError, CelFailure
+from kschedd.devices.cel.program import compile_selector
+from kschedd.devices.cel.run import DeviceInput
+from kschedd.devices.cel.values import DeviceMaps
 
 cel = pytest.importorskip("cel_expr_python.cel", reason="the oracle needs cel-expr-python (in the dev group)")
 

@@ -8,14 +8,14 @@ import pytest
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.config.scoring_args import ResourceWeight
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
-from kschedd.plugins.noderesources_args import NodeResourcesFitArgs, ScoringStrategy
-from kschedd.plugins.noderesourcesfit import NodeResourcesFit
+from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs, ScoringStrategy
+from kschedd.plugins.resources.noderesourcesfit import NodeResourcesFit
 from tests.devices.made import DRIVER, allocated, claim_raw, class_raw, device, exact, slice_of
 
 GPU = "example.com/gpu"

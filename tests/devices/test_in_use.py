@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.devices.allocated import AllocatedState, InUse, held_devices
 from kschedd.devices.claims import allocation, controlled_by
 from kschedd.devices.extended_resources import ANNOTATION, CreatedClaims
+from kschedd.devices.pools.allocated import AllocatedState, InUse, held_devices
 from tests.devices.made import DRIVER, claim_raw, exact
 
 _KEYS = ("default/a", "default/b", "default/c")

@@ -6,8 +6,8 @@ import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.devices.inventory import Inventory, InventoryError
-from kschedd.devices.pools import Pool, candidates_of
+from kschedd.devices.pools.inventory import Inventory, InventoryError
+from kschedd.devices.pools.on_node import Pool, candidates_of
 from kschedd.devices.rules import DeviceRules
 from tests.devices.made import device, node, slice_of
 

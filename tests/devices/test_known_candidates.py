@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object, parse
-from kschedd.devices.allocated import InUse
-from kschedd.devices.allocator import Allocator
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.known_allocations import KnownAllocations
+from kschedd.devices.allocation.known_candidates import CandidatesOfRequest, KnownCandidates, RequestPlace
+from kschedd.devices.allocation.results import allocations
+from kschedd.devices.allocation.solution import Allocation, AllocationError, NodeFailure
 from kschedd.devices.claims import Claim, read_claim
-from kschedd.devices.inventory import Inventory
-from kschedd.devices.known_allocations import KnownAllocations
-from kschedd.devices.known_candidates import CandidatesOfRequest, KnownCandidates, RequestPlace
-from kschedd.devices.results import allocations
+from kschedd.devices.pools.allocated import InUse
+from kschedd.devices.pools.inventory import Inventory
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.solution import Allocation, AllocationError, NodeFailure
 from tests.devices.made import (
     DRIVER,
     claim_raw,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.cli import main
-from kschedd.config.kube_versions import DEFAULT, KUBE_VERSIONS
+from kschedd.config.versions.kube_versions import DEFAULT, KUBE_VERSIONS
 from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
 from kschedd.dumps.loading import read_dump
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.dumps.load_errors import MOST_TOLD
 from kschedd.dumps.loading import LoadOptions, Prepared, prepare, read_dump

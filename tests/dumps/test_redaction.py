@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.kinds import KINDS
-from kschedd.api.schema import BOOL, INT, INT32, NUMBER, Fields, ListOf, MapOf, Schema, schema_of
+from kschedd.api.schemas.kinds import KINDS
+from kschedd.api.schemas.schema import BOOL, INT, INT32, NUMBER, Fields, ListOf, MapOf, Schema, schema_of
 from kschedd.dumps.redaction import Redaction, redacted
 from kschedd.dumps.saving import json_chunks
 from kschedd.simulate.engine import LoggedAttempt

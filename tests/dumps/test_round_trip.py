@@ -9,7 +9,7 @@ import pytest
 
 from kschedd.api.manifests import read_paths
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.dumps.loading import read_dump
 from kschedd.dumps.redaction import redacted

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.actors.clock import Clock
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.dumps.loading import read_dump
 from kschedd.startup.state import EmptyDump, StateOptions, load_origin, open_store
 from kschedd.store.cluster_api import listed

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import load_config
+from kschedd.config.loading.load import load_config
 from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import Engine
 from kschedd.testing.rules import RULES, Rule, check

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import load_config
+from kschedd.config.loading.load import load_config
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.simulate.engine import Engine, LoggedAttempt
 

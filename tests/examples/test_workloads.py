@@ -6,7 +6,7 @@ import pytest
 
 from kschedd.api.manifests import read_paths
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.framework.registry import Registry
 from kschedd.simulate.simulation import Simulation

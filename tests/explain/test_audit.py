@@ -7,8 +7,8 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.explain.audit import Auditor
 from kschedd.framework.events import (
     QUEUE_SKIP,

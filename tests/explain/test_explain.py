@@ -8,14 +8,14 @@ import pytest
 from kschedd.answers import plain
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.explain.explain import NoProfile, explain
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Plan
-from kschedd.printing.explaining import explanation
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports.explaining import explanation
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.simulate.engine import Engine, LoggedAttempt
 
 ZONE = "topology.kubernetes.io/zone"

@@ -6,7 +6,7 @@ from typing import Any
 from kschedd.answers import plain
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.explain.explain import explain
 from kschedd.scheduling.machine import SchedulingMachine
 from tests.actors.clusters import node, pod

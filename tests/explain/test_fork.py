@@ -14,8 +14,8 @@ from kschedd.answers import plain
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSignature
-from kschedd.api.selectors import parse_label_selector
-from kschedd.api.terms import PodAffinityTerm
+from kschedd.api.selecting.selectors import parse_label_selector
+from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.cache.counts import PodMatcher, pod_matcher, spread_matcher
 from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.explain.explain import begin, explain, finish

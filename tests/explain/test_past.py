@@ -16,7 +16,7 @@ from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import Engine
-from kschedd.store.log import EventLog
+from kschedd.store.objects.log import EventLog
 from tests.explain.planted import both, node, pod
 
 CLUSTER = both(node("n1", cpu="2"), node("n2", cpu="2", spec="unschedulable: true"), pod(cpu="3"))

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
-from kschedd.config.load import load_config
+from kschedd.config.loading.load import load_config
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.methods import daemon_methods
-from kschedd.printing.explaining_group import group_explanation
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports.explaining_group import group_explanation
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.service.errors import RpcError
 
 Raw = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_36, V1_37
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37
 from kschedd.explain.upstream_bugs import notes
 from tests.devices.made import claim_raw, class_raw, exact, first_of, slice_raw, subrequest
 

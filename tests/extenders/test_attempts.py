@@ -9,23 +9,23 @@ import pytest
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling import interventions
-from kschedd.scheduling.binding_cycle import CallExtender, CallPlugin
-from kschedd.scheduling.breakpoints import StopPoint
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.binding.cycle import CallExtender, CallPlugin
+from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Observe, PluginCalled
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.ties import by_name
+from kschedd.scheduling.stops import interventions
 from kschedd.simulate.engine import Engine
-from kschedd.store.log import ADDED, WatchEvent
+from kschedd.store.objects.log import ADDED, WatchEvent
 from tests.extenders.servers import serving
 from tests.scheduling.driven import NOW, Raw, node, pod
 

@@ -14,7 +14,7 @@ import trio
 import trustme
 
 from kschedd.actors.extenders import ExtenderClients
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Extender
 from kschedd.extenders import http
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure

@@ -9,11 +9,11 @@ import attrs
 
 from kschedd.actors.store import StoreActor
 from kschedd.api.objects import Object, Raw
-from kschedd.store import journal_compaction
-from kschedd.store.journal import Journal
-from kschedd.store.journal_format import JournalError
-from kschedd.store.journal_head import FoundHead, read_head
-from kschedd.store.log import Cursor, EventLog, WatchEvent
+from kschedd.store.journal import compaction as journal_compaction
+from kschedd.store.journal.format import JournalError
+from kschedd.store.journal.head import FoundHead, read_head
+from kschedd.store.journal.journal import Journal
+from kschedd.store.objects.log import Cursor, EventLog, WatchEvent
 from kschedd.store.store import Store
 
 Broken = Callable[[], AbstractContextManager[Any]]
@@ -135,7 +135,7 @@ def _compacts_to_the_oldest_state() -> Iterator[None]:
         def execute(self, sql: str, *parameters: Any) -> Any:
             return self._db.execute(sql.replace("SELECT max(version)", "SELECT min(version)"), *parameters)
 
-    with mock.patch("kschedd.store.journal_writer.move_events", lambda db, *more: move(Oldest(db), *more)):
+    with mock.patch("kschedd.store.journal.writer.move_events", lambda db, *more: move(Oldest(db), *more)):
         yield
 
 
@@ -145,7 +145,7 @@ def _tells_of_less_than_is_lost() -> Iterator[None]:
         found = read_head(*where)
         return found and attrs.evolve(found, head=attrs.evolve(found.head, version=found.head.version - 1))
 
-    with mock.patch("kschedd.store.journal_salvage.read_head", earlier):
+    with mock.patch("kschedd.store.journal.salvage.read_head", earlier):
         yield
 
 

@@ -1,4 +1,5 @@
-"""A disk in memory that can fail: an implementation of kschedd.store.disk.Disk with what real disks do to programs.
+"""A disk in memory that can fail: an implementation of kschedd.store.journal.disk.Disk with what real disks do to
+programs.
 
 What is written is read back at once, and is safe from a loss of power once it was flushed. Until then each sector of
 each write may be there or not after the power was lost (torn pages), in whatever order; of new, linked, replaced and
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import attrs
 
-from kschedd.store.disk import Database, FileStatus
+from kschedd.store.journal.disk import Database, FileStatus
 from tests.faults.sqlite_vfs import ApswDatabase, Vfs
 
 SECTOR = 512

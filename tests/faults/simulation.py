@@ -25,7 +25,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.access import Access
 from kschedd.apiserver.face import ApiFace
 from kschedd.apiserver.services import FaceServices
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.errors import KscheddError
@@ -39,9 +39,9 @@ from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
 from kschedd.startup.state import StateOptions
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.journal import Journal
-from kschedd.store.journal_format import JournalDamaged, JournalError
-from kschedd.store.service_addresses import SERVICE_RANGE
+from kschedd.store.creating.service_addresses import SERVICE_RANGE
+from kschedd.store.journal.format import JournalDamaged, JournalError
+from kschedd.store.journal.journal import Journal
 from kschedd.threads import use_threads
 from tests.faults.checker import violations
 from tests.faults.clients import KINDS, Watcher, World, Writer, be_rude, seen_in

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kschedd.store.disk import Disk, RealDisk
-from kschedd.store.journal import Journal
+from kschedd.store.journal.disk import Disk, RealDisk
+from kschedd.store.journal.journal import Journal
 from kschedd.store.store import Store
 from tests.faults.fake_disk import SECTOR, FakeDisk
 from tests.store.manifests import Clock, config_map

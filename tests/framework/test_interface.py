@@ -8,7 +8,7 @@ import pytest
 from kschedd.config.in_tree import IN_TREE, in_tree_class
 from kschedd.config.model import EXTENSION_POINTS
 from kschedd.framework import fast_path
-from kschedd.framework.guarded import GUARDED_METHODS
+from kschedd.framework.guarding.guarded import GUARDED_METHODS
 from kschedd.framework.interface import POINTS, EnqueueExtensions, extension_points, methods_of, missing_methods
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.remedies import RemedyPlugin

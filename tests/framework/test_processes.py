@@ -16,10 +16,10 @@ from kschedd.config.args import RawArgs
 from kschedd.framework.costs import CallCosts
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.faults import PluginError, PluginTimeout
-from kschedd.framework.guarded import GuardedPlugin, GuardedRegistry
+from kschedd.framework.guarding.guarded import GuardedPlugin, GuardedRegistry
+from kschedd.framework.guarding.processes import WorkerProcesses
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
-from kschedd.framework.processes import WorkerProcesses
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Status
 from tests.actors.clusters import node, pod

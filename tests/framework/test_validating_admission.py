@@ -11,7 +11,7 @@ from kschedd.apiserver.codec.status import refusal_of
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.validating_admission import validating_plugin
 from kschedd.startup.options import DaemonOptions, admission_of, read_options
-from kschedd.store.admission import Admission, UnknownAdmissionPlugin
+from kschedd.store.admission.chain import Admission, UnknownAdmissionPlugin
 from kschedd.store.errors import AdmissionPluginFailed, ApiError, Forbidden
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod

@@ -11,7 +11,7 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.objects import Object
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.config.model import ClientConnection, LeaderElection
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object, parse
-from kschedd.api.schema import schema_of
+from kschedd.api.schemas.schema import schema_of
 from kschedd.live.connection import ServerRequest
 from kschedd.live.write_requests import MERGE, STRATEGIC, as_strategic, made_from, request_of
 from kschedd.store.writes import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.schema import ANY, MapOf, schema_of, type_named
+from kschedd.api.schemas.schema import ANY, MapOf, schema_of, type_named
 from kschedd.managed_fields.comparing import compare
 from kschedd.managed_fields.field_set import fields_v1, path_text
 from kschedd.managed_fields.merging import merge, without

@@ -11,7 +11,7 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
-from kschedd.plugins.imagelocality import ImageLocality
+from kschedd.plugins.resources.imagelocality import ImageLocality
 from kschedd.plugins.tainttoleration import TaintToleration
 
 _TAINTS = [{"key": key, "effect": effect} for key in "ab" for effect in ("PreferNoSchedule", "NoSchedule")]

@@ -12,8 +12,8 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
 from kschedd.framework.events import QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
@@ -21,11 +21,11 @@ from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code
 from kschedd.framework.writes import Delete, MergePatch
 from kschedd.plugins.defaultpreemption import DefaultPreemption, DefaultPreemptionArgs
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.ties import by_name
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.profiles.profile import build_profile
 
 FITS_NOWHERE = "no new claims to deallocate, preemption: "
 BY_PREEMPTION = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}

@@ -12,22 +12,22 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import V1_34
-from kschedd.devices.allocated import held_devices
-from kschedd.devices.allocator import Allocator
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import V1_34
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.known_allocations import KnownAllocations
+from kschedd.devices.allocation.solution import Allocation
 from kschedd.devices.claims import allocation
 from kschedd.devices.dra_manager import DRAManager
-from kschedd.devices.known_allocations import KnownAllocations
-from kschedd.devices.solution import Allocation
+from kschedd.devices.pools.allocated import held_devices
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code, Status
 from kschedd.framework.writes import Plan
-from kschedd.plugins.dynamicresources import DynamicResources, DynamicResourcesArgs
-from kschedd.store.patches import merge_patch
+from kschedd.plugins.devices.dynamicresources import DynamicResources, DynamicResourcesArgs
+from kschedd.store.patches.merging import merge_patch
 from kschedd.store.writes import Patch
 from tests.devices.made import (
     DRIVER,
@@ -135,11 +135,11 @@ def test_post_filter_errs_where_pre_filter_was_not_reached() -> None:
     assert result.status == refusal(Code.ERROR, "not found")
 
 
-@pytest.mark.parametrize("module", ["kschedd.plugins.dynamicresources", "kschedd.commands.simulate"])
+@pytest.mark.parametrize("module", ["kschedd.plugins.devices.dynamicresources", "kschedd.commands.simulate"])
 def test_cel_is_not_loaded_before_a_device_is_asked(module: str) -> None:
-    code = f"import sys, {module}; print(*(name for name in sys.modules if '.cel_' in name))"
+    code = f"import sys, {module}; print(*(name for name in sys.modules if name.startswith('kschedd.devices.cel.')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "kschedd.devices.cel_errors"
+    assert done.stdout.strip() == "kschedd.devices.cel.errors"
 
 
 # -- the gate -------------------------------------------------------------------------------------------------

@@ -8,15 +8,15 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import V1_36
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Create, Delete, MergePatch, Plan
-from kschedd.plugins.dynamicresources import DynamicResources
-from kschedd.plugins.dynamicresources_args import DynamicResourcesArgs
+from kschedd.plugins.devices.dynamicresources import DynamicResources
+from kschedd.plugins.devices.dynamicresources_args import DynamicResourcesArgs
 from tests.devices.made import DRIVER, allocated, claim_raw, class_raw, device, exact, first_of, slice_of, subrequest
 
 GPU_CLASS = class_raw("gpu", f'device.driver == "{DRIVER}"', extendedResourceName="example.com/gpu")

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.terms import PodAffinityTerm
+from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
-from kschedd.plugins.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
-from kschedd.plugins.interpodaffinity_state import MINDED, NOT_NEAR, TOO_NEAR
+from kschedd.plugins.topology.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
+from kschedd.plugins.topology.interpodaffinity_state import MINDED, NOT_NEAR, TOO_NEAR
 from tests.plugins.random_clusters import HOST, RACK, ZONE, ScenarioCluster, node, pod, pods, worlds
 
 Pair = tuple[str, str]

@@ -7,21 +7,21 @@ import pytest
 from kschedd.api.node_fit import ports_conflict
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import SelectorError
+from kschedd.api.selecting.selectors import SelectorError
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34_1, V1_36
+from kschedd.config.versions.kube_versions import V1_34_1, V1_36
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.status import SKIP, Code, Status
-from kschedd.plugins.imagelocality import ImageLocality
+from kschedd.plugins.devices.nodedeclaredfeatures import NodeDeclaredFeatures
 from kschedd.plugins.nodeaffinity import NodeAffinity
 from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
-from kschedd.plugins.nodedeclaredfeatures import NodeDeclaredFeatures
 from kschedd.plugins.nodename import NodeName
 from kschedd.plugins.nodeports import NodePorts
 from kschedd.plugins.nodeunschedulable import NodeUnschedulable
+from kschedd.plugins.resources.imagelocality import ImageLocality
 from kschedd.plugins.schedulinggates import SchedulingGates
 
 

@@ -11,23 +11,23 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint, piecewise_linear
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import SKIP, Code
-from kschedd.plugins.noderesources_args import (
+from kschedd.plugins.resources.noderesources_args import (
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     ScoringStrategy,
 )
-from kschedd.plugins.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
-from kschedd.plugins.noderesourcesfit import NodeResourcesFit
+from kschedd.plugins.resources.noderesourcesbalancedallocation import NodeResourcesBalancedAllocation
+from kschedd.plugins.resources.noderesourcesfit import NodeResourcesFit
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.work import drive
 
 GPU = "example.com/gpu"
 RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)

@@ -8,11 +8,11 @@ import pytest
 from kschedd.answers import plain
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.config.files import convert
+from kschedd.config.changing.files import convert
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import load_config
+from kschedd.config.loading.load import load_config
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.explain.explain import explain
 from kschedd.scheduling.machine import SchedulingMachine
 from tests.extenders.servers import serving

@@ -11,14 +11,14 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
-from kschedd.config.kube_versions import V1_34, V1_36
-from kschedd.config.rules import Rules
+from kschedd.config.versions.kube_versions import V1_34, V1_36
+from kschedd.config.versions.rules import Rules
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code, Status, unschedulable
-from kschedd.plugins.nodevolumelimits import NodeVolumeLimits
+from kschedd.plugins.volumes.nodevolumelimits import NodeVolumeLimits
 
 EXCEEDED = unschedulable("node(s) exceed max volume count")
 EBS = {"awsElasticBlockStore": {"volumeID": "vol-1"}}

@@ -11,21 +11,21 @@ from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.config.in_tree import IN_TREE, OLDER, in_tree_class
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import Code, Status
-from kschedd.plugins.nodelabel import NodeLabelArgs
-from kschedd.plugins.nodepreferavoidpods import ANNOTATION
-from kschedd.plugins.noderesources_args import (
+from kschedd.plugins.older.nodelabel import NodeLabelArgs
+from kschedd.plugins.older.nodepreferavoidpods import ANNOTATION
+from kschedd.plugins.older.serviceaffinity import ServiceAffinityArgs
+from kschedd.plugins.older.volume_limits import LIMIT_VARIABLE
+from kschedd.plugins.resources.noderesources_args import (
     OlderScoringArgs,
     RequestedToCapacityRatioArgs,
     RequestedToCapacityRatioPriorityArgs,
 )
-from kschedd.plugins.serviceaffinity import ServiceAffinityArgs
-from kschedd.plugins.volumelimits_older import LIMIT_VARIABLE
 
 ZONE = "topology.kubernetes.io/zone"
 MIB = 1 << 20

@@ -14,19 +14,19 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import EVERYTHING, parse_label_selector
-from kschedd.api.terms import SpreadConstraint
+from kschedd.api.selecting.selectors import EVERYTHING, parse_label_selector
+from kschedd.api.selecting.terms import SpreadConstraint
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ActionType, EventResource, QueueingHint
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code
-from kschedd.plugins.podtopologyspread import NO_LABEL, TOO_SKEWED, PodTopologySpread
-from kschedd.plugins.podtopologyspread_args import DefaultConstraint, PodTopologySpreadArgs
-from kschedd.plugins.podtopologyspread_constraints import SpreadConstraints
-from kschedd.plugins.podtopologyspread_default_selector import DefaultSelectors
+from kschedd.plugins.topology.podtopologyspread import NO_LABEL, TOO_SKEWED, PodTopologySpread
+from kschedd.plugins.topology.podtopologyspread_args import DefaultConstraint, PodTopologySpreadArgs
+from kschedd.plugins.topology.podtopologyspread_constraints import SpreadConstraints
+from kschedd.plugins.topology.podtopologyspread_default_selector import DefaultSelectors
 from tests.plugins.random_clusters import HOST, KEYS, RACK, ZONE, ScenarioCluster, node, pod, pods, selectors, worlds
 
 HARD: Final = "DoNotSchedule"

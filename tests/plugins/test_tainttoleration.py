@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.api.terms import Taint, Toleration
+from kschedd.api.selecting.terms import Taint, Toleration
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_34_1
+from kschedd.config.versions.kube_versions import V1_34, V1_34_1
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, ActionType, ClusterEvent, EventResource
 from kschedd.framework.handle import Handle

@@ -8,19 +8,19 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import V1_34
-from kschedd.controllers.controller import Controller
-from kschedd.controllers.provisioner import Provisioner
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.volumes import VolumeController
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.storage.provisioner import Provisioner
+from kschedd.controllers.storage.volumes import VolumeController
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Code, Status
 from kschedd.framework.writes import Plan, Update
-from kschedd.plugins.volumebinding import CAPACITY_SHAPE, VolumeBinding, VolumeBindingArgs
+from kschedd.plugins.volumes.volumebinding import CAPACITY_SHAPE, VolumeBinding, VolumeBindingArgs
 from kschedd.storage.claims import SELECTED_NODE
 from kschedd.store.store import Store
 

@@ -12,7 +12,7 @@ from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Status, unresolvable, unschedulable
-from kschedd.plugins.volumerestrictions import VolumeRestrictions
+from kschedd.plugins.volumes.volumerestrictions import VolumeRestrictions
 
 DISK = unschedulable("node(s) had no available disk")
 CLAIM = unschedulable(

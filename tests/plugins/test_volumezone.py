@@ -12,7 +12,7 @@ from kschedd.framework.events import QUEUE, QUEUE_SKIP, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
 from kschedd.framework.status import SKIP, Status, unresolvable
-from kschedd.plugins.volumezone import VolumeZone
+from kschedd.plugins.volumes.volumezone import VolumeZone
 
 ZONE, BETA_ZONE = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"

@@ -3,7 +3,7 @@
 import pytest
 
 from kschedd.errors import KscheddError
-from kschedd.printing.custom_columns import columns_of_file, columns_of_text, custom_table
+from kschedd.printing.columns.custom_columns import columns_of_file, columns_of_text, custom_table
 
 POD = {
     "metadata": {"name": "web", "labels": {"b": "2", "a": "1"}},

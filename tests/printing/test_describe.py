@@ -1,9 +1,9 @@
 """describe: what is said of pods beyond their manifest."""
 
-from kschedd.printing.describe import DescribeContext, tree
-from kschedd.printing.describe_object import describe
-from kschedd.printing.explaining import explanation
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.describing.describe import DescribeContext, tree
+from kschedd.printing.describing.object import describe
+from kschedd.printing.reports.explaining import explanation
+from kschedd.printing.terminal.style import TerminalStyle
 
 NOW = 1_735_689_600.0
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kschedd.printing.describe import DescribeContext, tree, words
-from kschedd.printing.describe_node import limits_of, requested_by_node, requests_of
-from kschedd.printing.describe_object import describe
-from kschedd.printing.describe_pod import queue_words
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.describing.describe import DescribeContext, tree, words
+from kschedd.printing.describing.node import limits_of, requested_by_node, requests_of
+from kschedd.printing.describing.object import describe
+from kschedd.printing.describing.pod import queue_words
+from kschedd.printing.terminal.style import TerminalStyle
 
 NOW = 1_735_689_600.0  # 2025-01-01T00:00:00Z
 Raw = dict[str, Any]

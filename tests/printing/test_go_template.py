@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.printing.go_template import GoTemplate, GoTemplateError, evaluate
+from kschedd.printing.templates.go_template import GoTemplate, GoTemplateError, evaluate
 
 VALUE: dict[str, Any] = {
     "kind": "List",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.printing.jsonpath import JsonPathError, compile_template, evaluate
+from kschedd.printing.templates.jsonpath import JsonPathError, compile_template, evaluate
 
 # The sample of the kubectl documentation.
 SAMPLE = {

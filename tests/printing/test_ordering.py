@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.printing.ordering import natural, sort_by
+from kschedd.printing.columns.ordering import natural, sort_by
 
 
 @pytest.mark.parametrize(

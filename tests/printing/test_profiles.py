@@ -2,7 +2,7 @@
 
 import json
 
-from kschedd.printing.profiles import collapsed, profile_tables, speedscope
+from kschedd.printing.reports.profiles import collapsed, profile_tables, speedscope
 
 PROFILE = {
     "seconds": 2.0,

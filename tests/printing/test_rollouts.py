@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.printing.rollouts import RolloutError, RolloutProgress, rollout_progress
+from kschedd.printing.describing.rollouts import RolloutError, RolloutProgress, rollout_progress
 
 
 def a_workload(kind: str, spec: dict[str, Any], status: dict[str, Any], generation: int = 1) -> dict[str, Any]:

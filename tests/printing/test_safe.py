@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from kschedd.printing.documents import as_json, as_yaml
-from kschedd.printing.safe import safe
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.safe import safe
+from kschedd.printing.terminal.style import TerminalStyle
 from tests.verbs.conftest import Typed
 from tests.verbs.fake_daemon import FakeDaemon, node
 

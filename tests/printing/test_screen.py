@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.printing.screen import first_screen, rows_of
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.screen import first_screen, rows_of
+from kschedd.printing.terminal.style import TerminalStyle
 
 
 @pytest.mark.parametrize(

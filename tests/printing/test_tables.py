@@ -4,12 +4,12 @@ import io
 
 import pytest
 
-from kschedd.printing.ages import age, span
-from kschedd.printing.columns import RowContext, pod_status
+from kschedd.printing.columns.ages import age, span
+from kschedd.printing.columns.by_kind import RowContext, pod_status
+from kschedd.printing.columns.kind_tables import table_of
 from kschedd.printing.documents import as_yaml
-from kschedd.printing.kind_tables import table_of
-from kschedd.printing.tables import Table, clean, render
-from kschedd.printing.terminal_style import TerminalStyle, style_of
+from kschedd.printing.terminal.style import TerminalStyle, style_of
+from kschedd.printing.terminal.tables import Table, clean, render
 
 NOW = RowContext(1_735_689_600.0)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kschedd.registry.defaults import default, default_pod_spec, merge_label_keys, with_hostname
-from kschedd.registry.image_names import image_pull_policy
+from kschedd.registry.pods.image_names import image_pull_policy
 
 Raw = dict[str, Any]
 

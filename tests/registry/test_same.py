@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.schema import type_named
+from kschedd.api.schemas.schema import type_named
 from kschedd.registry.same import same
 
 CONTAINER = {"name": "c"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.kinds import lookup
+from kschedd.api.schemas.kinds import lookup
 from kschedd.registry.defaults import default
 from kschedd.registry.validation import default_and_validate, default_and_validate_meta, validate
 from tests.api.objects import Raw, named, pod, workload

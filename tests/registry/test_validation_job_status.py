@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.registry.validation_job_status import validate_job_status
 from kschedd.registry.validation_update import Faults
+from kschedd.registry.workloads.job_status import validate_job_status
 from tests.api.objects import Raw
 
 AT = "2026-01-01T00:00:00Z"

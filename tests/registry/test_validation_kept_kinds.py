@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.fields import FieldError, steps
+from kschedd.api.schemas.fields import FieldError, steps
+from kschedd.registry.networking.validation import validate_ingress_class
 from kschedd.registry.validation import default_and_validate, validate_updated
-from kschedd.registry.validation_networking import validate_ingress_class
 from kschedd.registry.validation_update import validate_status_update, validate_update
 from tests.api.objects import Raw, named
 

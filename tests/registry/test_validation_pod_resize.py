@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.validation_pod_resize import POD_LEVEL, refuse_resize, validate_pod_resize
+from kschedd.registry.pods.resize import POD_LEVEL, refuse_resize, validate_pod_resize
 from tests.api.objects import Raw, container, pod
 
 NO_FEATURES = frozenset[str]()

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kschedd.registry.pods.status import validate_pod_status, validate_status_beside_spec
 from kschedd.registry.validation import default_and_validate
-from kschedd.registry.validation_pod_status import validate_pod_status, validate_status_beside_spec
 from tests.api.objects import Raw, container, pod
 
 HARD = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.api.fields import FieldError
-from kschedd.registry.validation_policies import validate_policy
+from kschedd.api.schemas.fields import FieldError
+from kschedd.registry.policy.admission_policies import validate_policy
 from tests.api.objects import Raw
 from tests.registry.test_validation_kept_kinds import ABSENT, DNS1035, SUBDOMAIN, changed
 

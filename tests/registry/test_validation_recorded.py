@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.codec import decoded_object
-from kschedd.api.fields import FieldError
-from kschedd.api.schema_check import check_schema
+from kschedd.api.schemas.check import check_schema
+from kschedd.api.schemas.codec import decoded_object
+from kschedd.api.schemas.fields import FieldError
 from kschedd.registry.defaults import default_typed
 from kschedd.registry.strategy import prepare_create
 from kschedd.registry.validation import validate_typed

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.fields import FieldError
-from kschedd.registry.validation_endpoints import validate_endpoint_slice
-from kschedd.registry.validation_webhooks import validate_updated_webhooks, validate_webhooks
+from kschedd.api.schemas.fields import FieldError
+from kschedd.registry.networking.endpoints import validate_endpoint_slice
+from kschedd.registry.policy.webhooks import validate_updated_webhooks, validate_webhooks
 from tests.api.objects import Raw
 from tests.registry.test_validation_kept_kinds import ABSENT, RANGE, SUBDOMAIN, changed
 

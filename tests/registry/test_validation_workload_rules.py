@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.registry.validation import default_and_validate, validate_updated
-from kschedd.registry.validation_job_policies import IndexesError, parse_indexes
+from kschedd.registry.workloads.job_policies import IndexesError, parse_indexes
 from tests.api.objects import Raw, container
 
 LABELS = {"app": "a"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.warnings import creation_warnings, update_warnings
+from kschedd.registry.warnings.objects import creation_warnings, update_warnings
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.store import Store
 

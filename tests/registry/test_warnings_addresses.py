@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.registry.warnings_addresses import address_warnings, range_warnings
-from kschedd.registry.warnings_pod import pod_warnings
+from kschedd.registry.warnings.addresses import address_warnings, range_warnings
+from kschedd.registry.warnings.pods import pod_warnings
 
 _FUTURE = "will be considered invalid in a future Kubernetes release"
 

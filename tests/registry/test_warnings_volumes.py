@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.registry.warnings_volumes import overlapping_paths
+from kschedd.registry.warnings.volumes import overlapping_paths
 
 Raw = dict[str, Any]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from kschedd.verbs.command_line.grammar import LiveState
 from kschedd.verbs.completing import split
-from kschedd.verbs.grammar import LiveState
 from kschedd_repl.checking import line_faults
 from kschedd_repl.completion import line_candidates
 from kschedd_repl.highlighting import coloured

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.printing.tables import width_of
+from kschedd.printing.terminal.tables import width_of
 from kschedd_repl.dashboard_data import DashboardData, DashboardPane, DashboardView, NodeColumns
 from kschedd_repl.dashboard_grid import ScreenSize, heat_letter, heat_style, node_layout, screen_lines, spark
 

@@ -15,7 +15,7 @@ from kschedd.rpc.sessions.built_in import method_table
 from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
-from kschedd.verbs.grammar import LiveState
+from kschedd.verbs.command_line.grammar import LiveState
 from kschedd_repl.names import MOST_NAMES, NameBook, NameKeeper
 from tests.actors.clusters import node, pod
 

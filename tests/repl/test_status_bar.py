@@ -2,7 +2,7 @@
 
 import pytest
 
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd_repl.status_bar import StatusBar
 
 STATUS = {

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.report.aggregate import report_of
 from kschedd.report.collector import ReportCollector

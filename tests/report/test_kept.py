@@ -15,7 +15,7 @@ from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import Engine
 from kschedd.testing.objects import node, pod
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 
 

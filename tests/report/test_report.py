@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 import pytest
 
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.report.aggregate import MOST_ROWS, report_of
 from kschedd.report.collector import MOST_REASONS, OTHER_REASONS, UNDER_WAY, WAITS, ReportCollector

@@ -23,7 +23,7 @@ from kschedd.service.errors import RpcError
 from kschedd.startup.clock import started_clock
 from kschedd.startup.options import DaemonOptions
 from kschedd.startup.state import StateOptions
-from kschedd.store.clock_mark import ClockMark
+from kschedd.store.journal.clock_mark import ClockMark
 from tests.actors.clusters import node, placed, pod, until
 from tests.rpc.documented import faults, shape_of
 

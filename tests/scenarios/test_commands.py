@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import DEFAULT, V1_34, KubernetesVersion
+from kschedd.config.versions.kube_versions import DEFAULT, V1_34, KubernetesVersion
 from kschedd.errors import KscheddError
 from kschedd.scenarios.commands import CommandError, ScenarioCluster, duration
 from kschedd.service.errors import RpcError

@@ -7,18 +7,18 @@ from typing import Any
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34, KubernetesVersion
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_34, KubernetesVersion
 from kschedd.framework.registry import Registry
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Observe, PluginCalled
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.metrics import SchedulingMetrics
-from kschedd.scheduling.work import drive
-from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
+from kschedd.scheduling.profiles.metrics import SchedulingMetrics
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 
 Raw = dict[str, Any]
 NOW = 1000.0

@@ -8,13 +8,13 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.framework.registry import Registry
-from kschedd.scheduling.batch import MAX_AGE_S, Batches, BatchState, SortedNodes
+from kschedd.scheduling.attempt.batch import MAX_AGE_S, Batches, BatchState, SortedNodes
+from kschedd.scheduling.attempt.signing import signer_of
+from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.signing import signer_of
-from kschedd.scheduling.ties import by_name
 
 Raw = dict[str, Any]
 WITHOUT_DEVICES = {"DRAExtendedResource": False}

@@ -16,19 +16,19 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.handle import Handle
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.registry import Registry
-from kschedd.scheduling import candidates as candidates_module
-from kschedd.scheduling.candidates import Candidates
-from kschedd.scheduling.nominations import NominatedPods
-from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.preemption import select_victims
-from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.ties import by_name
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.nominations.counted import NominatedPods
+from kschedd.scheduling.nominations.nominator import Nominator
+from kschedd.scheduling.preemption import candidates as candidates_module
+from kschedd.scheduling.preemption.candidates import Candidates
+from kschedd.scheduling.preemption.dry_run import select_victims
+from kschedd.scheduling.profiles.profile import build_profile
 
 NODES = ("n0", "n1", "n2")
 Nominated = dict[str, tuple[Pod, ...]]

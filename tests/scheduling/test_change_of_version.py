@@ -4,11 +4,11 @@ import pytest
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.work import drive
 from tests.actors.clusters import node, pod
 
 

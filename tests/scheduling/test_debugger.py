@@ -6,10 +6,10 @@ import attrs
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.devices.cel_errors import CelCompileError
-from kschedd.devices.cel_program import compile_condition
-from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
-from kschedd.scheduling.debugger import (
+from kschedd.devices.cel.errors import CelCompileError
+from kschedd.devices.cel.program import compile_condition
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec, StopPoint
+from kschedd.scheduling.debug.debugger import (
     MOST_BREAKPOINTS,
     STATE_VARIABLES,
     BreakpointRefused,

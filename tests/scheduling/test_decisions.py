@@ -13,8 +13,8 @@ import attrs
 import pytest
 
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.simulate.engine import Engine, LoggedAttempt
 
 Decision = tuple[str, int, int, int | None]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.queue.operations import AssumedPodForgotten, EventsObserved
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.inputs import PlansExecuted, ResumeDecided, ResumeReady
 from tests.scheduling.driven import NOW, Driven, pod

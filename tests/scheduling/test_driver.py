@@ -7,11 +7,12 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
 from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan
 from kschedd.queue.operations import Activate, AssumedPodForgotten, AttemptFailed, EventsObserved
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import MOST_POPPED
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
@@ -27,7 +28,6 @@ from kschedd.scheduling.inputs import (
     ResumeReady,
     Tick,
 )
-from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
 

@@ -20,19 +20,19 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import NodeTable
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
-from kschedd.scheduling import evaluation
-from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.ties import by_name
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.filtering import evaluation
+from kschedd.scheduling.nominations.nominator import Nominator
+from kschedd.scheduling.profiles.profile import build_profile
 
 ZONES = ("a", "b")
 SERVICE = Object.from_raw(

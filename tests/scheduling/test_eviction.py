@@ -4,7 +4,7 @@ import pytest
 
 from kschedd.framework.status import Status, error
 from kschedd.framework.writes import Delete, MergePatch, Write
-from kschedd.scheduling.eviction import evict
+from kschedd.scheduling.preemption.eviction import evict
 
 
 def clear(name: str) -> MergePatch:

@@ -7,15 +7,15 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.registry import PluginLoadError, Registry
 from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.work import drive
 
 
 def node(name: str) -> Node:

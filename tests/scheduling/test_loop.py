@@ -6,13 +6,13 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.framework.events import ActionType, ClusterEventWithHint, EventResource, on
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, error, unschedulable
-from kschedd.plugins.noderesourcesfit import NodeResourcesFit
+from kschedd.plugins.resources.noderesourcesfit import NodeResourcesFit
 from kschedd.queue.entry import Move, SubQueue
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.simulate.engine import Engine, LoggedAttempt

@@ -4,12 +4,12 @@ from typing import Any
 
 from kschedd.framework.status import Code, Status
 from kschedd.metrics.instruments import Distribution
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, PlansExecuted
-from kschedd.scheduling.metrics import SchedulingMetrics
-from kschedd.scheduling.plugin_metrics import Sampling
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.profiles.metrics import SchedulingMetrics
+from kschedd.scheduling.profiles.plugin_metrics import Sampling
 from tests.scheduling.driven import NOW, Driven, node, pod
 
 

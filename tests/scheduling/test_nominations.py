@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable, Rows
-from kschedd.config.load import default_config
-from kschedd.scheduling import nominations
-from kschedd.scheduling.filters import Filters
+from kschedd.config.loading.load import default_config
+from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.filtering.filters import Filters
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.nominations import NominatedByPriority, NominatedByRow, NominatedPods, Nominations
-from kschedd.scheduling.nominator import Nominator
-from kschedd.scheduling.outcome import FitError
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.nominations import counted as nominations
+from kschedd.scheduling.nominations.counted import NominatedByPriority, NominatedByRow, NominatedPods, Nominations
+from kschedd.scheduling.nominations.nominator import Nominator
 
 NODES = 5
 

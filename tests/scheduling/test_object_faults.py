@@ -9,14 +9,14 @@ from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.counts import PodCounts
 from kschedd.cache.table import NodeTable
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.queue.event_handlers import EventHandlers
 from kschedd.queue.scheduling_queue import SchedulingQueue
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.pending import PendingPods
-from kschedd.store.log import ADDED, DELETED, EventType, WatchEvent
+from kschedd.scheduling.nominations.pending import PendingPods
+from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
 from tests.actors.clusters import node, pod
 from tests.scheduling import driven
 

@@ -9,7 +9,7 @@ import pytest
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import Observe
 from kschedd.store.errors import ApiError
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from tests.scheduling.driven import Driven, node, pod
 

@@ -8,8 +8,8 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import V1_36
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
+from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.registry import Registry
 from kschedd.simulate.engine import Engine
 from tests.scheduling.test_pod_group_cycle import GATES, group, node, pod

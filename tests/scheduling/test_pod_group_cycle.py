@@ -7,12 +7,12 @@ import pytest
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
-from kschedd.config.kube_versions import V1_36
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.framework.writes import MergePatch
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.pod_group_cycle import UNSCHEDULABLE, WAITS_FOR_PREEMPTION, group_condition, profile_fault
+from kschedd.scheduling.gangs.cycle import UNSCHEDULABLE, WAITS_FOR_PREEMPTION, group_condition, profile_fault
 
 Raw = dict[str, Any]
 GATES = {"GenericWorkload": True, "GangScheduling": True}

@@ -7,17 +7,17 @@ import pytest
 
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.config.kube_versions import V1_36
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_36
 from kschedd.queue.entry import QueuedPod
-from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec, StopPoint
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.fork import DriverSnapshot
 from kschedd.scheduling.inputs import BeginGroupCycle, Observe, PodsPopped
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.stop_view import where
-from kschedd.scheduling.work import drive
-from kschedd.store.log import ADDED, WatchEvent
+from kschedd.scheduling.snapshots.fork import DriverSnapshot
+from kschedd.scheduling.stops.view import where
+from kschedd.store.objects.log import ADDED, WatchEvent
 from tests.scheduling.driven import NOW, node, pod
 
 GATES = {"GenericWorkload": True, "GangScheduling": True}

@@ -7,7 +7,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Create, Delete, Plan
 from kschedd.queue.operations import AssumedPodForgotten

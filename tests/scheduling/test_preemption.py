@@ -17,21 +17,21 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import PostFilterResult
 from kschedd.framework.postfilter import Candidate
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Code, Status
-from kschedd.scheduling.budgets import Budget, Budgets
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.preemption import earliest_start
-from kschedd.scheduling.profile import build_profile
-from kschedd.scheduling.row_pods import NOT_STARTED, importance, started
-from kschedd.scheduling.scheduler import Scheduler, StartNode
-from kschedd.scheduling.ties import by_name
-from kschedd.scheduling.work import drive
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.scheduler import Scheduler, StartNode
+from kschedd.scheduling.attempt.ties import by_name
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.preemption.budgets import Budget, Budgets
+from kschedd.scheduling.preemption.dry_run import earliest_start
+from kschedd.scheduling.preemption.row_pods import NOT_STARTED, importance, started
+from kschedd.scheduling.profiles.profile import build_profile
 
 CONFIG = default_config(version=V1_34)
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"

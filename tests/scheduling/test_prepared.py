@@ -11,8 +11,8 @@ import pytest
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.prepared import PreparedAttempt
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.prepared import PreparedAttempt
 from tests.scheduling.test_evaluation import SOFT_TAINT, KeepsOff, Trial, node, pod
 
 

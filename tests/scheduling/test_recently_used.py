@@ -2,10 +2,12 @@
 
 import pytest
 
-from kschedd.scheduling import candidates, evaluation, nominations
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.cache.recently_used import RecentlyUsed
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.filtering import evaluation
 from kschedd.scheduling.inputs import PodsNominated
-from kschedd.scheduling.recently_used import RecentlyUsed
+from kschedd.scheduling.nominations import counted as nominations
+from kschedd.scheduling.preemption import candidates
 from tests.scheduling.driven import Driven, Raw, node, pod
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.config.changes import (
+from kschedd.config.changing.changes import (
     with_backoff,
     with_plugin_disabled,
     with_profile_added,
@@ -20,10 +20,10 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.registry import PluginLoadError
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Bind
-from kschedd.plugins.dynamicresources import DynamicResourcesArgs
-from kschedd.plugins.volumebinding import VolumeBindingArgs
+from kschedd.plugins.devices.dynamicresources import DynamicResourcesArgs
+from kschedd.plugins.volumes.volumebinding import VolumeBindingArgs
 from kschedd.queue.operations import EventsObserved, Reconfigured
-from kschedd.scheduling.binding_cycle import AssumedPod
+from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.config_changes import NothingToUndo
 from kschedd.scheduling.failure import FailedAttempt
 from kschedd.scheduling.inputs import ChangeConfig, Reconfigure, ResumeDecided, UndoConfigChange

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.scheduling.row_pods import PodsByImportance, RowPods, importance
+from kschedd.scheduling.preemption.row_pods import PodsByImportance, RowPods, importance
 
 NODES = 3
 

@@ -9,8 +9,8 @@ import pytest
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, Rows
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.framework.cycle_state import CycleState
 from kschedd.scheduling.machine import SchedulingMachine
 

@@ -13,8 +13,10 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.metrics import catalogue
 from kschedd.queue.operations import AttemptFailed
-from kschedd.scheduling.binding_cycle import AssumedPod
-from kschedd.scheduling.breakpoints import BreakpointSpec
+from kschedd.scheduling.binding.cycle import AssumedPod
+from kschedd.scheduling.binding.run import AttemptRun
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import (
     BeginAttempt,
@@ -24,8 +26,6 @@ from kschedd.scheduling.inputs import (
     PodsNominated,
     PodsPopped,
 )
-from kschedd.scheduling.run import AttemptRun
-from kschedd.scheduling.work import drive
 from tests.scheduling.driven import NOW, Driven, Raw, node, pod
 
 _NODES = 700

@@ -6,13 +6,13 @@ import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.config.changes import with_percentage
-from kschedd.config.kube_versions import V1_34
-from kschedd.config.load import default_config
+from kschedd.config.changing.changes import with_percentage
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34
+from kschedd.scheduling.attempt.node_search import nodes_to_find
+from kschedd.scheduling.attempt.outcome import ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.node_search import nodes_to_find
-from kschedd.scheduling.outcome import ScheduleResult
-from kschedd.scheduling.work import drive
 
 
 @pytest.mark.parametrize(

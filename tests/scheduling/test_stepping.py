@@ -10,12 +10,12 @@ from kschedd.conformance.records import read_records
 from kschedd.conformance.report import RecordOutcome
 from kschedd.conformance.verify import check
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.scheduling import interventions
-from kschedd.scheduling.breakpoints import BreakpointSpec, StopPoint
-from kschedd.scheduling.debugger import Debugger, NotStopped
-from kschedd.scheduling.scheduler import Scheduler
-from kschedd.scheduling.stepper import Stepper
-from kschedd.scheduling.stop_view import stopped_at, where
+from kschedd.scheduling.attempt.scheduler import Scheduler
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec, StopPoint
+from kschedd.scheduling.debug.debugger import Debugger, NotStopped
+from kschedd.scheduling.debug.stepper import Stepper
+from kschedd.scheduling.stops import interventions
+from kschedd.scheduling.stops.view import stopped_at, where
 from kschedd.simulate.engine import Engine
 from tests.conftest import SharedPart
 from tests.scheduling.driven import node, pod

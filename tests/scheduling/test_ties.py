@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kschedd.clusters.virtual import VirtualCluster
-from kschedd.config.kube_versions import V1_34, V1_35, V1_36, KubernetesVersion, kube_version
-from kschedd.config.load import default_config
-from kschedd.scheduling.batch import SortedNodes
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34, V1_35, V1_36, KubernetesVersion, kube_version
+from kschedd.scheduling.attempt.batch import SortedNodes
+from kschedd.scheduling.attempt.ties import NodeTies, first_in_heap, heapify, pop_first
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.ties import NodeTies, first_in_heap, heapify, pop_first
 
 
 class PlainHeap:

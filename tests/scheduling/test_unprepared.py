@@ -6,11 +6,11 @@ import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.status import Code
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError, ScheduleResult
-from kschedd.scheduling.work import drive
 
 
 def attempted(pod: Pod, point: str, *disabled: str, nodes: int = 2, **spec: Any) -> ScheduleResult | FitError:

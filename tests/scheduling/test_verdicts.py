@@ -10,8 +10,8 @@ from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status, error, unresolvable, unschedulable
-from kschedd.scheduling.plugin_metrics import PluginMetrics
-from kschedd.scheduling.profile import enabled_filter
+from kschedd.scheduling.profiles.plugin_metrics import PluginMetrics
+from kschedd.scheduling.profiles.profile import enabled_filter
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Diagnosis, Verdicts, fit_error
 
 POD = Pod.from_raw({"kind": "Pod", "metadata": {"name": "p", "namespace": "d"}, "spec": {"containers": []}})

@@ -16,7 +16,7 @@ from kschedd.actors.events import EventRecord
 from kschedd.cache.table import NodeTable
 from kschedd.clusters import virtual
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.methods import daemon_methods
 
 ROUNDS, NODES, PODS = 6, 3, 5

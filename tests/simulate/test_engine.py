@@ -7,13 +7,13 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.load import config_from_raw
+from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
 from kschedd.queue.operations import EventsObserved
 from kschedd.simulate.engine import Engine, LivelockError, LoggedAttempt
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 
 NODE = {
     "apiVersion": "v1",

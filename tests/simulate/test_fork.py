@@ -13,8 +13,8 @@ import pytest
 from kschedd.api.pods import Pod
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.queue.snapshot import EntryStates
-from kschedd.scheduling import interventions
-from kschedd.scheduling.breakpoints import BreakpointSpec
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec
+from kschedd.scheduling.stops import interventions
 from kschedd.simulate.engine import Engine, LoggedAttempt
 from kschedd.store.errors import ApiError
 

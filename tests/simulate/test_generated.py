@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.simulate.generated import (
     NODE_SHAPE,

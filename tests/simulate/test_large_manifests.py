@@ -4,7 +4,7 @@ import io
 import json
 
 from kschedd.simulate.inputs import apply_all, read_manifests
-from kschedd.store.patches import LAST_APPLIED
+from kschedd.store.patches.merging import LAST_APPLIED
 from kschedd.store.store import Store
 
 FIELDS = {f"field{number:05d}": {"type": "string", "description": "x" * 40} for number in range(3_000)}

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from kschedd.api.nodes import Node
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.ties import by_name
 from kschedd.simulate.standing_pods import judge_standing, standing_pods
 
 _POD = st.tuples(st.sampled_from("ab"), st.sampled_from(["1", "2"]), st.sampled_from(["", "n0", "n1", "n2"]))

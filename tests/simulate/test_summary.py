@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kschedd.cache.table import NodeTable
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.summary import Utilisation

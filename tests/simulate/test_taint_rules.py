@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.config.kube_versions import V1_36, V1_37, KubernetesVersion
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_36, V1_37, KubernetesVersion
 from kschedd.framework.registry import Registry
 from kschedd.simulate.simulation import Simulation
 from kschedd.testing.objects import node, pod

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from kschedd.config.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
-from kschedd.printing.upgrade import as_text
+from kschedd.config.versions.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
+from kschedd.printing.reports.upgrade import as_text
 from kschedd.simulate.upgrade import PodOutcome, PodOutcomes, compare_versions
 
 

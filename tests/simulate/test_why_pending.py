@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.simulate.simulation import Simulation
 from kschedd.simulate.why_pending import why_pending

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedd.config.kube_versions import DEFAULT, V1_34, V1_36
+from kschedd.config.versions.kube_versions import DEFAULT, V1_34, V1_36
 from kschedd.dumps.dumped_release import DumpedRelease
 from kschedd.live.errors import LiveError
 from kschedd.startup.options import DaemonOptions, read_options

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import trio
 
 from kschedd.actors.mailbox import OwnerQuery, Reply
-from kschedd.api.kinds import Kind, kind_of
 from kschedd.api.objects import Object, Raw, parse
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.kinds import Kind, kind_of
 from kschedd.store.cluster_api import Applied, perform
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Gone, Invalid, NotFound, TooManyRequests
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.trial import Changes
 from kschedd.store.writes import Bind, Write
 

@@ -6,7 +6,7 @@ Everything follows from the seed.
 import random
 from typing import Any, Final
 
-from kschedd.api.schema import (
+from kschedd.api.schemas.schema import (
     ANY,
     BOOL,
     BYTES,

@@ -16,9 +16,9 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedd.api.kinds import BY_NAME
+from kschedd.api.schemas.kinds import BY_NAME
 from kschedd.bench.shared import shared_folder
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from kschedd.store.errors import ApiError, ApplyConflict, BadPatch, Invalid
 from kschedd.store.field_validation import known_fields
 from kschedd.store.managing import with_resolved_entries

@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import attrs
 
-from kschedd.api.kinds import BY_NAME, Kind
-from kschedd.store.admission import NOT_DONE, PLUGINS, Admission
+from kschedd.api.schemas.kinds import BY_NAME, Kind
+from kschedd.store.admission.chain import NOT_DONE, PLUGINS, Admission
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, Invalid
 from kschedd.store.store import Store

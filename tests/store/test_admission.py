@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.store.admission import Admission, UnknownAdmissionPlugin
+from kschedd.store.admission.chain import Admission, UnknownAdmissionPlugin
 from kschedd.store.admission_plugins.tolerations import merge_tolerations
 from kschedd.store.errors import Forbidden
 from kschedd.store.store import Store

@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from kschedd.api.pods import Pod, PodSpec
-from kschedd.store.admission_cache import AdmissionCache
+from kschedd.store.admission.cache import AdmissionCache
 from kschedd.store.store import Store
 from tests.actors.clusters import pod
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.store.admission import NOT_DONE, PLUGINS, Admission, UnknownAdmissionPlugin, configured_plugins
+from kschedd.store.admission.chain import NOT_DONE, PLUGINS, Admission, UnknownAdmissionPlugin, configured_plugins
 from kschedd.store.errors import ApiError, Forbidden, Invalid
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod

@@ -7,9 +7,9 @@ import pytest
 import trio
 
 from kschedd.actors.store import Message, StoreActor, StoreClient
-from kschedd.api.selectors import parse_label_selector
-from kschedd.controllers.controller import Controller
-from kschedd.controllers.turns import take_turn
+from kschedd.api.selecting.selectors import parse_label_selector
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.running.turns import take_turn
 from kschedd.object_faults import FaultLedger
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, Gone, Invalid, NotFound, TooManyRequests

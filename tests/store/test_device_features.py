@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
 from kschedd.store.errors import ApiError
 from kschedd.store.store import Store
 from tests.devices.made import claim_raw, class_raw, exact, slice_raw

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import V1_36, V1_37
+from kschedd.config.versions.kube_versions import V1_36, V1_37
 from kschedd.store.errors import Invalid, NoMatch
 from kschedd.store.store import Store
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.config.kube_versions import V1_34
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.store.errors import Invalid
 from kschedd.store.store import Store
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.decoding import decode
-from kschedd.config.kube_versions import V1_34, V1_36
+from kschedd.api.schemas.decoding import decode
+from kschedd.config.versions.kube_versions import V1_34, V1_36
 from kschedd.store.errors import StrictDecodingError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.store import Store

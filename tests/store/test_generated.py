@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from kschedd.store.generated import Generated
+from kschedd.store.prototypes.generated import Generated
 
 
 def made(generated: Generated) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.store.errors import Gone
-from kschedd.store.journal import Journal, JournalDamaged, JournalError
-from kschedd.store.journal_salvage import open_journal
+from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.journal.salvage import open_journal
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node, pod
 
@@ -254,7 +254,7 @@ def test_a_snapshot_that_cannot_be_read_is_refused(path: Path) -> None:
 
 WRITER = """
 import sys
-from kschedd.store.journal import Journal
+from kschedd.store.journal.journal import Journal
 from kschedd.store.store import Store
 journal = Journal(sys.argv[1])
 store = Store(seed=1)

@@ -17,8 +17,8 @@ from typing import Any
 import attrs
 import pytest
 
-from kschedd.store.journal import Journal, JournalDamaged, JournalError
-from kschedd.store.journal_salvage import Opened, open_journal
+from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
+from kschedd.store.journal.salvage import Opened, open_journal
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node, pod
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from kschedd.store.disk import RealDisk
-from kschedd.store.journal import Journal, JournalError
+from kschedd.store.journal.disk import RealDisk
+from kschedd.store.journal.journal import Journal, JournalError
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map
 
@@ -253,8 +253,8 @@ def test_no_file_of_the_journal_is_for_others_to_read_whatever_the_folder_and_th
 ON_A_FULL_DISK = """
 import sys
 from pathlib import Path
-from kschedd.store.disk import RealDisk
-from kschedd.store.journal import Journal, JournalError
+from kschedd.store.journal.disk import RealDisk
+from kschedd.store.journal.journal import Journal, JournalError
 from kschedd.store.store import Store
 folder = Path(sys.argv[1])
 ballast = folder / "ballast"

@@ -7,10 +7,10 @@ from pathlib import Path
 import attrs
 import pytest
 
-from kschedd.store import journal_head
-from kschedd.store.disk import RealDisk
-from kschedd.store.journal import Journal, JournalDamaged, JournalError
-from kschedd.store.journal_head import FoundHead, Head, HeadFile, head_path, read_head
+from kschedd.store.journal import head as journal_head
+from kschedd.store.journal.disk import RealDisk
+from kschedd.store.journal.head import FoundHead, Head, HeadFile, head_path, read_head
+from kschedd.store.journal.journal import Journal, JournalDamaged, JournalError
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map
 

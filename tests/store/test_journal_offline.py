@@ -10,18 +10,18 @@ from pathlib import Path
 import msgpack
 import pytest
 
-from kschedd.store import state_dir
-from kschedd.store.journal import Journal
-from kschedd.store.journal_format import JournalError
-from kschedd.store.journal_offline import compacted, exported_events, exported_objects, repaired, verified
-from kschedd.store.snapshot_file import (
+from kschedd.store.journal import state_dir
+from kschedd.store.journal.format import JournalError
+from kschedd.store.journal.journal import Journal
+from kschedd.store.journal.offline import compacted, exported_events, exported_objects, repaired, verified
+from kschedd.store.journal.snapshot_file import (
     SnapshotError,
     read_snapshot,
     restore_snapshot,
     snapshot_of_journal,
     write_snapshot,
 )
-from kschedd.store.state_dir import lock_state_dir
+from kschedd.store.journal.state_dir import lock_state_dir
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node
 
@@ -59,7 +59,7 @@ def test_a_whole_journal_is_verified_by_folder_and_by_file_and_left_as_it_is(sta
 
 
 def test_progress_is_told_of_a_long_journal(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kschedd.store.journal_reading._STEP", 10)
+    monkeypatch.setattr("kschedd.store.journal.reading._STEP", 10)
     said: list[tuple[int, int]] = []
     verified(state, lambda done, total: said.append((done, total)))
     assert said == [(10, 38), (20, 38), (30, 38)]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.store.errors import BadPatch
-from kschedd.store.json_patch import MOST_COPIED, json_patch, unknown_members
+from kschedd.store.patches.json_patch import MOST_COPIED, json_patch, unknown_members
 
 LIVE = {"labels": {"app": "web", "a/b": "1"}, "list": ["x", "y"], "none": None}
 

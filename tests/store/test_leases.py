@@ -3,7 +3,7 @@ import pytest
 from kschedd.api.objects import Object, parse
 from kschedd.store import leases
 from kschedd.store.leases import RENEWED_EVERY, Renewed, renewed
-from kschedd.store.listing import raw_in_order
+from kschedd.store.objects.listing import raw_in_order
 from kschedd.store.store import Store
 from kschedd.store.times import seconds
 

@@ -1,9 +1,9 @@
 import pytest
 
 from kschedd.store.errors import Gone
-from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog, WatchEvent
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventLog, WatchEvent
+from kschedd.store.objects.stored import typed
 from kschedd.store.store import Store
-from kschedd.store.stored_objects import typed
 from tests.store.manifests import Clock, config_map, node
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.decoding import decode
-from kschedd.api.schema import ALL_RULES, type_named
-from kschedd.config.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
-from kschedd.config.rules import RULES
+from kschedd.api.schemas.decoding import decode
+from kschedd.api.schemas.schema import ALL_RULES, type_named
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
+from kschedd.config.versions.rules import RULES
 from kschedd.store.errors import Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
 from kschedd.store.standing import Standing

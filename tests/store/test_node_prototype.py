@@ -9,11 +9,11 @@ import pytest
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
-from kschedd.config.kube_versions import DEFAULT
-from kschedd.store.admission import Admission, ValidatingPlugin
+from kschedd.config.versions.kube_versions import DEFAULT
+from kschedd.store.admission.chain import Admission, ValidatingPlugin
 from kschedd.store.admission_plugins.attributes import Attributes, UserInfo
 from kschedd.store.errors import ApiError
-from kschedd.store.node_prototype import NodePrototype
+from kschedd.store.prototypes.nodes import NodePrototype
 from kschedd.store.store import Store
 from tests.store.manifests import config_map, pod
 

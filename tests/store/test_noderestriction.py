@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import Forbidden
 from kschedd.store.store import Store

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.decoding import FieldValidation
+from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.store.errors import BadPatch, Invalid
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patching import PatchType, patched

@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.schema import type_named
-from kschedd.store.patches import merge_patch, three_way
+from kschedd.api.schemas.schema import type_named
+from kschedd.store.patches.merging import merge_patch, three_way
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.workloads.replicasets import ReplicaSets
-from kschedd.store.admission import Admission, ValidatingPlugin
+from kschedd.store.admission.chain import Admission, ValidatingPlugin
 from kschedd.store.admission_plugins.attributes import UserInfo
 from kschedd.store.errors import ApiError, Forbidden
-from kschedd.store.pod_prototype import PodPrototype
+from kschedd.store.prototypes.pods import PodPrototype
 from kschedd.store.store import Store
 from kschedd.store.times import stamp
 from tests.store.manifests import config_map, node, pod

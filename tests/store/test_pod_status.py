@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kschedd.api.codec import decoded, encoded
-from kschedd.api.schema import Fields, type_named
-from kschedd.api.schema_check import check_status_schema
+from kschedd.api.schemas.check import check_status_schema
+from kschedd.api.schemas.codec import decoded, encoded
+from kschedd.api.schemas.schema import Fields, type_named
 from kschedd.registry.defaults import with_pod_ips
-from kschedd.store import typed_status as typed
+from kschedd.store.patches import typed_status as typed
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod
 

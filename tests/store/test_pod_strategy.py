@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.codec import encoded
-from kschedd.api.schema import type_named
-from kschedd.api.schema_check import check_meta_schema
+from kschedd.api.schemas.check import check_meta_schema
+from kschedd.api.schemas.codec import encoded
+from kschedd.api.schemas.schema import type_named
 from kschedd.registry.disabled_fields import drop_disabled
 from kschedd.registry.validation import default_and_validate_node_affinity, defaulted_pod_spec
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from kschedd.store.admission_plugins.attributes import Attributes
 from kschedd.store.errors import ApiError, Invalid
-from kschedd.store.pod_strategy import accepted
+from kschedd.store.prototypes.pod_strategy import accepted
 from kschedd.store.store import Store
 from tests.store.manifests import Clock
 

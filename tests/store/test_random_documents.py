@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from kschedd.api.kinds import BY_NAME
-from kschedd.api.schema import schema_of
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.schemas.schema import schema_of
 from kschedd.errors import KscheddError
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node, pod, workload

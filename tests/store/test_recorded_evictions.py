@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.kinds import lookup
-from kschedd.store.admission import Admission
+from kschedd.api.schemas.kinds import lookup
+from kschedd.store.admission.chain import Admission
 from kschedd.store.errors import ApiError, Conflict, MultipleBudgets, NotFound, TooManyRequests
 from kschedd.store.store import Store
 from tests.store.recorded import NOW_S, bare, differences, records

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from kschedd.api.objects import Object
+from kschedd.store.creating.service_addresses import NODE_PORTS
 from kschedd.store.errors import ApiError, Invalid
-from kschedd.store.service_addresses import NODE_PORTS
 from kschedd.store.store import Store
 
 NETWORK = "10.9.0.0/27"

@@ -13,8 +13,8 @@ from kschedd.api.objects import Object
 from kschedd.daemon import cluster_actors
 from kschedd.object_faults import ObjectRef
 from kschedd.startup.state import StateOptions
-from kschedd.store.indexes import Indexes
-from kschedd.store.journal import Journal
+from kschedd.store.journal.journal import Journal
+from kschedd.store.objects.indexes import Indexes
 from kschedd.store.set_aside import LEFT_OUT, LeaveOutError, read_ref
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, config_map, node, pod, workload

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kschedd.api.cached import cached
 from kschedd.api.pods import Pod, PodSignature, PodSpec
-from kschedd.store import pod_strategy
 from kschedd.store.errors import ApiError
-from kschedd.store.spec_without_amounts import without_amounts
+from kschedd.store.prototypes import pod_strategy
+from kschedd.store.prototypes.spec_without_amounts import without_amounts
 from kschedd.store.store import Store
 from tests.store.manifests import Clock
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.kinds import KINDS
-from kschedd.api.schema_check import schema_for
-from kschedd.api.times import duration_s, seconds, stamp
+from kschedd.api.schemas.check import schema_for
+from kschedd.api.schemas.kinds import KINDS
+from kschedd.api.text.times import duration_s, seconds, stamp
 from kschedd.registry.strategy import strategy_of
 from kschedd.store.errors import Invalid
 from kschedd.store.store import Store

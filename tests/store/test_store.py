@@ -1,7 +1,7 @@
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
 from kschedd.store.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Undecodable
 from kschedd.store.store import Store
 from kschedd.store.writes import Bind

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kschedd.api.pods import Pod
 from kschedd.store.errors import AlreadyExists, ApiError, Conflict, NotFound
-from kschedd.store.log import ADDED, DELETED, Cursor
+from kschedd.store.objects.log import ADDED, DELETED, Cursor
 from kschedd.store.store import Store
 from kschedd.store.writes import Bind
 from tests.store.manifests import Clock, config_map, node, pod

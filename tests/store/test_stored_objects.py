@@ -10,8 +10,8 @@ from kschedd.api.pods import Pod
 from kschedd.store.binding import bound
 from kschedd.store.deletion import marked, marked_pod
 from kschedd.store.errors import NotFound
-from kschedd.store.log import ADDED, DELETED, MODIFIED, EventLog
-from kschedd.store.stored_objects import StoredObjects, retyped, typed
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventLog
+from kschedd.store.objects.stored import StoredObjects, retyped, typed
 from kschedd.values import run_steps
 from tests.store.manifests import config_map, node, pod
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.schema import type_named
+from kschedd.api.schemas.schema import type_named
 from kschedd.store.errors import BadPatch
-from kschedd.store.strategic_merge import strategic_merge
+from kschedd.store.patches.strategic_merge import strategic_merge
 
 POD_SPEC = type_named("PodSpec")
 META = type_named("meta.ObjectMeta")

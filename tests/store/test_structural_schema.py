@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kschedd.store.custom_resources.structural_schema import defaulted, pruned, structural_faults, value_faults
 from kschedd.store.errors import Invalid
 from kschedd.store.store import Store
-from kschedd.store.structural_schema import defaulted, pruned, structural_faults, value_faults
 from tests.store.definitions import definition, widget
 from tests.store.manifests import Clock
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import pytest
 
 from kschedd.store.errors import StillToCome, TooLarge
-from kschedd.store.listing import in_order
+from kschedd.store.objects.listing import in_order
 from kschedd.store.store import Store
 from tests.actors.clusters import node, pod
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.codec import decoded, encoded
-from kschedd.api.schema import Fields, type_named
-from kschedd.api.schema_check import check_status_schema
+from kschedd.api.schemas.check import check_status_schema
+from kschedd.api.schemas.codec import decoded, encoded
+from kschedd.api.schemas.schema import Fields, type_named
 from kschedd.registry.defaults import with_pod_ips
-from kschedd.store.typed_status import typed_status
+from kschedd.store.patches.typed_status import typed_status
 
 _POD = type_named("PodStatus")
 assert isinstance(_POD, Fields)

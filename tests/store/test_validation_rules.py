@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from kschedd.store.custom_resources.validation_rules import definition_rule_faults, rule_faults
 from kschedd.store.errors import Invalid
 from kschedd.store.store import Store
-from kschedd.store.validation_rules import definition_rule_faults, rule_faults
 from tests.store.manifests import Clock
 
 

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from kschedd.config.args import arg
-from kschedd.config.faults import ConfigErrors
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.plugin import CycleState, Handle, NodeInfo, Pod, Status, unschedulable
 from kschedd.testing import judge, node, pod
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import pytest
 import trio
 
-from kschedd.config.faults import ConfigErrors
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.plugin import SKIP, Bind, CycleState, NodeInfo, Plan, Pod, RawArgs, Status, unresolvable, unschedulable
 from kschedd.testing import Judgement, PluginCluster, UnexpectedOutput, check_scenario, judge, node, pod
 from tests.examples.plugin_files import module

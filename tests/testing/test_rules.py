@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from kschedd.config.args import ArgsContext, default_args
-from kschedd.config.feature_gates import defaults
 from kschedd.config.in_tree import IN_TREE, in_tree_class
-from kschedd.config.kube_versions import DEFAULT
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import DEFAULT
 from kschedd.framework.interface import PreFilterResult
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import SKIP, Status, unschedulable
-from kschedd.plugins.nodelabel import NodeLabelArgs
-from kschedd.plugins.serviceaffinity import ServiceAffinityArgs
+from kschedd.plugins.older.nodelabel import NodeLabelArgs
+from kschedd.plugins.older.serviceaffinity import ServiceAffinityArgs
 from kschedd.testing.rules import RULES, BrokenRule, Rule, check
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plugins"

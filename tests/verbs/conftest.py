@@ -7,8 +7,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from kschedd.printing.terminal_style import TerminalStyle
-from kschedd.verbs.session import VerbSession
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 from tests.verbs.fake_daemon import NOW, FakeDaemon, node, pod
 

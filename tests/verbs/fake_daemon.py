@@ -15,9 +15,9 @@ import attrs
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.answers import plain
-from kschedd.api.kinds import KINDS, kind_of, lookup
 from kschedd.api.manifests import read_text
-from kschedd.api.selector_text import parse_field_selector, parse_selector_text
+from kschedd.api.schemas.kinds import KINDS, kind_of, lookup
+from kschedd.api.selecting.selector_text import parse_field_selector, parse_selector_text
 from kschedd.explain.answers import Explanation, Score, SearchAnswer, Skipped, VerdictAnswer
 from kschedd.methods import daemon_methods
 from kschedd.rpc.sessions.built_in import method_table

@@ -8,8 +8,8 @@ import pytest
 
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.service.errors import RpcError
-from kschedd.verbs.drain_blockers import blockers
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.nodes.drain_blockers import blockers
 from kschedd.verbs.table import run_words
 
 CLUSTER = """\

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from kschedd.verbs import drain_filters as filters
-from kschedd.verbs.drain_filters import DrainFlags, PodDeleteStatus, delete_status, errors, warnings
+from kschedd.verbs.nodes import drain_filters as filters
+from kschedd.verbs.nodes.drain_filters import DrainFlags, PodDeleteStatus, delete_status, errors, warnings
 
 NOW = 1_735_689_600.0  # 2025-01-01T00:00:00Z
 OKAY, SKIP = PodDeleteStatus(True, "Okay"), PodDeleteStatus(False, "Skip")

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kschedd.service.errors import RpcError
-from kschedd.verbs.editing import merge_patch
+from kschedd.verbs.objects.editing import merge_patch
 
 
 @pytest.fixture(autouse=True)

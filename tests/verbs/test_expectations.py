@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from kschedd.scenarios.commands import ScenarioCluster
-from kschedd.verbs.expectations import expectation
-from kschedd.verbs.grammar import UsageError
+from kschedd.verbs.command_line.grammar import UsageError
+from kschedd.verbs.scheduler.expectations import expectation
 
 CLUSTER = """\
 {apiVersion: v1, kind: Node, metadata: {name: n1, labels: {topology.kubernetes.io/zone: a, disk: ssd}},

@@ -10,7 +10,7 @@ import pytest
 
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.service.errors import RpcError
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 from tests.verbs.fake_daemon import NOW, FakeDaemon, Raw, pod
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.scenarios.commands import ScenarioCluster
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
 
 MACHINE_S = 2_000_000_000.0  # far from the cluster's time

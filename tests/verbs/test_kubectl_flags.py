@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kschedd.scenarios.commands import ScenarioCluster
-from kschedd.verbs.grammar import UsageError, Verb, VerbParser
+from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser
 from kschedd.verbs.table import VERBS
 
 SWITCHES = [

@@ -19,7 +19,7 @@ import trio
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.mailbox import Doorbell
 from kschedd.api.pods import Pod
-from kschedd.config.kube_versions import DEFAULT
+from kschedd.config.versions.kube_versions import DEFAULT
 from kschedd.daemon import cluster_actors
 from kschedd.framework.status import Code, Status
 from kschedd.methods import daemon_methods
@@ -29,7 +29,7 @@ from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.table import Method
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import VERBS, run_words
 from tests.actors.clusters import comes_to, placed, rejected, with_plugins
 from tests.rpc.documented import faults, shape_of

@@ -1,6 +1,6 @@
 """Lists of verbs on terminals of any width."""
 
-from kschedd.verbs.overview import listing, paragraph
+from kschedd.verbs.command_line.overview import listing, paragraph
 
 ENTRIES = [("get", "List objects."), ("describe", "All about objects: conditions, events, and why a pod is pending.")]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.api.portions import portions
+from kschedd.api.text.portions import portions
 from tests.verbs.fake_daemon import FakeDaemon
 
 LIMIT = 300_000

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.style import TerminalStyle
 from tests.verbs.fake_daemon import pod
 
 

@@ -6,8 +6,8 @@ import shlex
 import pytest
 import yaml
 
-from kschedd.printing.scheduling import status_text
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.reports.scheduling import status_text
+from kschedd.printing.terminal.style import TerminalStyle
 
 
 def test_explain_says_where_why_and_by_which_points(typed) -> None:

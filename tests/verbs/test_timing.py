@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd.verbs.grammar import UsageError
-from kschedd.verbs.timing import is_moment, moment_of
+from kschedd.verbs.command_line.grammar import UsageError
+from kschedd.verbs.scheduler.timing import is_moment, moment_of
 
 TEN_PAST = 1_735_690_200.0
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from kschedd.printing.terminal_style import TerminalStyle
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
-from kschedd.verbs.session import VerbSession
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.objects.watching import marked
 from kschedd.verbs.table import run_words
-from kschedd.verbs.watching import marked
 from tests.verbs.fake_daemon import NOW, FakeDaemon, node
 
 BEFORE = ["NAME    STATUS    AGE", "web-0   Pending   59s", "web-1   Running   2m3s"]

@@ -1,4 +1,4 @@
-"""OpenAPI, v3 by group version and v2 in one: made from the schema of each kind (`kschedd.api.schema`).
+"""OpenAPI, v3 by group version and v2 in one: made from the schema of each kind (`kschedd.api.schemas.schema`).
 
 kubectl looks into v3 for two things: whether PATCH of a kind takes `fieldValidation`, and the fields for `explain`.
 It asks for v2, in protobuf, when it meets a kind it does not know; that document names no types, which it takes as
@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api import schema
+from kschedd.api.schemas import schema
 from kschedd.apiserver.catalogue.resources import Catalogue, GroupVersion, Resource
 from kschedd.apiserver.catalogue.version import ServedVersion
 

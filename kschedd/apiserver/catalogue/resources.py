@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.kinds import BY_NAME, Kind, kind_of
 from kschedd.api.objects import Object
-from kschedd.store.custom import defined_kind
+from kschedd.api.schemas.kinds import BY_NAME, Kind, kind_of
+from kschedd.store.custom_resources.kinds import defined_kind
 
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 METRICS_GROUP: Final = "metrics.k8s.io"

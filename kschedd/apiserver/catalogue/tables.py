@@ -13,12 +13,12 @@ from typing import Any, Final
 
 from kschedd.api.objects import Raw
 from kschedd.apiserver.catalogue.resources import Resource
-from kschedd.printing.ages import age, seconds_of, span
-from kschedd.printing.columns import RowContext, labels_text, meta, spec, status
-from kschedd.printing.columns_workloads import selector_text
-from kschedd.printing.jsonpath import JsonPathError, find
-from kschedd.printing.kind_tables import columns_of
-from kschedd.printing.tables import NONE
+from kschedd.printing.columns.ages import age, seconds_of, span
+from kschedd.printing.columns.by_kind import RowContext, labels_text, meta, spec, status
+from kschedd.printing.columns.kind_tables import columns_of
+from kschedd.printing.columns.workloads import selector_text
+from kschedd.printing.templates.jsonpath import JsonPathError, find
+from kschedd.printing.terminal.tables import NONE
 
 Cell = Callable[[Raw, RowContext], Any]
 

@@ -4,8 +4,8 @@ from typing import Any, Final, Self
 
 import attrs
 
-from kschedd.config.kube_versions import DEFAULT
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import DEFAULT
 
 
 @attrs.frozen

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kschedd.api.json_errors import json_error
-from kschedd.api.json_text import DEEPEST, too_deep, without_lone_surrogates
-from kschedd.api.schema import schema_of
-from kschedd.api.unmarshal_errors import json_kind, unmarshal_error
+from kschedd.api.schemas.schema import schema_of
+from kschedd.api.schemas.unmarshal_errors import json_kind, unmarshal_error
+from kschedd.api.text.json_errors import json_error
+from kschedd.api.text.json_text import DEEPEST, too_deep, without_lone_surrogates
 from kschedd.apiserver.codec.negotiation import JSON, PROTOBUF, YAML
 from kschedd.apiserver.codec.protobuf import ProtobufError, decode_protobuf
 from kschedd.apiserver.codec.status import StatusError, bad_request, without_hints
@@ -138,7 +138,7 @@ def _paths(value: Any, duplicates: list[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _read_yaml(data: bytes, expected: str) -> Body:
-    from kschedd.api.documents import read_documents
+    from kschedd.api.text.documents import read_documents
 
     try:
         documents = read_documents(data.decode("utf-8"))

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.times import stamp
+from kschedd.api.text.times import stamp
 from kschedd.errors import KscheddError
 
 MAGIC: Final = b"k8s\x00"

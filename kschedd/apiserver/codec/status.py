@@ -11,14 +11,14 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.field_labels import FieldLabelError
-from kschedd.api.fields import FieldError
-from kschedd.api.kinds import BY_NAME, lookup
-from kschedd.api.selector_text import SelectorTextError
+from kschedd.api.schemas.field_labels import FieldLabelError
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import BY_NAME, lookup
+from kschedd.api.selecting.selector_text import SelectorTextError
 from kschedd.errors import KscheddError
 from kschedd.store import errors as store
-from kschedd.store.custom_scale import ScaleUnreadable
-from kschedd.store.journal_format import JournalError
+from kschedd.store.custom_resources.scale import ScaleUnreadable
+from kschedd.store.journal.format import JournalError
 
 Raw = Mapping[str, Any]
 

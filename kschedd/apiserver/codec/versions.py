@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.field_labels import FieldLabelError
 from kschedd.api.objects import Raw
-from kschedd.api.selector_text import FieldSelector
+from kschedd.api.schemas.field_labels import FieldLabelError
+from kschedd.api.selecting.selector_text import FieldSelector
 from kschedd.store.managing import with_resolved_entries
 
 _TO_EVENTS: Final = {

@@ -11,19 +11,19 @@ from typing import Final
 
 import attrs
 
-from kschedd.api.fields import FieldError, forbidden, unsupported
-from kschedd.api.json_errors import json_error
-from kschedd.api.json_text import json_value
-from kschedd.api.numbers import whole_number
-from kschedd.api.selector_text import (
+from kschedd.api.schemas.fields import FieldError, forbidden, unsupported
+from kschedd.api.schemas.unmarshal_errors import json_kind
+from kschedd.api.selecting.selector_text import (
     FieldSelector,
     SelectorTextError,
     has_many_terms,
     parse_field_selector,
     parse_selector_text,
 )
-from kschedd.api.selectors import LabelSelector
-from kschedd.api.unmarshal_errors import json_kind
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.api.text.json_errors import json_error
+from kschedd.api.text.json_text import json_value
+from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options
 from kschedd.apiserver.codec.versions import stored_selector
 from kschedd.apiserver.requests import Asked, Query

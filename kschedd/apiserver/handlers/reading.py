@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object, Raw
-from kschedd.api.weight import is_large
+from kschedd.api.schemas.field_labels import check_field_selector
+from kschedd.api.schemas.weight import is_large
 from kschedd.apiserver.catalogue.resources import Resource
 from kschedd.apiserver.catalogue.tables import TableColumns, row_conditions, table_columns
 from kschedd.apiserver.codec.encoding import listed_item, row_object
@@ -38,7 +38,7 @@ from kschedd.http.server import HttpResponse, Send
 from kschedd.service.objects.recorded_events import with_recorded_events
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.errors import Gone
-from kschedd.store.listing import by_namespace, in_order
+from kschedd.store.objects.listing import by_namespace, in_order
 from kschedd.values import in_parts
 
 _AT_ONCE: Final = 200  # objects that are encoded without sharing the loop

@@ -17,7 +17,7 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.service.operations.scaling import BUILT_IN, paths_of, scale_of
 from kschedd.service.request import Request
-from kschedd.store.custom_scale import integer_at
+from kschedd.store.custom_resources.scale import integer_at
 
 _SCALE = ("autoscaling/v1", "Scale", "autoscaling")
 

@@ -11,7 +11,7 @@ from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Labels, Metric, MetricFamily
-from kschedd.printing.describe_node import limits_of, requests_of
+from kschedd.printing.describing.node import limits_of, requests_of
 from kschedd.service.daemon.metrics import scheduler_metrics, text_of
 
 _CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.fields import invalid
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.fields import invalid
 from kschedd.apiserver.codec.bodies import read_body
 from kschedd.apiserver.codec.negotiation import json_response, text_response
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success

@@ -13,9 +13,9 @@ from typing import Any, Final
 import attrs
 import trio
 
-from kschedd.api.field_labels import check_field_selector
 from kschedd.api.objects import Object, Raw
-from kschedd.api.selector_text import FieldSelector, FieldSelectorRequirement
+from kschedd.api.schemas.field_labels import check_field_selector
+from kschedd.api.selecting.selector_text import FieldSelector, FieldSelectorRequirement
 from kschedd.apiserver.catalogue.skeletons import skeleton
 from kschedd.apiserver.catalogue.tables import table_columns
 from kschedd.apiserver.codec.encoding import at_version, partial
@@ -32,7 +32,7 @@ from kschedd.http.protocol import chunk
 from kschedd.http.server import HttpResponse, Send
 from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import Gone, StillToCome
-from kschedd.store.log import ADDED, DELETED, MODIFIED, WatchEvent
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 
 _PIECE: Final = 32 << 10  # bytes that are put together for a client; what is longer is sent as it is, and shared
 _EVENTS: Final = 50  # sent at once: about 2 ms where each is encoded anew

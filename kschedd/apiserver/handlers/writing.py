@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from kschedd.api.decoding import duplicate_field
-from kschedd.api.fields import FieldError, invalid, unsupported
 from kschedd.api.objects import Raw
+from kschedd.api.schemas.decoding import duplicate_field
+from kschedd.api.schemas.fields import FieldError, invalid, unsupported
 from kschedd.apiserver.codec.bodies import checked_kind, is_yaml, media_type, read_body, read_delete_options, read_json
 from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
@@ -25,10 +25,10 @@ from kschedd.http.server import HttpResponse
 from kschedd.managed_fields.field_manager import UNKNOWN
 from kschedd.service.operations.deletion import deletion_warnings
 from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, Verb, WriteOptions
+from kschedd.store.creating.updates import Subresource
 from kschedd.store.deletion import Propagation
 from kschedd.store.field_validation import submitted
 from kschedd.store.patching import PatchType, manager_faults, patch_faults, read_configuration
-from kschedd.store.updates import Subresource
 
 T = TypeVar("T")
 

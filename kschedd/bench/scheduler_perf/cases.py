@@ -16,8 +16,8 @@ from typing import Any, Final, get_args, get_origin
 
 import attrs
 
-from kschedd.api.documents import Document
-from kschedd.api.durations import DurationError, parse_duration
+from kschedd.api.text.documents import Document
+from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.bench.scheduler_perf.operations import (
     CHURN_CREATE,
     CHURN_RECREATE,
@@ -32,8 +32,8 @@ from kschedd.bench.scheduler_perf.operations import (
     Parameters,
     Seconds,
 )
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.source import path_of, read_document
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.parsing.source import path_of, read_document
 from kschedd.errors import KscheddError
 
 Place = tuple[str | int, ...]

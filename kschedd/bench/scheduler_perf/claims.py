@@ -10,14 +10,14 @@ from typing import Final
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
-from kschedd.devices.allocated import InUse
-from kschedd.devices.allocator import Allocator
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.known_allocations import AskedFor, KnownAllocations
+from kschedd.devices.allocation.results import allocations
+from kschedd.devices.allocation.solution import AllocationError
 from kschedd.devices.claims import allocation, read_claim
-from kschedd.devices.inventory import Inventory
-from kschedd.devices.known_allocations import AskedFor, KnownAllocations
-from kschedd.devices.results import allocations
+from kschedd.devices.pools.allocated import InUse
+from kschedd.devices.pools.inventory import Inventory
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.solution import AllocationError
 
 _NO_LIMIT: Final = 0  # of steps
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfConfigError, PerfWorkload
 from kschedd.bench.scheduler_perf.templates import TemplateFolder, read_text
-from kschedd.config.faults import ConfigErrors
-from kschedd.config.feature_gates import defaults
-from kschedd.config.kube_versions import KubernetesVersion
-from kschedd.config.load import default_config, load_config
+from kschedd.config.loading.load import default_config, load_config
 from kschedd.config.model import Config
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.versions.feature_gates import defaults
+from kschedd.config.versions.kube_versions import KubernetesVersion
 
 
 def configuration(

@@ -20,9 +20,9 @@ import trio
 
 from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.full_collections import look_now_and_then
-from kschedd.api.kinds import Kind
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
+from kschedd.api.schemas.kinds import Kind
 from kschedd.bench.own_time import Clock
 from kschedd.bench.pod_templates import namespace as namespace_object
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfWorkload, parameters
@@ -54,19 +54,19 @@ from kschedd.bench.scheduler_perf.pod_tracker import PodTracker
 from kschedd.bench.scheduler_perf.templates import TemplateFolder
 from kschedd.bench.series import Raw
 from kschedd.config.model import Config
-from kschedd.controllers.claims import ResourceClaims
-from kschedd.controllers.controller import Controller
-from kschedd.controllers.volumes import VolumeController
+from kschedd.controllers.running.controller import Controller
+from kschedd.controllers.storage.claims import ResourceClaims
+from kschedd.controllers.storage.volumes import VolumeController
 from kschedd.daemon import cluster_actors
+from kschedd.devices.allocation.solution import AllocationError
 from kschedd.devices.rules import DeviceRules
-from kschedd.devices.solution import AllocationError
 from kschedd.errors import KscheddError
 from kschedd.garbage_collection import FullCollections
 from kschedd.metrics.instruments import MetricFamily
-from kschedd.plugins.dynamicresources import device_rules
+from kschedd.plugins.devices.dynamicresources import device_rules
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.startup.state import StateOptions
-from kschedd.store.admission import Admission
+from kschedd.store.admission.chain import Admission
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Update, status_of

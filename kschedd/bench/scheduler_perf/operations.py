@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, NewType, TypeVar
 
 import attrs
 
-from kschedd.api.durations import DurationError, parse_duration
+from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.errors import KscheddError
 
 Seconds = NewType("Seconds", float)

@@ -11,7 +11,7 @@ import trio
 
 from kschedd.api.pods import Pod
 from kschedd.store.cluster_api import ClusterWatch
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 
 
 @attrs.frozen(eq=False)

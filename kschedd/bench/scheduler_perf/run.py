@@ -22,7 +22,7 @@ import attrs
 
 from kschedd.bench.scheduler_perf.cases import PerfCase, PerfConfigError, PerfWorkload, enabled, read_file
 from kschedd.bench.scheduler_perf.perfdata import DataItem, as_json, held_against
-from kschedd.config.kube_versions import DEFAULT, kube_version
+from kschedd.config.versions.kube_versions import DEFAULT, kube_version
 from kschedd.errors import KscheddError
 
 DEFAULT_FILTER: Final = "performance"

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kschedd.api.documents import read_documents
-from kschedd.api.schema import Fields, ListOf, MapOf, Schema, field_of, schema_of
+from kschedd.api.schemas.schema import Fields, ListOf, MapOf, Schema, field_of, schema_of
+from kschedd.api.text.documents import read_documents
 from kschedd.bench.scheduler_perf.cases import PerfConfigError
 from kschedd.bench.series import Raw
-from kschedd.printing.go_functions import ABSENT
-from kschedd.printing.go_template import GoTemplate, GoTemplateError
+from kschedd.printing.templates.go_functions import ABSENT
+from kschedd.printing.templates.go_template import GoTemplate, GoTemplateError
 
 
 def _number(value: Any) -> float:

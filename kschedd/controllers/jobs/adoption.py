@@ -11,12 +11,12 @@ from collections.abc import Iterable
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import LabelSelector
-from kschedd.controllers.controller import View
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.controllers.running.controller import View
 from kschedd.controllers.templates import controller_of, controller_uid
 from kschedd.controllers.workloads.ownership import Key, selector_of
-from kschedd.store.job_selector import CONTROLLER_UID, JOB_NAME
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.creating.job_selector import CONTROLLER_UID, JOB_NAME
+from kschedd.store.objects.log import DELETED, WatchEvent
 
 
 def job_reference(pod: Pod) -> Raw | None:

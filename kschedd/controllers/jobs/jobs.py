@@ -14,23 +14,23 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import LabelSelector
-from kschedd.controllers.controller import InSteps, Reconciling, View, of_each
-from kschedd.controllers.derived import Derived
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.controllers.jobs.adoption import Adoption, job_reference
 from kschedd.controllers.jobs.job_pods import TRACKING, is_tracked, untracked
 from kschedd.controllers.jobs.job_tally import JobTally, JobTerms
 from kschedd.controllers.jobs.pod_backoff import PodBackoff
 from kschedd.controllers.jobs.sync import JobSync, is_finished, syncing
 from kschedd.controllers.object_events import object_event
+from kschedd.controllers.running.controller import InSteps, Reconciling, View, of_each
+from kschedd.controllers.running.derived import Derived
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_of, controller_reference, controller_uid
-from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.ownership import Key, selector_of
 from kschedd.controllers.workloads.tallies import Tallies
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 from kschedd.values import in_parts
 

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Final
 
 from kschedd.api.objects import Object
-from kschedd.controllers.controller import View
-from kschedd.controllers.timers import Timers
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.times import seconds
 from kschedd.store.writes import Delete, Write
 

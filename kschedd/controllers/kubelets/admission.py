@@ -18,9 +18,9 @@ from kschedd.api.node_fit import HostPort, node_matches, ports_conflict
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.qos import qos_of_spec
-from kschedd.api.resource_names import is_scalar
-from kschedd.api.selectors import SelectorError
-from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, Taint
+from kschedd.api.selecting.resource_names import is_scalar
+from kschedd.api.selecting.selectors import SelectorError
+from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint
 from kschedd.devices.extended_resources import may_be_devices
 
 CRITICAL_PRIORITY: Final = 2_000_000_000

@@ -10,7 +10,7 @@ import attrs
 
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
-from kschedd.api.simulation_annotations import PodSettings
+from kschedd.api.simulation.annotations import PodSettings
 from kschedd.controllers.kubelets.backoff import RestartBackoff
 from kschedd.controllers.kubelets.resizing import report_of, reported_in
 from kschedd.store.times import seconds, stamp

@@ -13,7 +13,9 @@ from typing import Final
 
 import attrs
 
-from kschedd.api.eviction_thresholds import (
+from kschedd.api.pods import Pod
+from kschedd.api.quantity import Style, canonical, format_value, value
+from kschedd.api.simulation.eviction_thresholds import (
     IMAGEFS,
     IMAGEFS_INODES,
     MEMORY,
@@ -23,8 +25,6 @@ from kschedd.api.eviction_thresholds import (
     EvictionConfig,
     Threshold,
 )
-from kschedd.api.pods import Pod
-from kschedd.api.quantity import Style, canonical, format_value, value
 from kschedd.controllers.kubelets.ranking import PodUsage, StarvedResource, counted_containers
 
 MONITORING_S: Final = 10.0  # how often a kubelet looks at its node while a threshold is met

@@ -14,7 +14,7 @@ from typing import Any, Final
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod, image_name
-from kschedd.api.simulation_annotations import pod_settings
+from kschedd.api.simulation.annotations import pod_settings
 
 MAX_IMAGES: Final = 50
 _MOST_SIZES: Final = 4096  # of images that no node may list any more

@@ -3,7 +3,7 @@
 A node without a Ready condition is marked Ready, and every node gets its hostname label. A Ready condition that is
 already set is kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
 admitted or refused (`admission`), waits for volumes and claims that cannot be had (`volumes`), runs as its annotations
-say (`pod_run`, `kschedd.api.simulation_annotations`), and is removed when it was deleted and has ended. A node that is
+say (`pod_run`, `kschedd.api.simulation.annotations`), and is removed when it was deleted and has ended. A node that is
 short of something evicts pods (`eviction`).
 
 Most pods only run: these have no `PodRun`, and cost a look when they are bound and when that is confirmed.
@@ -20,8 +20,7 @@ from kschedd.api.conditions import is_true
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod, PodSpec
-from kschedd.api.simulation_annotations import PodSettings, pod_settings
-from kschedd.controllers.controller import InSteps, Reconciling, View
+from kschedd.api.simulation.annotations import PodSettings, pod_settings
 from kschedd.controllers.kubelets.accounts import Accounts, Key, is_admitted
 from kschedd.controllers.kubelets.admission import (
     Insufficient,
@@ -43,10 +42,11 @@ from kschedd.controllers.kubelets.state import kubelet_runs
 from kschedd.controllers.kubelets.volumes import KINDS as VOLUME_KINDS
 from kschedd.controllers.kubelets.volumes import Unavailable, unavailable
 from kschedd.controllers.object_events import object_event
-from kschedd.controllers.timers import Timers
+from kschedd.controllers.running.controller import InSteps, Reconciling, View
+from kschedd.controllers.running.timers import Timers
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, Conflict
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.times import duration_s, seconds, stamp
 from kschedd.store.writes import Delete, Patch, Write, status_of
 

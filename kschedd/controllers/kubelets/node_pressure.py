@@ -13,7 +13,11 @@ from typing import Final
 import attrs
 
 from kschedd.api.conditions import condition, with_condition
-from kschedd.api.eviction_thresholds import (
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Raw
+from kschedd.api.resources import amounts
+from kschedd.api.simulation.annotations import NodeSettings, pod_settings
+from kschedd.api.simulation.eviction_thresholds import (
     IMAGEFS,
     MEMORY,
     NODEFS,
@@ -22,10 +26,6 @@ from kschedd.api.eviction_thresholds import (
     Threshold,
     ThresholdValue,
 )
-from kschedd.api.nodes import Node
-from kschedd.api.objects import Raw
-from kschedd.api.resources import amounts
-from kschedd.api.simulation_annotations import NodeSettings, pod_settings
 from kschedd.controllers.kubelets.eviction import MONITORING_S, Observation, Observations
 from kschedd.controllers.kubelets.ranking import EvictionCandidate
 from kschedd.controllers.kubelets.registration import HEALTHY

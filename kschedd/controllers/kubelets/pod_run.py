@@ -19,7 +19,7 @@ import attrs
 from kschedd.api.conditions import condition
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
-from kschedd.api.simulation_annotations import pod_settings
+from kschedd.api.simulation.annotations import pod_settings
 from kschedd.controllers.kubelets.containers import ContainerRun, containers_of
 from kschedd.controllers.kubelets.resizing import PendingResize, differ, is_resizable, restarts, stated
 from kschedd.store.times import seconds

@@ -16,7 +16,7 @@ import attrs
 from kschedd.api.objects import Raw
 from kschedd.api.pods import Pod
 from kschedd.api.resources import amounts
-from kschedd.api.simulation_annotations import pod_settings
+from kschedd.api.simulation.annotations import pod_settings
 
 StarvedResource = Literal["memory", "ephemeral-storage", "inodes", "pids"]
 ASSUMED_MEMORY: Final = 10 * 1024 * 1024

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import View
+from kschedd.controllers.running.controller import View
 from kschedd.devices.claims import ClaimError, claim_name, is_reserved_for
 
 KINDS: Final = frozenset(("PersistentVolumeClaim", "PersistentVolume", "ResourceClaim"))

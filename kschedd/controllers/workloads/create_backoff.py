@@ -6,7 +6,7 @@ Source of the delays: client-go v1.34, util/workqueue (the controllers' rate lim
 
 from typing import Final
 
-from kschedd.controllers.timers import Timers
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.workloads.ownership import Key
 
 _FIRST_RETRY_S: Final = 1.0

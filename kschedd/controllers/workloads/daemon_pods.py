@@ -13,8 +13,8 @@ from kschedd.api.node_fit import node_matches
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod, PodSpec, intern_spec
-from kschedd.api.selectors import NODE_NAME, SelectorError
-from kschedd.api.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_toleration
+from kschedd.api.selecting.selectors import NODE_NAME, SelectorError
+from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration, parse_toleration
 from kschedd.controllers.templates import pod_from_template
 from kschedd.controllers.workloads.pod_state import available, ready
 from kschedd.controllers.workloads.revisions import REVISION_HASH

@@ -10,7 +10,7 @@ from kschedd.api.pods import Pod
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, oldest_first, target_node
 from kschedd.controllers.workloads.pod_state import available_at
 from kschedd.controllers.workloads.tallies import Groups, Tallies, Terms
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.values import fast_frozen
 
 _STEP = 100  # nodes gone through between two pauses: about 1 ms

@@ -18,10 +18,10 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import InSteps, Reconciling, View
-from kschedd.controllers.derived import Derived
+from kschedd.controllers.running.controller import InSteps, Reconciling, View
+from kschedd.controllers.running.derived import Derived
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import template_hash
-from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads import daemon_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.daemon_pods import DaemonTemplate, Revision, UpdateLimits, UpdateStep
@@ -42,7 +42,7 @@ from kschedd.controllers.workloads.status import status_write
 from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
 
 BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet, each of which has a spec of its own

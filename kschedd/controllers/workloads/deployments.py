@@ -10,10 +10,10 @@ from typing import Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import InSteps, Reconciling, View
-from kschedd.controllers.derived import Derived
+from kschedd.controllers.running.controller import InSteps, Reconciling, View
+from kschedd.controllers.running.derived import Derived
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_uid
-from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.deployment_sets import (
     DESIRED,
     REVISION,
@@ -34,7 +34,7 @@ from kschedd.controllers.workloads.rollout import Replicas, proportioned, scale_
 from kschedd.controllers.workloads.status import status_write
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import AlreadyExists, ApiError
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 

@@ -13,9 +13,9 @@ from typing import Final, Generic, TypeVar
 from kschedd.api.conditions import condition
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.tainteviction import DISRUPTION_TARGET
+from kschedd.controllers.nodes.tainteviction import DISRUPTION_TARGET
 from kschedd.controllers.templates import controller_uid
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.times import seconds
 
 K = TypeVar("K", bound=Hashable)

@@ -17,12 +17,12 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.objects import Object
-from kschedd.api.selectors import IN, LabelSelector, SelectorError, from_map, parse_label_selector
-from kschedd.controllers.controller import View
-from kschedd.controllers.derived import Derived
+from kschedd.api.selecting.selectors import IN, LabelSelector, SelectorError, from_map, parse_label_selector
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.templates import controller_of, controller_reference, controller_uid
 from kschedd.store.errors import ApiError, Conflict
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Patch, Write, patch_of
 from kschedd.values import run_steps
 

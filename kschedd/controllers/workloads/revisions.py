@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.objects import Object, Raw
-from kschedd.controllers.controller import View
-from kschedd.controllers.derived import Derived
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.derived import Derived
 from kschedd.controllers.templates import canonical_template, controller_reference, safe_encoded
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Write, status_of

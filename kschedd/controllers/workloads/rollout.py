@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from kschedd.api.numbers import whole_number
+from kschedd.api.text.numbers import whole_number
 
 _ANY_PERCENTAGE: Final = 10**100  # more than whatever else is counted
 

@@ -10,12 +10,12 @@ import attrs
 
 from kschedd.api.objects import Object, Raw
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import LabelSelector
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.controllers.workloads.pod_state import available_at, ready
 from kschedd.controllers.workloads.revisions import REVISION_HASH
 from kschedd.controllers.workloads.stateful_pods import claim_prefix, claim_templates, identity_labels, ordinal_in
 from kschedd.controllers.workloads.tallies import PodsByStanding, Tallies, Terms
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.values import fast_frozen
 
 CLAIM: Final = "PersistentVolumeClaim"

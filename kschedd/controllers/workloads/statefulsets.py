@@ -15,8 +15,8 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import InSteps, Reconciling, View
-from kschedd.controllers.timers import Timers
+from kschedd.controllers.running.controller import InSteps, Reconciling, View
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.workloads import stateful_pods
 from kschedd.controllers.workloads.create_backoff import CreateBackoff
 from kschedd.controllers.workloads.failure_backoff import Evictions, FailureBackoff, failed_soon, has_failed
@@ -41,7 +41,7 @@ from kschedd.controllers.workloads.status import status_write
 from kschedd.controllers.workloads.tallies import Listed, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of
 
 _STEP: Final = 100  # pods made, or whose claims are looked at, between two pauses: about 1 ms

@@ -21,13 +21,13 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.selectors import LabelSelector
-from kschedd.controllers.controller import View
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.timers import Timers
 from kschedd.controllers.templates import controller_uid
-from kschedd.controllers.timers import Timers
 from kschedd.controllers.workloads.ownership import Ownership
 from kschedd.store.errors import Gone
-from kschedd.store.log import DELETED, WatchEvent
+from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Write
 
 D = TypeVar("D", bound=Object, contravariant=True)

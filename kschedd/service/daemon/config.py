@@ -7,8 +7,8 @@ from typing import Any, NoReturn, TypeVar
 
 import attrs
 
-from kschedd.config import files
-from kschedd.config.changes import (
+from kschedd.config.changing import files
+from kschedd.config.changing.changes import (
     with_backoff,
     with_parallelism,
     with_percentage,
@@ -21,10 +21,10 @@ from kschedd.config.changes import (
     with_weight,
 )
 from kschedd.config.in_tree import IN_TREE, Catalogue
-from kschedd.config.load import load_config
-from kschedd.config.loading import ReadFile
+from kschedd.config.loading.context import ReadFile
+from kschedd.config.loading.load import load_config
+from kschedd.config.loading.plugin_sets import FIELD_OF_POINT
 from kschedd.config.model import Config
-from kschedd.config.plugin_sets import FIELD_OF_POINT
 from kschedd.scheduling.config_changes import ConfigChange
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import ChangeConfig, UndoConfigChange

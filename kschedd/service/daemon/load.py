@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.weight import is_large
-from kschedd.config.flags import with_schedulers
+from kschedd.api.schemas.weight import is_large
+from kschedd.config.changing.flags import with_schedulers
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.service.cluster import ClusterBackend

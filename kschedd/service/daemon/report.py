@@ -8,7 +8,7 @@ from kschedd.report.aggregate import report_of
 from kschedd.report.kept import NOTES, KeptHistory, of_kept
 from kschedd.report.page import page
 from kschedd.report.redaction import redacted
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
@@ -16,7 +16,7 @@ from kschedd.service.workers import GivenUp
 from kschedd.simulate.engine import Engine
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 
 
 @attrs.frozen(eq=False)

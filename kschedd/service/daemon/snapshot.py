@@ -9,7 +9,7 @@ from kschedd.api.objects import Object
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.table import Call, Large, Method
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.listing import raw_in_order
+from kschedd.store.objects.listing import raw_in_order
 
 
 @attrs.frozen(eq=False)

@@ -8,11 +8,11 @@ import attrs
 from kschedd.api.nodes import BETA_REGION_LABEL, BETA_ZONE_LABEL, REGION_LABEL, ZONE_LABEL
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.cloud_nodes import initialization
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.kubelets.state import KUBELET, STOPPED
-from kschedd.controllers.nodelifecycle import NodeLifecycle
-from kschedd.controllers.tainteviction import TaintEviction
+from kschedd.controllers.nodes.cloud_nodes import initialization
+from kschedd.controllers.nodes.nodelifecycle import NodeLifecycle
+from kschedd.controllers.nodes.tainteviction import TaintEviction
+from kschedd.controllers.running.controller import Controller
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.nodes.editing import check_simulated, edit_node

@@ -4,9 +4,9 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.annotation_values import AnnotationError
 from kschedd.api.objects import Object
-from kschedd.api.simulation_annotations import PRESSURE, PRESSURES, pressures_of
+from kschedd.api.simulation.annotations import PRESSURE, PRESSURES, pressures_of
+from kschedd.api.simulation.values import AnnotationError
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.nodes.editing import check_simulated, edit_node

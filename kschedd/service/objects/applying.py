@@ -10,14 +10,14 @@ from typing import Any, Final
 import attrs
 
 from kschedd.answers import ABSENT
-from kschedd.api.documents import MOST_FAULTS
-from kschedd.api.fields import FieldError, required
 from kschedd.api.manifests import Manifest, ManifestError, read_text
 from kschedd.api.objects import Object
 from kschedd.api.quantity import shown
+from kschedd.api.schemas.fields import FieldError, required
+from kschedd.api.schemas.weight import weight
+from kschedd.api.text.documents import MOST_FAULTS
 from kschedd.api.unsupported import Unsupported, unsupported
-from kschedd.api.weight import weight
-from kschedd.controllers.awaited import controllers_run_between
+from kschedd.controllers.running.awaited import controllers_run_between
 from kschedd.errors import without_traceback
 from kschedd.service.objects.answers import AppliedAnswer, FaultAnswer
 from kschedd.service.operations.serving import serve

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.field_labels import check_field_selector
-from kschedd.api.fields import child
 from kschedd.api.objects import Object
-from kschedd.api.selector_text import FieldSelector
-from kschedd.api.selectors import LabelSelector
+from kschedd.api.schemas.field_labels import check_field_selector
+from kschedd.api.schemas.fields import child
+from kschedd.api.selecting.selector_text import FieldSelector
+from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.api.unsupported import newly_unsupported
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import ChangeAnswer
@@ -22,10 +22,10 @@ from kschedd.service.objects.kinds import find_kind, resolve_namespace
 from kschedd.service.operations.scaling import paths_of
 from kschedd.service.request import DeleteOptions, PatchBody, Request, Response, WriteOptions
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.custom_scale import integer_at
+from kschedd.store.custom_resources.scale import integer_at
 from kschedd.store.deletion import Propagation
-from kschedd.store.listing import in_order
 from kschedd.store.managing import without_entries
+from kschedd.store.objects.listing import in_order
 
 Raw = Mapping[str, Any]
 

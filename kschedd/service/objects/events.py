@@ -8,8 +8,8 @@ import attrs
 
 from kschedd.actors.events import SOURCE, EventRecord, EventSeries
 from kschedd.actors.mailbox import Doorbell
-from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
+from kschedd.api.schemas.kinds import lookup
 from kschedd.object_faults import ObjectFault
 from kschedd.scheduling.records import WARNING
 from kschedd.service.cluster import ClusterBackend

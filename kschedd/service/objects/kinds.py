@@ -1,11 +1,11 @@
 """Which kind a caller means, and which object: words of people against what the store has."""
 
-from kschedd.api.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
+from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer
 from kschedd.service.params import similar_names
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.custom import defined_kind, definitions
+from kschedd.store.custom_resources.kinds import defined_kind, definitions
 
 
 def custom_kinds(store: ClusterReader) -> list[Kind]:

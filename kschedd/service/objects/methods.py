@@ -8,13 +8,13 @@ import attrs
 import trio
 
 from kschedd.actors.events import EventSeries
-from kschedd.api.decoding import FIELD_VALIDATIONS
-from kschedd.api.field_labels import check_field_selector
-from kschedd.api.kinds import lookup
 from kschedd.api.objects import Object
+from kschedd.api.schemas.decoding import FIELD_VALIDATIONS
+from kschedd.api.schemas.field_labels import check_field_selector
+from kschedd.api.schemas.kinds import lookup
+from kschedd.api.schemas.weight import LARGE, weight
 from kschedd.api.unsupported import unsupported
-from kschedd.api.weight import LARGE, weight
-from kschedd.controllers.awaited import controllers_run_between
+from kschedd.controllers.running.awaited import controllers_run_between
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
@@ -49,9 +49,9 @@ from kschedd.service.table import Call, Large, Method, Stream
 from kschedd.service.workers import GivenUp
 from kschedd.store.cluster_api import ClusterReader, ClusterWatch, ClusterWriter
 from kschedd.store.errors import NotFound, OtherEpoch
-from kschedd.store.listing import raw_in_order
-from kschedd.store.log import WatchEvent
 from kschedd.store.managing import with_resolved_entries, without_entries
+from kschedd.store.objects.listing import raw_in_order
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.patching import PATCH_TYPES
 from kschedd.store.trial import key_of
 from kschedd.values import run_steps

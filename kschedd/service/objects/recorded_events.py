@@ -7,7 +7,7 @@ from kschedd.actors.events import SOURCE, EventSeries
 from kschedd.api.objects import Object
 from kschedd.service.cluster import ClusterBackend
 from kschedd.store.cluster_api import ClusterReader
-from kschedd.store.listing import by_namespace
+from kschedd.store.objects.listing import by_namespace
 from kschedd.store.times import stamp
 
 EVENT = "Event"

@@ -7,9 +7,9 @@ Raises: ApiError.
 from collections.abc import Mapping
 from typing import Any
 
-from kschedd.api.fields import FieldError
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.api.schemas.fields import FieldError
 from kschedd.service.operations.writing import decoded
 from kschedd.service.request import Request, Response
 from kschedd.store.binding import refuse_binding

@@ -7,18 +7,26 @@ Raises: ApiError.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kschedd.api.fields import invalid
 from kschedd.api.objects import Object, Raw
-from kschedd.printing.columns_workloads import selector_text
+from kschedd.api.schemas.fields import invalid
+from kschedd.printing.columns.workloads import selector_text
 from kschedd.service.operations.writing import check_name, decoded, placed
 from kschedd.service.request import PatchBody, Request, Response
 from kschedd.store.cluster_api import ClusterReader, ClusterWriter
-from kschedd.store.custom import definition_of, version_of
-from kschedd.store.custom_scale import SCALABLE, NoScale, ScalePaths, integer_at, scale_paths, text_at, with_integer
+from kschedd.store.creating.updates import check_preconditions, check_resource_version
+from kschedd.store.custom_resources.kinds import definition_of, version_of
+from kschedd.store.custom_resources.scale import (
+    SCALABLE,
+    NoScale,
+    ScalePaths,
+    integer_at,
+    scale_paths,
+    text_at,
+    with_integer,
+)
 from kschedd.store.errors import BadRequest, InvalidScale
 from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patching import check_patch_options, patched
-from kschedd.store.updates import check_preconditions, check_resource_version
 
 BUILT_IN: Final = ScalePaths()
 _NOT_SET: Final = -(2**31)  # replicas that a patch has not set where there were none

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.registry.warnings import creation_warnings, update_warnings
+from kschedd.registry.warnings.objects import creation_warnings, update_warnings
 from kschedd.service.operations.binding import bind
 from kschedd.service.operations.deletion import delete
 from kschedd.service.operations.eviction import evict

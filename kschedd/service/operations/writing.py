@@ -7,16 +7,16 @@ Raises: ApiError.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
-from kschedd.api.decoding import duplicate_field
 from kschedd.api.objects import Raw
-from kschedd.api.schema_check import schema_for
+from kschedd.api.schemas.check import schema_for
+from kschedd.api.schemas.decoding import duplicate_field
 from kschedd.service.request import PatchBody, Request, Response
 from kschedd.store.cluster_api import ClusterWriter
-from kschedd.store.custom import definition_of
+from kschedd.store.creating.updates import Subresource
+from kschedd.store.custom_resources.kinds import definition_of
 from kschedd.store.errors import BadRequest, DefinitionTerminating, Refused
 from kschedd.store.field_validation import known_fields, submitted
 from kschedd.store.patching import check_patch_options
-from kschedd.store.updates import Subresource
 
 #: Kinds of which an update creates an object that is missing.
 _MADE_BY_UPDATE: Final = frozenset(

@@ -14,11 +14,11 @@ import trio
 
 from kschedd.actors.mailbox import Ending
 from kschedd.actors.time_control import Moved
-from kschedd.scheduling import interventions
-from kschedd.scheduling.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
-from kschedd.scheduling.debugger import STATE_VARIABLES, Until, compile_state_condition
+from kschedd.scheduling.debug.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
+from kschedd.scheduling.debug.debugger import STATE_VARIABLES, Until, compile_state_condition
 from kschedd.scheduling.driver import SchedulingDriver
-from kschedd.scheduling.stop_view import BreakpointTargets, debugger_state, described_breakpoint, where
+from kschedd.scheduling.stops import interventions
+from kschedd.scheduling.stops.view import BreakpointTargets, debugger_state, described_breakpoint, where
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param

@@ -10,7 +10,7 @@ import trio
 from kschedd.actors.decisions import DecisionRecord
 from kschedd.answers import returned
 from kschedd.api.pods import Pod
-from kschedd.config.changes import with_weight
+from kschedd.config.changing.changes import with_weight
 from kschedd.config.model import Config, Profile
 from kschedd.explain.answers import DecisionAnswer, Explanation, GroupExplanation
 from kschedd.explain.explain import begin, finish, no_longer_kept, of_past
@@ -19,7 +19,7 @@ from kschedd.explain.pod_group import begin_group, explain_group
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.scheduling.stop_view import stopped_at
+from kschedd.scheduling.stops.view import stopped_at
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 
 from kschedd.actors.time_control import NotVirtual
-from kschedd.api.times import LAST_S
+from kschedd.api.text.times import LAST_S
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param

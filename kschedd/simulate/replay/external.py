@@ -17,8 +17,8 @@ from kschedd.recording.notes import Note, NoteKind
 from kschedd.recording.recorder import EVENT_TYPES
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import NotFound
-from kschedd.store.journal_reading import read_object
-from kschedd.store.log import ADDED, DELETED, EventType
+from kschedd.store.journal.reading import read_object
+from kschedd.store.objects.log import ADDED, DELETED, EventType
 
 _SERVERS: Final = frozenset(("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink"))
 _UNTOLD: Final = frozenset(("Event", "Lease"))  # what tells of others

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.runner import ControllerState
-from kschedd.scheduling.cluster_snapshot import ClusterSnapshot, earliest
-from kschedd.scheduling.fork import DriverSnapshot
+from kschedd.controllers.running.controller import Controller
+from kschedd.scheduling.snapshots.cluster import ClusterSnapshot, earliest
+from kschedd.scheduling.snapshots.fork import DriverSnapshot
 from kschedd.simulate.replay.player import Player
 from kschedd.store.cluster_api import listed
-from kschedd.store.log import WatchEvent
+from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.values import run_steps
 

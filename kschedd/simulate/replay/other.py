@@ -12,12 +12,12 @@ from typing import Any
 
 import attrs
 
-from kschedd.config.change_version import with_version
-from kschedd.config.feature_gates import parse_flag
+from kschedd.config.changing.version import with_version
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import KubernetesVersion, kube_version
-from kschedd.config.load import load_config
+from kschedd.config.loading.load import load_config
 from kschedd.config.model import Config
+from kschedd.config.versions.feature_gates import parse_flag
+from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.options import ControllerOptions
 from kschedd.controllers.parts import without_parts
@@ -28,7 +28,7 @@ from kschedd.recording.configuration import config_of
 from kschedd.recording.format import RecordingHeader
 from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.wiring import controllers_of
-from kschedd.scheduling.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.simulate.comparison import OnResult, compare
 from kschedd.simulate.engine import Engine
 from kschedd.simulate.replay.external import OutsideWorld

@@ -18,8 +18,8 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.config.in_tree import IN_TREE
-from kschedd.config.kube_versions import KubernetesVersion, kube_version
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.errors import KscheddError
 from kschedd.extenders.calls import ExtenderCall
 from kschedd.framework.faults import PluginError, PluginTimeout
@@ -46,11 +46,14 @@ from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.recorder import EVENT_TYPES
 from kschedd.recording.state import restore_driver, restore_queue
 from kschedd.recording.values import PodRef, unpack
-from kschedd.scheduling.breakpoints import StopPoint
-from kschedd.scheduling.debugger import Debugger
+from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.debugger import Debugger
+from kschedd.scheduling.debug.stepper import Intervention
+from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
-from kschedd.scheduling.filters import PluginBatch
+from kschedd.scheduling.filtering.filters import PluginBatch
 from kschedd.scheduling.inputs import (
     Allow,
     BeginAttempt,
@@ -73,13 +76,10 @@ from kschedd.scheduling.inputs import (
     UndoConfigChange,
 )
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.scheduling.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import OUTCOME, AttemptRecord
-from kschedd.scheduling.stepper import Intervention
-from kschedd.scheduling.work import Work
 from kschedd.simulate.replay.plugins import ReplayedPlugin, ReplayedRegistry
-from kschedd.store.journal_reading import read_object
-from kschedd.store.log import ADDED, DELETED, WatchEvent
+from kschedd.store.journal.reading import read_object
+from kschedd.store.objects.log import ADDED, DELETED, WatchEvent
 
 _RECORD: Final = ("time", *OUTCOME)
 _BEGINNINGS: Final = (NoteKind.BEGIN, NoteKind.GROUP_CYCLE)

@@ -13,7 +13,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ClusterEvent, ClusterEventWithHint
 from kschedd.framework.faults import PluginError
 from kschedd.framework.guard import PluginGuard
-from kschedd.framework.guarded import GuardedPlugin, GuardedRegistry
+from kschedd.framework.guarding.guarded import GuardedPlugin, GuardedRegistry
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import PluginLoadError
 

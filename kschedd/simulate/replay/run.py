@@ -6,9 +6,9 @@ from typing import Final
 
 import attrs
 
-from kschedd.api.durations import DurationError, parse_duration
-from kschedd.api.numbers import whole_number
-from kschedd.api.times import seconds
+from kschedd.api.text.durations import DurationError, parse_duration
+from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.times import seconds
 from kschedd.errors import KscheddError
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.simulate.engine import LoggedAttempt

@@ -5,7 +5,7 @@ Source: Kubernetes v1.34, plugin/pkg/admission/defaulttolerationseconds/admissio
 
 from typing import Final
 
-from kschedd.api.terms import NO_EXECUTE
+from kschedd.api.selecting.terms import NO_EXECUTE
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 
 NOT_READY: Final = "node.kubernetes.io/not-ready"

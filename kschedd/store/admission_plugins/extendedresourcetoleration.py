@@ -3,7 +3,7 @@
 Source: Kubernetes v1.34, plugin/pkg/admission/extendedresourcetoleration/admission.go.
 """
 
-from kschedd.api.resource_names import is_extended
+from kschedd.api.selecting.resource_names import is_extended
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 
 

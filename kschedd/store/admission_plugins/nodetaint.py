@@ -3,7 +3,7 @@
 Source: Kubernetes v1.34, plugin/pkg/admission/nodetaint/admission.go.
 """
 
-from kschedd.api.terms import NO_SCHEDULE
+from kschedd.api.selecting.terms import NO_SCHEDULE
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.admission_plugins.defaulttolerationseconds import NOT_READY
 

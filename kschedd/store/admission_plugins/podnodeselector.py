@@ -6,8 +6,8 @@ Source: Kubernetes v1.34, plugin/pkg/admission/podnodeselector/admission.go; api
 from collections.abc import Hashable, Mapping
 from typing import Final
 
-from kschedd.api.fields import invalid
-from kschedd.api.validation_names import label_value, qualified_name
+from kschedd.api.schemas.fields import invalid
+from kschedd.api.selecting.names import label_value, qualified_name
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw, annotation_of
 from kschedd.store.errors import AdmissionError, Forbidden
 

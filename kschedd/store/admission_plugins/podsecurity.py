@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.api.fields import FieldError, invalid
+from kschedd.api.schemas.fields import FieldError, invalid
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.admission_plugins.podsecurity_checks import LATEST, Finding, Level, Minor, findings
 from kschedd.store.errors import Forbidden, Invalid

@@ -7,11 +7,11 @@ Source: Kubernetes v1.34, plugin/pkg/admission/podtolerationrestriction/admissio
 from collections.abc import Hashable
 from typing import Any, Final
 
-from kschedd.api.json_errors import json_error
-from kschedd.api.json_text import json_value
 from kschedd.api.qos import qos_of_spec
-from kschedd.api.terms import NO_SCHEDULE
-from kschedd.api.unmarshal_errors import json_kind
+from kschedd.api.schemas.unmarshal_errors import json_kind
+from kschedd.api.selecting.terms import NO_SCHEDULE
+from kschedd.api.text.json_errors import json_error
+from kschedd.api.text.json_text import json_value
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw, annotation_of
 from kschedd.store.admission_plugins.tolerations import is_superset, merge_tolerations
 from kschedd.store.errors import AdmissionError

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kschedd.api.qos import qos_of_spec
 from kschedd.api.quantity import format_value, nanos, style, value
-from kschedd.api.resource_names import is_extended
+from kschedd.api.selecting.resource_names import is_extended
 from kschedd.store.admission_plugins.attributes import Raw
 from kschedd.store.admission_plugins.quantities import ResourceList, add, pod_total
 from kschedd.store.admission_plugins.storage import class_of

@@ -6,7 +6,7 @@ Source: Kubernetes v1.34, plugin/pkg/admission/runtimeclass/admission.go.
 from typing import Any
 
 from kschedd.api.objects import Object
-from kschedd.api.validation_names import path_segment
+from kschedd.api.selecting.names import path_segment
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.admission_plugins.tolerations import merge_tolerations
 from kschedd.store.errors import AdmissionError, Forbidden

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kschedd.api.terms import NO_EXECUTE
+from kschedd.api.selecting.terms import NO_EXECUTE
 from kschedd.store.admission_plugins.attributes import Raw
 
 

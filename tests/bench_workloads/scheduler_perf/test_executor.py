@@ -6,7 +6,7 @@ import trio
 from kschedd.bench.scheduler_perf.cases import read_cases
 from kschedd.bench.scheduler_perf.collectors import Collected
 from kschedd.bench.scheduler_perf.executor import PerfRunError, run_workload
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 
 FILES = {
     "node.yaml": """\

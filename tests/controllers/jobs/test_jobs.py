@@ -11,8 +11,8 @@ from kschedd.controllers.jobs.job_pods import TRACKING
 from kschedd.controllers.jobs.jobs import Jobs, status_change
 from kschedd.controllers.jobs.ttl import TTLAfterFinished, expires_at
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.turns import take_turn
-from kschedd.store.admission import Admission
+from kschedd.controllers.running.turns import take_turn
+from kschedd.store.admission.chain import Admission
 from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, pod

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from kschedd.api.eviction_thresholds import MEMORY, NODEFS, PID, EvictionConfig, Threshold, ThresholdValue
+from kschedd.api.simulation.eviction_thresholds import MEMORY, NODEFS, PID, EvictionConfig, Threshold, ThresholdValue
 from kschedd.controllers.kubelets.eviction import (
     EvictionManager,
     Observation,

@@ -5,11 +5,11 @@ from typing import Any
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelets.kubelets import Kubelets
-from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.controllers.nodes.nodetaints import NodeTaints
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.workloads.daemon_pods import target_node
 from kschedd.store.store import Store
 from tests.store.manifests import Clock, node

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.controller import Controller
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.jobs.jobs import Jobs
 from kschedd.controllers.runner import ControllerRunner
+from kschedd.controllers.running.controller import Controller
 from kschedd.controllers.templates import controller_reference
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.deployments import Deployments

@@ -7,7 +7,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.garbage import GarbageCollector
 from kschedd.controllers.kubelets.kubelets import Kubelets
-from kschedd.controllers.nodetaints import NodeTaints
+from kschedd.controllers.nodes.nodetaints import NodeTaints
 from kschedd.controllers.runner import ControllerRunner
 from kschedd.controllers.templates import template_hash
 from kschedd.controllers.workloads.deployments import Deployments

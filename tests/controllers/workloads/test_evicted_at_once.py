@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from kschedd.controllers.tainteviction import TaintEviction
+from kschedd.controllers.nodes.tainteviction import TaintEviction
 from kschedd.controllers.workloads.daemonsets import DaemonSets
 from kschedd.controllers.workloads.statefulsets import StatefulSets
 from kschedd.store.times import seconds

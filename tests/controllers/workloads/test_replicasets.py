@@ -6,8 +6,8 @@ import pytest
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.controllers.kubelets.kubelets import Kubelets
+from kschedd.controllers.nodes.tainteviction import TaintEviction
 from kschedd.controllers.runner import ControllerRunner
-from kschedd.controllers.tainteviction import TaintEviction
 from kschedd.controllers.workloads.pod_state import deletion_rank
 from kschedd.controllers.workloads.replicasets import ReplicaSets
 from kschedd.store.store import Store

@@ -4,7 +4,7 @@ import pytest
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.controllers.protection import StorageProtection
+from kschedd.controllers.storage.protection import StorageProtection
 from kschedd.controllers.workloads.statefulsets import StatefulSets
 from tests.controllers.workloads.clusters import WorkloadCluster
 from tests.store.manifests import workload

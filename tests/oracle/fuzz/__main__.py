@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from kschedd.config.kube_versions import kube_version
+from kschedd.config.versions.kube_versions import kube_version
 from tests.oracle.fuzz.cases import case
 from tests.oracle.fuzz.draws import Raw
 from tests.oracle.fuzz.judge import Judge, kind_of

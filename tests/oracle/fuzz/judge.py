@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from kschedd.config.kube_versions import KubernetesVersion
+from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.conformance.records import read_records
 from kschedd.conformance.verify import check
 from tests.oracle.fuzz.draws import Raw

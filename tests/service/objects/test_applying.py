@@ -5,8 +5,8 @@ import attrs
 import pytest
 import yaml
 
-from kschedd.api import documents
-from kschedd.api.documents import composed
+from kschedd.api.text import documents
+from kschedd.api.text.documents import composed
 from kschedd.service.objects.applying import FROM_FILES, Applier, ApplyOutcome, Wanted, chunks, parse
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget

@@ -6,7 +6,7 @@ import pytest
 from kschedd.access.users import User
 from kschedd.answers import plain
 from kschedd.api.objects import Object
-from kschedd.api.selector_text import parse_selector_text
+from kschedd.api.selecting.selector_text import parse_selector_text
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
@@ -15,7 +15,7 @@ from kschedd.service.objects.kinds import described, find_kind
 from kschedd.service.operations.serving import serve
 from kschedd.service.request import PatchBody, Request, WriteOptions
 from kschedd.service.workers import AtOnce
-from kschedd.store.custom_scale import NoScale
+from kschedd.store.custom_resources.scale import NoScale
 from kschedd.store.errors import Invalid, NotFound
 from kschedd.store.patching import PatchType
 from kschedd.store.store import Store

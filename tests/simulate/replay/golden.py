@@ -17,8 +17,8 @@ import trio
 
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
-from kschedd.config.kube_versions import KUBE_VERSIONS, V1_34, KubernetesVersion
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import KUBE_VERSIONS, V1_34, KubernetesVersion
 from kschedd.daemon import cluster_actors
 from kschedd.recording.wiring import RecordOptions
 from kschedd.simulate.engine import EPOCH

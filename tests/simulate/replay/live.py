@@ -11,9 +11,9 @@ import trio
 from kschedd.actors.clock import Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
-from kschedd.config.kube_versions import V1_34, KubernetesVersion
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
 from kschedd.config.model import Config
+from kschedd.config.versions.kube_versions import V1_34, KubernetesVersion
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.framework.cycle_state import CycleState

@@ -21,9 +21,9 @@ from kschedd.framework.status import Code, Status
 from kschedd.recording.notes import NoteKind
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.wiring import RecordOptions
-from kschedd.scheduling import interventions
-from kschedd.scheduling.breakpoints import BreakpointSpec
+from kschedd.scheduling.debug.breakpoints import BreakpointSpec
 from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.stops import interventions
 from kschedd.simulate.engine import EPOCH
 from kschedd.simulate.replay.player import Player
 from kschedd.simulate.replay.run import Replay, StopAt

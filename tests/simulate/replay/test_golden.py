@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.config.kube_versions import KUBE_VERSIONS, kube_version
+from kschedd.config.versions.kube_versions import KUBE_VERSIONS, kube_version
 from kschedd.recording.format import FORMAT, MARK, RecordingError
 from kschedd.recording.reading import RecordingFile
 from tests.simulate.replay.golden import GOLDEN, RECORDINGS

@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from kschedd.actors.clock import Clock
-from kschedd.config.kube_versions import V1_34, V1_36
-from kschedd.config.load import default_config
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34, V1_36
 from kschedd.daemon import cluster_actors
 from kschedd.framework.registry import Registry
 from kschedd.recording.reading import RecordingFile

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.config.kube_versions import V1_36
+from kschedd.config.versions.kube_versions import V1_36
 from kschedd.framework.registry import Registry
 from kschedd.recording.reading import RecordingFile
 from kschedd.simulate.replay.external import OutsideWorld, changed

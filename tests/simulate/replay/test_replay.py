@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from kschedd.api.pods import Pod
-from kschedd.config.changes import with_percentage
-from kschedd.config.kube_versions import V1_36
-from kschedd.config.load import config_from_raw, default_config
+from kschedd.config.changing.changes import with_percentage
+from kschedd.config.loading.load import config_from_raw, default_config
+from kschedd.config.versions.kube_versions import V1_36
 from kschedd.daemon import cluster_actors
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.status import Code, Status

@@ -1,0 +1,1 @@
+"""The schema of each kind, and what follows from it: types, decoding, field labels."""

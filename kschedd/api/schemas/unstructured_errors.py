@@ -1,0 +1,118 @@
+"""Why a strategically merged object cannot be decoded, in the words of the API server's converter.
+
+A strategic merge patch is applied to a map, and the map is converted to the kind's Go type without becoming JSON again
+in between. That conversion goes through the fields in the order of their types and ends at the first fault. It is more
+lenient than a JSON decoder: a float without a fraction is an integer, and integers are cut to the size of the field.
+
+Source: Kubernetes v1.34, apimachinery/pkg/runtime/converter.go (fromUnstructured). Types with a decoder of their own
+(quantities, times, integers or strings) get the value as JSON.
+"""
+
+from typing import Any, Final
+
+from kschedd.api.schemas.check import schema_for
+from kschedd.api.schemas.schema import (
+    ANY,
+    BOOL,
+    BYTES,
+    INT,
+    INT32,
+    INT_OR_STR,
+    MICRO_TIME,
+    NUMBER,
+    QUANTITY,
+    STR,
+    TIME,
+    Fields,
+    ListOf,
+    Schema,
+    go_type,
+)
+from kschedd.api.schemas.unmarshal_errors import base64_error, item_type, json_kind, quantity_error
+from kschedd.api.text.time_errors import time_error
+
+_GO_KINDS: Final = {STR: "string", INT: "int64", INT32: "int32", NUMBER: "float64", BOOL: "bool"}
+
+
+def conversion_error(raw: dict[str, Any]) -> str:
+    """The fault that the API server tells of a merged object; "" where it can be converted."""
+    schema = schema_for(raw)
+    return "" if schema is None else _fields(raw, schema)
+
+
+def _fields(value: Any, fields: Fields) -> str:
+    if not isinstance(value, dict):
+        return f"cannot restore struct from: {_go_kind(value)}"
+    for name, schema in fields.items():
+        if value.get(name) is not None and (why := _fault(value[name], schema, go_type(fields, name))):
+            return why
+    return ""
+
+
+def _fault(value: Any, schema: Schema, named: str) -> str:
+    """`named` is the field's Go type."""
+    sort = type(schema)
+    if sort is str:
+        return _leaf_fault(value, schema, named)
+    if sort is Fields:
+        return _fields(value, schema)
+    if sort is ListOf:
+        if not isinstance(value, list):
+            return f"cannot restore slice from {_go_kind(value)}"
+        found = (_fault(each, schema.item, item_type(named)) for each in value if each is not None)
+    else:
+        if not isinstance(value, dict):
+            return f"cannot restore map from {_go_kind(value)}"
+        inner = item_type(named)
+        found = (_fault(each, schema.item, inner) for _, each in sorted(value.items()) if each is not None)
+    return next(filter(None, found), "")
+
+
+def _leaf_fault(value: Any, schema: str, named: str) -> str:
+    if schema is ANY:
+        return ""
+    if schema is QUANTITY:
+        return quantity_error(value)
+    if schema is TIME or schema is MICRO_TIME:
+        if not isinstance(value, str):
+            return f"json: cannot unmarshal {json_kind(value)} into Go value of type string"
+        return time_error(value, micro=schema is MICRO_TIME)
+    if schema is INT_OR_STR:
+        known = isinstance(value, str | int) and not isinstance(value, bool)
+        return "" if known else f"json: cannot unmarshal {json_kind(value)} into Go value of type int32"
+    if schema is BYTES:
+        if not isinstance(value, str):
+            return f"cannot restore slice from {_go_kind(value)}"
+        why = base64_error(value)
+        return f"error decoding from json: {why}" if why else ""
+    wanted, given = _GO_KINDS[schema], _go_kind(value)
+    if given == wanted or (given in _NUMBERS and _fits(value, wanted)):
+        return ""
+    # An integer may become a string in Go, where it is taken for a character.
+    if given in _NUMBERS and (wanted in _NUMBERS or (wanted == "string" and given == "int64")):
+        return f"cannot convert {given} to {named}"
+    return f"unrecognized type: {wanted}"
+
+
+_NUMBERS: Final = ("int64", "int32", "float64")
+
+
+def _fits(number: int | float, wanted: str) -> bool:
+    return wanted == "float64" or (wanted in _NUMBERS and (isinstance(number, int) or number.is_integer()))
+
+
+def _go_kind(value: Any) -> str:
+    """What Go's reflection calls the kind of a decoded JSON value."""
+    match value:
+        case bool():
+            return "bool"
+        case int():
+            return "int64"
+        case float():
+            return "float64"
+        case str():
+            return "string"
+        case list():
+            return "slice"
+        case _:
+            return "map"

@@ -1,0 +1,1 @@
+"""Label and field selectors, node selectors, and affinity terms."""

@@ -1,0 +1,1 @@
+"""Annotations that tell simulated kubelets how pods and nodes behave."""

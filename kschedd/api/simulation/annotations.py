@@ -1,0 +1,239 @@
+"""Annotations that tell simulated kubelets how pods and nodes behave: how long containers run, what they use.
+
+    of a pod                      meaning                                                          default
+    kschedd.io/startup-seconds    how long its containers are being created                        0
+    kschedd.io/run-seconds        how long a container runs until it exits                         for ever
+    kschedd.io/exit-code          its exit code then                                               0
+    kschedd.io/termination-seconds  how long it takes to end when told to (preStop included)       the grace period
+    kschedd.io/memory-usage       what it uses; likewise storage-usage                             its request
+    kschedd.io/pids               how many processes it has                                        1
+    kschedd.io/image-size         the size of its image                                            what nodes report
+
+    of a node
+    kschedd.io/pressure           memory, disk, pid: what it is short of, whatever its pods use
+    kschedd.io/system-memory      what is used besides the pods; likewise system-storage           0
+    kschedd.io/max-pids           how many processes it can have                                   32768
+    kschedd.io/eviction-hard, eviction-soft, eviction-soft-grace-period, eviction-minimum-reclaim,
+    eviction-pressure-transition-period, eviction-max-pod-grace-period: the kubelet's flags of these names
+
+All of a pod but the first may name a container: `kschedd.io/run-seconds.app`. Without a name they count for all
+containers, but init containers: these end well at once unless named. One that cannot be read is ignored, and whoever
+submits it is told so.
+
+Units: seconds; bytes; counts.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeVar
+
+import attrs
+
+from kschedd.api.simulation.eviction_thresholds import (
+    DEFAULT_HARD,
+    EvictionConfig,
+    Threshold,
+    ThresholdValue,
+    graces_of,
+    reclaims_of,
+    thresholds_of,
+)
+from kschedd.api.simulation.values import AnnotationError, bytes_of, count_of, duration_of, seconds_of
+
+T = TypeVar("T")
+
+PREFIX: Final = "kschedd.io/"
+PRESSURES: Final = ("memory", "disk", "pid")
+PRESSURE: Final = PREFIX + "pressure"
+SYSTEM_MEMORY: Final = PREFIX + "system-memory"
+SYSTEM_STORAGE: Final = PREFIX + "system-storage"
+MAX_PIDS: Final = PREFIX + "max-pids"
+DEFAULT_MAX_PIDS: Final = 32_768
+HIGHEST_EXIT_CODE: Final = 255
+
+EVICTION_HARD: Final = PREFIX + "eviction-hard"
+EVICTION_SOFT: Final = PREFIX + "eviction-soft"
+EVICTION_SOFT_GRACE: Final = PREFIX + "eviction-soft-grace-period"
+EVICTION_MINIMUM_RECLAIM: Final = PREFIX + "eviction-minimum-reclaim"
+EVICTION_TRANSITION: Final = PREFIX + "eviction-pressure-transition-period"
+EVICTION_MAX_GRACE: Final = PREFIX + "eviction-max-pod-grace-period"
+
+
+def pressures_of(text: str) -> tuple[str, ...]:
+    """What a node is short of. Raises AnnotationError."""
+    named = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    if not set(named) <= set(PRESSURES):
+        raise AnnotationError(f"allowed are {', '.join(PRESSURES)}, separated by commas")
+    return named
+
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = {
+    EVICTION_HARD: thresholds_of,
+    EVICTION_SOFT: thresholds_of,
+    EVICTION_SOFT_GRACE: graces_of,
+    EVICTION_MINIMUM_RECLAIM: reclaims_of,
+    EVICTION_TRANSITION: duration_of,
+    EVICTION_MAX_GRACE: count_of,
+    PRESSURE: pressures_of,
+    SYSTEM_MEMORY: bytes_of,
+    SYSTEM_STORAGE: bytes_of,
+    MAX_PIDS: count_of,
+}
+_OF_POD: Final[Mapping[str, Callable[[str], float | int]]] = {
+    "startup-seconds": seconds_of,
+    "run-seconds": seconds_of,
+    "exit-code": lambda text: count_of(text, HIGHEST_EXIT_CODE),
+    "termination-seconds": seconds_of,
+    "memory-usage": bytes_of,
+    "storage-usage": bytes_of,
+    "pids": count_of,
+    "image-size": bytes_of,
+}
+
+
+@attrs.frozen
+class NodeSettings:
+    """What a node's annotations say."""
+
+    eviction: EvictionConfig
+    pressures: tuple[str, ...] = ()
+    system_memory: int = 0
+    system_storage: int = 0
+    max_pids: int = DEFAULT_MAX_PIDS
+
+    @property
+    def short(self) -> bool:
+        """Whether anything is said of what the node is short of, or uses besides its pods."""
+        return bool(self.pressures or self.system_memory or self.system_storage)
+
+
+_Items = tuple[tuple[str, str], ...]
+
+
+@lru_cache(1 << 10)
+def _node_settings(items: _Items) -> NodeSettings:
+    annotations = dict(items)
+
+    def read(name: str, reader: Callable[[str], T], default: T) -> T:
+        try:
+            return reader(annotations[name]) if name in annotations else default
+        except AnnotationError:  # `annotation_faults` tells whoever submits it
+            return default
+
+    no_values: dict[str, ThresholdValue] = {}
+    no_graces: dict[str, float] = {}
+    no_pressures: tuple[str, ...] = ()
+    hard = read(EVICTION_HARD, thresholds_of, thresholds_of(DEFAULT_HARD))
+    soft = read(EVICTION_SOFT, thresholds_of, no_values)
+    graces = read(EVICTION_SOFT_GRACE, graces_of, no_graces)
+    reclaims = read(EVICTION_MINIMUM_RECLAIM, reclaims_of, no_values)
+    thresholds = [Threshold(signal, value, 0.0, reclaims.get(signal)) for signal, value in hard.items()]
+    thresholds += [
+        Threshold(signal, value, graces[signal], reclaims.get(signal))
+        for signal, value in soft.items()
+        if signal in graces  # the kubelet would not start with a soft threshold that has no grace period
+    ]
+    transition = read(EVICTION_TRANSITION, duration_of, EvictionConfig.DEFAULT_TRANSITION_S)
+    return NodeSettings(
+        EvictionConfig(tuple(thresholds), transition, read(EVICTION_MAX_GRACE, count_of, 0)),
+        read(PRESSURE, pressures_of, no_pressures),
+        read(SYSTEM_MEMORY, bytes_of, 0),
+        read(SYSTEM_STORAGE, bytes_of, 0),
+        read(MAX_PIDS, count_of, DEFAULT_MAX_PIDS),
+    )
+
+
+def node_settings(annotations: Mapping[str, str]) -> NodeSettings:
+    return _node_settings(_ours(annotations))
+
+
+def _ours(annotations: Mapping[str, str]) -> _Items:
+    return tuple((key, text) for key, text in annotations.items() if key.startswith(PREFIX))
+
+
+@attrs.frozen(eq=False)
+class PodSettings:
+    """What a pod's annotations say, by setting and container ("" for all of them)."""
+
+    _found: Mapping[tuple[str, str], float]
+
+    @property
+    def startup_s(self) -> float:
+        return self._found.get(("startup-seconds", ""), 0.0)
+
+    def of(self, setting: str, container: str, *, named_only: bool = False) -> float | None:
+        """The setting of a container: its own, or else (unless `named_only`) the pod's."""
+        own = self._found.get((setting, container))
+        return own if own is not None or named_only else self._found.get((setting, ""))
+
+    @property
+    def states_usage(self) -> bool:
+        return any(self.states(setting) for setting in ("memory-usage", "storage-usage", "pids"))
+
+    def states(self, setting: str) -> bool:
+        """Whether anything is said of this setting, for whichever container."""
+        return any(stated == setting for stated, _ in self._found)
+
+    @property
+    def states_run(self) -> bool:
+        """Whether the pod does anything but run at once, for ever."""
+        return any(self.states(setting) for setting in ("startup-seconds", "run-seconds", "exit-code"))
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+
+_NO_SETTINGS: Final = PodSettings({})
+
+
+def pod_settings(annotations: Mapping[str, str]) -> PodSettings:
+    if not annotations:
+        return _NO_SETTINGS
+    ours = _ours(annotations)
+    return _pod_settings(ours) if ours else _NO_SETTINGS
+
+
+@lru_cache(1 << 12)
+def _pod_settings(items: _Items) -> PodSettings:
+    found: dict[tuple[str, str], float] = {}
+    for key, text in items:
+        setting, _, container = key.removeprefix(PREFIX).partition(".")
+        if setting in _OF_POD and not (setting == "startup-seconds" and container):
+            try:
+                found[setting, container] = _OF_POD[setting](text)
+            except AnnotationError:
+                continue  # `annotation_faults` tells whoever submits it
+    return PodSettings(found)
+
+
+def annotation_faults(kind: str, annotations: Mapping[str, str], containers: Iterable[str] = ()) -> list[str]:
+    """What is wrong with the annotations of a Pod (or pod template) or Node with these containers."""
+    faults = []
+    for key, text in _ours(annotations):
+        reader: Callable[[str], object] | None = _READERS.get(key) if kind == "Node" else None
+        if kind == "Pod":
+            setting, _, container = key.removeprefix(PREFIX).partition(".")
+            reader = _OF_POD.get(setting)
+            named = tuple(containers)
+            if reader is not None and container and container not in named:
+                faults.append(f"annotation {key} is ignored: it has no container {container}, but {', '.join(named)}")
+                continue
+        if reader is None:
+            continue  # somebody else's
+        try:
+            reader(text)
+        except AnnotationError as wrong:
+            faults.append(f'annotation {key}: "{text[:80]}" is ignored: {wrong}')
+    if kind == "Node":
+        faults += _graceless(annotations)
+    return faults
+
+
+def _graceless(annotations: Mapping[str, str]) -> list[str]:
+    try:
+        soft = thresholds_of(annotations.get(EVICTION_SOFT, ""))
+        graces = graces_of(annotations.get(EVICTION_SOFT_GRACE, ""))
+    except AnnotationError:
+        return []  # said above
+    why = f"annotation {EVICTION_SOFT}: %s is ignored: grace period must be specified for the soft eviction threshold"
+    return [f"{why % signal} {signal} ({EVICTION_SOFT_GRACE})" for signal in soft if signal not in graces]

@@ -1,0 +1,109 @@
+"""Eviction thresholds of a kubelet: the values of its flags --eviction-hard, --eviction-soft and those beside them.
+
+Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (ParseThresholdConfig), defaults_linux.go.
+Units: bytes, counts, seconds.  Raises: AnnotationError, with what would be allowed.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+import attrs
+
+from kschedd.api.quantity import canonical, format_value
+from kschedd.api.simulation.values import AnnotationError, bytes_of, duration_of
+
+MEMORY: Final = "memory.available"
+NODEFS: Final = "nodefs.available"
+NODEFS_INODES: Final = "nodefs.inodesFree"
+IMAGEFS: Final = "imagefs.available"
+IMAGEFS_INODES: Final = "imagefs.inodesFree"
+PID: Final = "pid.available"
+SIGNALS: Final = (MEMORY, NODEFS, NODEFS_INODES, IMAGEFS, IMAGEFS_INODES, PID)
+
+
+@attrs.frozen
+class ThresholdValue:
+    """A quantity, or a share of the capacity."""
+
+    units: int = 0
+    share: float | None = None  # 0 to 1, where it is a percentage
+    written: str = attrs.field(default="", eq=False)
+
+    def of(self, capacity: int) -> int:
+        """Source: pkg/kubelet/eviction/api/types.go (GetThresholdQuantity)."""
+        return self.units if self.share is None else int(capacity * self.share)
+
+    def text(self, capacity: int) -> str:
+        """As the kubelet's messages have it."""
+        return self.written or format_value(self.of(capacity), "BinarySI")
+
+
+@attrs.frozen
+class Threshold:
+    """An eviction threshold: met while less of the signal is left than `value`."""
+
+    signal: str
+    value: ThresholdValue
+    grace_s: float = 0.0  # 0: a hard threshold
+    min_reclaim: ThresholdValue | None = None
+
+    @property
+    def hard(self) -> bool:
+        return self.grace_s == 0
+
+
+@attrs.frozen
+class EvictionConfig:
+    """How a kubelet evicts. The defaults are upstream's (pkg/kubelet/eviction/defaults_linux.go)."""
+
+    thresholds: tuple[Threshold, ...]
+    transition_s: float  # how long a pressure condition outlasts the pressure
+    max_pod_grace_s: int  # grace period of pods that a soft threshold evicts
+
+    DEFAULT_TRANSITION_S: ClassVar[float] = 300.0
+
+
+DEFAULT_HARD: Final = (
+    "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,imagefs.available<15%,imagefs.inodesFree<5%"
+)
+
+
+def _amount_of(text: str) -> ThresholdValue:
+    if text.endswith("%"):
+        try:
+            percent = float(text[:-1])
+        except ValueError:
+            percent = math.nan
+        if not 0 <= percent <= 100:
+            raise AnnotationError(f'"{text}": a percentage from 0% to 100% is expected')
+        return ThresholdValue(share=percent / 100)
+    try:
+        return ThresholdValue(bytes_of(text), written=canonical(text))
+    except AnnotationError as wrong:
+        raise AnnotationError(f'"{text}": {wrong}') from None
+
+
+def _statements(text: str, sign: str) -> Iterable[tuple[str, str]]:
+    for statement in (part.strip() for part in text.split(",")):
+        if not statement:
+            continue
+        signal, found, value = statement.partition(sign)
+        if signal not in SIGNALS or not found or not value:
+            raise AnnotationError(f'"{statement}": SIGNAL{sign}VALUE is expected, SIGNAL one of {", ".join(SIGNALS)}')
+        yield signal, value
+
+
+def thresholds_of(text: str) -> dict[str, ThresholdValue]:
+    """Raises AnnotationError."""
+    return {signal: _amount_of(value) for signal, value in _statements(text, "<")}
+
+
+def reclaims_of(text: str) -> dict[str, ThresholdValue]:
+    """Raises AnnotationError."""
+    return {signal: _amount_of(value) for signal, value in _statements(text, "=")}
+
+
+def graces_of(text: str) -> dict[str, float]:
+    """Raises AnnotationError."""
+    return {signal: duration_of(value) for signal, value in _statements(text, "=")}

@@ -1,0 +1,1 @@
+"""Texts: YAML and JSON documents, times, durations, numbers, addresses."""

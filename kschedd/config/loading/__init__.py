@@ -1,0 +1,1 @@
+"""From a configuration file of any release to a `Config`."""

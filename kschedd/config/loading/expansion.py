@@ -1,0 +1,208 @@
+"""Expands a profile's `plugins` to the ordered list of plugins at each extension point.
+
+Two steps.  `merged` merges the user's plugin sets into the defaults: disabled plugins are removed, a default enabled
+again is replaced in place, other enabled plugins are appended.  `expand` then expands MultiPoint to the extension
+points that each plugin implements; the order at a point is:
+
+1. plugins enabled at the point that are also in MultiPoint, in the point's order;
+2. the other MultiPoint plugins, in their order, except those disabled at the point (`*`: all of them);
+3. the other plugins enabled at the point.
+
+Source: Kubernetes v1.34, apis/config/v1/default_plugins.go (mergePluginSet) and
+framework/runtime/framework.go (updatePluginList, expandMultiPointPlugins, getScoreWeights).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from kschedd.config.loading.limits import limit_of
+from kschedd.config.loading.plugin_sets import (
+    FIELD_OF_POINT,
+    MULTI_POINT,
+    NOTHING_SAID,
+    PluginEntry,
+    PluginSet,
+    PluginSets,
+)
+from kschedd.config.model import EXTENSION_POINTS, PluginRef
+
+MAX_TOTAL_SCORE = 2**63 - 1
+MAX_NODE_SCORE = 100
+
+Report = Callable[[str, Any, str, str], None]
+"""Reports a fault: takes path, value, why, allowed."""
+
+
+def merged(custom: PluginSets, defaults: PluginSets, *, replaces: bool = True) -> PluginSets:
+    """The user's plugin sets merged into the defaults of the file's release."""
+    return {
+        point: _merged_set(defaults.get(point, NOTHING_SAID), custom.get(point, NOTHING_SAID), replaces)
+        for point in FIELD_OF_POINT
+    }
+
+
+def _merged_set(default: PluginSet, custom: PluginSet, replaces: bool) -> PluginSet:
+    # Of a plugin enabled twice the later entry replaces the default and the earlier one is appended: a duplicate,
+    # which the expansion then reports.
+    replacing = {one.name: at for at, one in enumerate(custom.enabled)} if replaces else {}
+    replaced: set[int] = set()
+    enabled: list[PluginEntry] = []
+    if "*" not in custom.disabled:
+        for one in default.enabled:
+            if one.name in custom.disabled:
+                continue
+            if one.name in replacing:
+                replaced.add(replacing[one.name])
+                one = custom.enabled[replacing[one.name]]
+            enabled.append(one)
+    enabled += [one for at, one in enumerate(custom.enabled) if at not in replaced]
+    return PluginSet(tuple(enabled), custom.disabled)
+
+
+def expand(
+    sets: PluginSets,
+    implements: Callable[[str], frozenset[str] | None],
+    report: Report,
+    profile_path: str = "$",
+) -> dict[str, tuple[PluginRef, ...]]:
+    """The plugins of each extension point, in calling order.
+
+    `implements` gives the extension points of a plugin, None for an unknown plugin.  Faults are reported to
+    `report`; the return value is then not valid.
+    """
+    implements = cache(implements)  # each plugin is looked at again for every point
+    multi = sets.get(MULTI_POINT, NOTHING_SAID)
+    weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
+    points: dict[str, tuple[PluginRef, ...]] = {}
+    twice: dict[str, PluginEntry] = {}
+    for point in EXTENSION_POINTS:
+        said = sets.get(point, NOTHING_SAID)
+        own = _own_plugins(said, point, implements, report)
+        spread: list[str] = []
+        overridden: set[str] = set()
+        if "*" not in said.disabled:
+            for one in multi.enabled:
+                if point not in (implements(one.name) or ()) or one.name in said.disabled:
+                    continue
+                if one.name in own:
+                    overridden.add(one.name)
+                elif one.name in spread:
+                    twice[one.path] = one
+                else:
+                    spread.append(one.name)
+        names = [name for name in own if name in overridden] + spread
+        names += [name for name in own if name not in overridden]
+        points[point] = tuple(
+            PluginRef(
+                name,
+                weights.get(name, 1) if point == "score" else 0,
+                limit_of(name, said.enabled, multi.enabled),
+            )
+            for name in names
+        )
+    for one in twice.values():
+        report(f"{one.path}.name", one.name, "enabled twice at multiPoint", "")
+    total = sum(ref.weight for ref in points["score"]) * MAX_NODE_SCORE
+    if total > MAX_TOTAL_SCORE:
+        report(f"{profile_path}.plugins.score", total, "the weights add up to more than a score can hold", "")
+    _check_needed(points, report, profile_path)
+    return points
+
+
+def _own_plugins(
+    said: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], report: Report
+) -> list[str]:
+    """The plugins enabled at the point itself, without duplicates; duplicates are reported."""
+    own: list[str] = []
+    for one in said.enabled:
+        takes_part = implements(one.name)
+        if takes_part is None:
+            continue
+        if point not in takes_part:
+            can = ", ".join(FIELD_OF_POINT[at] for at in EXTENSION_POINTS if at in takes_part)
+            why = f"does not take part in {FIELD_OF_POINT[point]}"
+            report(f"{one.path}.name", one.name, why, can)
+        elif one.name in own:
+            report(f"{one.path}.name", one.name, f"enabled twice at {FIELD_OF_POINT[point]}", "")
+        else:
+            own.append(one.name)
+    return own
+
+
+def _score_weights(
+    listed: tuple[PluginEntry, ...], implements: Callable[[str], frozenset[str] | None]
+) -> dict[str, int]:
+    """The weight of each score plugin: the `score` entry takes precedence over MultiPoint; 0 becomes 1."""
+    weights: dict[str, int] = {}
+    for one in listed:
+        if "score" in (implements(one.name) or ()):
+            weights.setdefault(one.name, one.weight or 1)
+    return weights
+
+
+def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, profile_path: str) -> None:
+    """A profile needs exactly one QueueSort plugin and at least one Bind plugin."""
+    sorting = [ref.name for ref in points["queue_sort"]]
+    if len(sorting) != 1:
+        report(
+            f"{profile_path}.plugins.queueSort",
+            sorting,
+            f"a profile needs exactly one plugin to sort the queue, and this one has {len(sorting)}",
+            "PrioritySort, or another one with PrioritySort disabled",
+        )
+    if not points["bind"]:
+        report(
+            f"{profile_path}.plugins.bind",
+            None,
+            "a profile needs at least one plugin to bind, and this one has none",
+            "DefaultBinder, or another one",
+        )
+
+
+def unknown_plugin(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
+    """Why a name is refused, and which ones are allowed."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(sorted(known))
+
+
+_COMPANIONS: Mapping[str, str] = {
+    "pre_enqueue": "post_filter",
+    "pre_filter": "filter",
+    "pre_score": "score",
+    "reserve": "filter",
+    "pre_bind": "reserve",
+}
+"""A point -> the one that it prepares or completes."""
+
+
+def with_new_points(
+    points: Mapping[str, tuple[PluginRef, ...]],
+    defaults: PluginSets,
+    implements: Callable[[str], frozenset[str] | None],
+) -> dict[str, tuple[PluginRef, ...]]:
+    """The points with every plugin also where it works today, but did not in the release of `defaults`.
+
+    A file of that release could not have left it out there: NodeVolumeLimits, say, got its PreFilter in v1.30, which
+    its Filter counts on.
+    """
+    had: dict[str, set[str]] = {}
+    for point, said in defaults.items():
+        for one in said.enabled:
+            had.setdefault(one.name, set()).add(point)
+    completed = dict(points)
+    for point, partner in _COMPANIONS.items():
+        there = {ref.name for ref in completed[point]}
+        new = [
+            PluginRef(ref.name)
+            for ref in completed[partner]
+            if ref.name in had
+            and point not in had[ref.name]
+            and ref.name not in there
+            and point in (implements(ref.name) or ())
+        ]
+        completed[point] = (*completed[point], *new)
+    return completed

@@ -1,0 +1,52 @@
+"""`timeoutSeconds`: how long an out-of-tree plugin may take at an extension point. An addition to upstream's format.
+
+It is said where the plugin is enabled:
+
+    plugins:
+      multiPoint: {enabled: [{name: Slow, timeoutSeconds: 10}]}     # at all its points
+      bind: {enabled: [{name: Slow, timeoutSeconds: 60}]}           # except this one
+
+Where nothing is said the daemon's own limit holds. In-tree plugins have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kschedd.config.in_tree import IN_TREE
+from kschedd.config.loading.plugin_sets import PluginEntry
+from kschedd.config.model import Profile
+from kschedd.config.parsing.reading import ConfigFields
+
+FIELD: Final = "timeoutSeconds"
+LONGEST_S: Final = 3600
+
+
+def read_timeout(fields: ConfigFields, name: str) -> float | None:
+    """The limit that an entry of a plugin set says, if it says one."""
+    place = fields.get(FIELD)
+    if place is None:
+        return None
+    seconds = place.value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= LONGEST_S:
+        place.wrong("not a time limit", f"a number of seconds above 0, up to {LONGEST_S}")
+        return None
+    if name in IN_TREE:
+        place.reading.warn(place.path, seconds, "has no effect: only out-of-tree plugins have limits")
+    return float(seconds)
+
+
+def limit_of(name: str, own: tuple[PluginEntry, ...], everywhere: tuple[PluginEntry, ...]) -> float | None:
+    """The limit of a plugin at a point: that said there, else that of multiPoint."""
+    return next((one.timeout_s for one in (*own, *everywhere) if one.name == name and one.timeout_s is not None), None)
+
+
+def limits_of(profile: Profile, plugin: str) -> Mapping[str, float]:
+    """The limits that the profile sets for a plugin, by extension point."""
+    return {
+        point: ref.timeout_s
+        for point, refs in profile.plugins.items()
+        for ref in refs
+        if ref.name == plugin and ref.timeout_s is not None
+    }

@@ -1,0 +1,274 @@
+"""The Policy file of kube-scheduler up to v1.22: predicates and priorities, as the plugins that took their place.
+
+Predicates become filters, in the order in which they always ran whatever the file's order; PodToleratesNodeTaints and
+CheckNodeUnschedulable are always there.  Priorities become scores.  A list that is not there means the default one, an
+empty one means none.  Queue sort, preemption and binding were no matter of a Policy and are today's defaults.
+
+RequestedToCapacityRatioPriority is the plugin of that name, with its arithmetic up to v1.16; its shape may run to 10
+or, as some files have it, to 100.
+
+Source: Kubernetes v1.19, scheduler/framework/plugins/legacy_registry.go, scheduler/factory.go (createFromConfig),
+apis/config/legacy_types.go, apis/config/validation (ValidatePolicy).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.config.args import read_plugin_args
+from kschedd.config.loading.context import Loading
+from kschedd.config.loading.expansion import with_new_points
+from kschedd.config.loading.extenders import read_extenders
+from kschedd.config.loading.extenders_spelling import legacy_extenders
+from kschedd.config.loading.plugin_sets import FIELD_OF_POINT, PluginEntry, PluginSet
+from kschedd.config.loading.policy_plugins import (
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    EQUAL,
+    GONE,
+    LABEL_PREDICATE,
+    MANDATORY,
+    PREDICATES,
+    PRIORITIES,
+    RATIO,
+    RENAMED_PREDICATES,
+    RENAMED_PRIORITIES,
+    SERVICE_PREDICATE,
+)
+from kschedd.config.loading.profiles import made_profile
+from kschedd.config.loading.releases import RELEASES, ConfigRelease
+from kschedd.config.model import DEFAULT_SCHEDULER_NAME, EXTENSION_POINTS, Extender, PluginRef, Profile
+from kschedd.config.parsing.reading import INT32, INT64, ConfigFields, ConfigValue
+from kschedd.config.versions.rules import Rules
+
+POLICY_RELEASE: Final = ConfigRelease("Policy", "v1.19", ())
+
+
+@attrs.define
+class _Args:
+    """Arguments that several predicates or priorities say together, and the weights of such priorities."""
+
+    node_label: dict[str, list[str]] = attrs.field(factory=dict)
+    service: dict[str, list[str]] = attrs.field(factory=dict)
+    weights: dict[str, int] = attrs.field(factory=dict)  # by plugin
+    first: dict[str, str] = attrs.field(factory=dict)  # by plugin: the path of the first argument
+    ratio: ConfigValue | None = None
+
+
+def read_policy(
+    root: ConfigValue, loading: Loading, name: str = DEFAULT_SCHEDULER_NAME
+) -> tuple[Profile, tuple[Extender, ...]]:
+    """The profile of that name that a Policy comes to, and its extenders."""
+    loading.release = POLICY_RELEASE
+    fields = root.fields(
+        *("apiVersion", "kind", "metadata", "predicates", "priorities", "extenders"),
+        *("hardPodAffinitySymmetricWeight", "alwaysCheckAllPredicates"),
+    )
+    assert fields is not None, "the caller saw its kind"
+    said = _Args()
+    points: dict[str, list[PluginRef]] = {point: [] for point in EXTENSION_POINTS}
+    points["pre_enqueue"] = [PluginRef("SchedulingGates")]
+    points["queue_sort"] = [PluginRef("PrioritySort")]
+    points["post_filter"] = [PluginRef("DefaultPreemption")]
+    points["bind"] = [PluginRef("DefaultBinder")]
+    predicates = _predicates(fields, said)
+    for predicate in PREDICATES:
+        for point, plugin in PREDICATES[predicate] if predicate in predicates else ():
+            _add(points[point], plugin)
+            if predicates[predicate]:
+                loading.note_path(f"profiles[{name}].plugins.{FIELD_OF_POINT[point]}[{plugin}]", predicates[predicate])
+    for plugin, (weight, pre_score, path) in _scores(fields, said).items():
+        _add(points["score"], plugin, weight)
+        if pre_score:
+            _add(points["pre_score"], plugin)
+        if path:
+            loading.note_path(f"profiles[{name}].plugins.score[{plugin}]", path)
+    defaults = {
+        point: PluginSet((*set_.enabled, *(PluginEntry(ref.name) for ref in points[point])))
+        for point, set_ in RELEASES["v1beta1"].default_sets(Rules(), {}).items()
+    }
+    completed = with_new_points({p: tuple(refs) for p, refs in points.items()}, defaults, loading.implements)
+    profile = made_profile(name, completed, _arguments(fields, said, completed, loading, name), loading)
+    extenders = read_extenders(legacy_extenders(fields), nodes_lose_pods=False)
+    for number in range(len(extenders)):
+        loading.note_path(f"extenders[{number}]", f"$.extenders[{number}]")
+    if fields.boolean("alwaysCheckAllPredicates", False):
+        why = "has no effect: a node's verdict is its first rejection, as kube-scheduler reports it since v1.23"
+        root.reading.warn(fields.path("alwaysCheckAllPredicates"), True, why)
+    return profile, extenders
+
+
+def _add(refs: list[PluginRef], plugin: str, weight: int = 0) -> None:
+    if plugin not in (ref.name for ref in refs):
+        refs.append(PluginRef(plugin, weight))
+
+
+def _unknown(place: ConfigValue, name: str, what: str, known: list[str]) -> None:
+    close = difflib.get_close_matches(name, known, n=1)
+    why = f"no such {what}" + (f"; did you mean {close[0]}?" if close else "")
+    place.at("name", name).wrong(why, ", ".join(sorted(known)))
+
+
+# -- predicates ----------------------------------------------------------------------------------------------------
+
+
+def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
+    """The predicates in force, each with its path; "" for defaults and those that are always there."""
+    if fields.get("predicates") is None:
+        return dict.fromkeys((*MANDATORY, *DEFAULT_PREDICATES), "")
+    found = dict.fromkeys(MANDATORY, "")
+    for place in fields.items("predicates"):
+        inner = place.fields("name", "argument")
+        given = inner.needed_text("name") if inner else None
+        if inner is None or given is None:
+            continue
+        name = RENAMED_PREDICATES.get(given, given)
+        argument = inner.mapping("argument")
+        if argument is not None:
+            own = _predicate_argument(argument, said)
+            if name not in PREDICATES:  # the name of a predicate with an argument is free
+                name = own or name
+        if name in PREDICATES:
+            found[name] = place.path
+        elif given in GONE:
+            place.reading.warn(inner.path("name"), given, f"has no effect: {GONE[given]}")
+        elif argument is None:
+            _unknown(place, given, "predicate", [*PREDICATES, *RENAMED_PREDICATES])
+    return found
+
+
+def _predicate_argument(argument: ConfigValue, said: _Args) -> str:
+    fields = argument.fields("serviceAffinity", "labelsPresence")
+    if fields is None:
+        return ""
+    affinity, presence = fields.mapping("serviceAffinity"), fields.mapping("labelsPresence")
+    if (affinity is None) == (presence is None):
+        argument.wrong("takes exactly one of its fields", "serviceAffinity, labelsPresence")
+    elif affinity is not None:
+        inner = affinity.fields("labels")
+        said.first.setdefault("ServiceAffinity", argument.path)
+        labels = [] if inner is None else inner.texts("labels")
+        said.service.setdefault("affinityLabels", []).extend(text for _, text in labels)
+        return SERVICE_PREDICATE
+    elif presence is not None:
+        said.first.setdefault("NodeLabel", argument.path)
+        inner = presence.fields("labels", "presence")
+        if inner is not None:
+            kind = "presentLabels" if inner.boolean("presence", False) else "absentLabels"
+            said.node_label.setdefault(kind, []).extend(text for _, text in inner.texts("labels"))
+        return LABEL_PREDICATE
+    return ""
+
+
+# -- priorities ----------------------------------------------------------------------------------------------------
+
+
+def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str]]:
+    """Plugin -> its weight, whether it has a PreScore, and where it was said ("": a default); in order."""
+    chosen: dict[str, tuple[int, str]] = {}
+    if fields.get("priorities") is None:
+        chosen = {name: (weight, "") for name, weight in DEFAULT_PRIORITIES.items()}
+    for place in fields.items("priorities"):
+        inner = place.fields("name", "weight", "argument")
+        given = inner.needed_text("name") if inner else None
+        if inner is None or given is None:
+            continue
+        weight = inner.integer("weight", 0, INT64)
+        if not 1 <= weight <= INT32[1]:
+            why = "a priority needs a weight"
+            place.reading.report(inner.path("weight"), weight, why, f"1 to {INT32[1]}")
+            continue
+        name = RENAMED_PRIORITIES.get(given, given)
+        argument = inner.mapping("argument")
+        if argument is not None:
+            if name not in PRIORITIES:  # the name of a priority with an argument is free
+                name = _priority_argument(argument, weight, said) or name
+        elif given in GONE or name == EQUAL:
+            why = f"has no effect: {GONE.get(given, 'it is the same for each node')}"
+            place.reading.warn(inner.path("name"), given, why)
+            continue
+        elif name not in PRIORITIES:
+            _unknown(place, given, "priority", [*PRIORITIES, *RENAMED_PRIORITIES, RATIO, EQUAL])
+            continue
+        chosen[name] = (weight, place.path)
+    scores: dict[str, tuple[int, bool, str]] = {}
+    for name, (weight, path) in sorted(chosen.items()):
+        if name in PRIORITIES:
+            plugin, pre_score = PRIORITIES[name]
+            scores[plugin] = (weight, pre_score, path)
+        elif name in ("NodeLabel", "ServiceAffinity"):
+            scores[name] = (said.weights[name], False, path)
+        elif name == RATIO:
+            scores[RATIO] = (weight, False, path)
+    return scores
+
+
+def _priority_argument(argument: ConfigValue, weight: int, said: _Args) -> str:
+    """The plugin that a priority with an argument becomes; "" where it has a fault."""
+    names = ("serviceAntiAffinity", "labelPreference", "requestedToCapacityRatioArguments")
+    fields = argument.fields(*names)
+    if fields is None:
+        return ""
+    given = [(name, place) for name in names if (place := fields.get(name)) is not None]
+    if len(given) != 1:
+        argument.wrong("takes exactly one of its fields", ", ".join(names))
+        return ""
+    name, place = given[0]
+    if name == names[2]:
+        if said.ratio is not None:
+            place.wrong("given twice, where one priority of this kind can be")
+        said.ratio = place
+        return RATIO
+    inner = place.fields("label", "presence") if name == names[1] else place.fields("label")
+    label = inner.needed_text("label") if inner else None
+    if inner is None or label is None:
+        return ""
+    if name == names[0]:
+        plugin = "ServiceAffinity"
+        said.service.setdefault("antiAffinityLabelsPreference", []).append(label)
+    else:
+        plugin = "NodeLabel"
+        kind = "presentLabelsPreference" if inner.boolean("presence", False) else "absentLabelsPreference"
+        said.node_label.setdefault(kind, []).append(label)
+    said.first.setdefault(plugin, argument.path)
+    before = said.weights.get(plugin, 0)
+    labels = sum(map(len, _preferences(plugin, said))) - 1
+    if before and before != labels * weight:
+        argument.wrong(f"all priorities with a {name} need the same weight", str(before // labels))
+    said.weights[plugin] = before + weight
+    return plugin
+
+
+def _preferences(plugin: str, said: _Args) -> list[list[str]]:
+    args = said.service if plugin == "ServiceAffinity" else said.node_label
+    return [labels for kind, labels in args.items() if kind.endswith("Preference")]
+
+
+# -- arguments -----------------------------------------------------------------------------------------------------
+
+
+def _arguments(
+    fields: ConfigFields, said: _Args, points: Mapping[str, tuple[PluginRef, ...]], loading: Loading, name: str
+) -> dict[str, Any]:
+    taking_part = {ref.name for refs in points.values() for ref in refs}
+    args: dict[str, Any] = {}
+
+    def read(plugin: str, place: ConfigValue) -> None:
+        if plugin in taking_part:
+            args[plugin] = read_plugin_args(plugin, loading.catalogue[plugin], place, loading.context)
+            loading.note(f"profiles[{name}].pluginConfig[{plugin}]", place)
+
+    for plugin, given_args in (("NodeLabel", said.node_label), ("ServiceAffinity", said.service)):
+        if given_args:
+            read(plugin, ConfigValue(given_args, said.first[plugin], fields.place.reading))
+    if said.ratio is not None:
+        read(RATIO, said.ratio)
+    hard = fields.integer("hardPodAffinitySymmetricWeight", 0, (0, 100))
+    if hard and "InterPodAffinity" in taking_part:  # 0 means: not said
+        given = {"hardPodAffinityWeight": hard}
+        read("InterPodAffinity", fields.place.at("hardPodAffinitySymmetricWeight", given))
+    return args

@@ -1,0 +1,1 @@
+"""Reading untyped values strictly, and the faults found."""

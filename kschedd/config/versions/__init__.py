@@ -1,0 +1,1 @@
+"""Releases of Kubernetes: their rules and feature gates."""

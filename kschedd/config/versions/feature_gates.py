@@ -1,0 +1,126 @@
+"""Feature gates: how their states are given, checked and listed. `gate_history` has the gates of each release.
+
+As upstream, gates are set on the command line (`--feature-gates`), not in the configuration file.  Gates of other
+components are unknown here, though kube-scheduler's flag accepts them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
+
+import attrs
+
+from kschedd.config.parsing.faults import ConfigError, ConfigErrors
+from kschedd.config.versions.removed_gates import why_removed
+
+Stage = Literal["ALPHA", "BETA", "GA"]
+
+
+@attrs.frozen
+class FeatureGate:
+    default: bool
+    stage: Stage
+    what: str
+    """What it changes here; "" where nothing here depends on it."""
+    locked: bool = False
+    """Finished: it cannot be changed any more."""
+    needs: tuple[str, ...] = ()
+    """The gates that have to be on where it is on."""
+    supported: bool = True
+    """False: decisions would differ where it is on, and what that takes is not here, so it cannot be turned on."""
+
+
+Gates = Mapping[str, FeatureGate]
+
+ALL_OF_STAGE: Final[Mapping[str, Stage]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
+"""Names that stand for all gates of a stage; a gate named by itself goes before."""
+
+_TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
+_FALSE: Final = ("0", "f", "F", "false", "FALSE", "False")
+FLAG: Final = "--feature-gates"
+
+
+def defaults(known: Gates) -> dict[str, bool]:
+    return {name: gate.default for name, gate in known.items()}
+
+
+def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: str = "feature gates") -> dict[str, bool]:
+    """Every gate of a release with its state; raises `ConfigErrors` for one that it lacks or that cannot be changed."""
+    faults = []
+    states = defaults(known)
+    given = dict(overrides or {})
+    for name, stage in ALL_OF_STAGE.items():
+        if name in given:
+            state = given.pop(name)
+            states.update({one: state for one, gate in known.items() if gate.stage == stage and gate.supported})
+    for name, state in given.items():
+        gate = known.get(name)
+        if gate is None and (removed := why_removed(name))[0]:
+            faults.append(ConfigError(source, 0, f"$.{name}", state, *removed))
+        elif gate is None:
+            close = difflib.get_close_matches(name, known, n=1)
+            why = "no such feature gate" + (f"; did you mean {close[0]}?" if close else "")
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(known)))
+        elif gate.locked and state != gate.default:
+            why = "the feature is finished and its gate locked"
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, str(gate.default).lower()))
+        elif state and not gate.supported:
+            why = "kschedd does not support this feature, and would decide as if its gate were off"
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, "false"))
+    states.update(given)
+    for name, state in states.items():
+        needs = known[name].needs if state and name in known and known[name].supported else ()
+        off = [need for need in needs if not states[need]]
+        if off:
+            why = f"it depends on features that are disabled: {', '.join(off)}"
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, f"{off[0]}=true, too"))
+    if faults:
+        raise ConfigErrors(tuple(faults))
+    return states
+
+
+def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
+    """What the flag says, `A=true,B=false`, given once or several times.  Raises `ConfigErrors`."""
+    found: dict[str, bool] = {}
+    faults = []
+    for pair in (pair.strip() for text in texts for pair in text.split(",")):
+        if not pair:
+            continue
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals or value not in (*_TRUE, *_FALSE):
+            why = "a gate and its state are expected" if not equals else "not a state"
+            faults.append(ConfigError(FLAG, 0, f"$.{name}", value or None, why, f"{name}=true or {name}=false"))
+            continue
+        found[name] = value in _TRUE
+    if faults:
+        raise ConfigErrors(tuple(faults))
+    feature_gates(found, known, FLAG)
+    return found
+
+
+def without_effect(given: Mapping[str, bool], known: Gates) -> list[str]:
+    """The gates among these that are not as by default, though nothing here depends on them."""
+    left_off = [
+        name
+        for stage in (ALL_OF_STAGE[all_] for all_ in ALL_OF_STAGE if given.get(all_))
+        for name, gate in known.items()
+        if gate.stage == stage and not gate.supported
+    ]
+    return [name for name, state in given.items() if (gate := known.get(name)) and _is_idle(gate, state)] + left_off
+
+
+def _is_idle(gate: FeatureGate, state: bool) -> bool:
+    return not gate.what and state != gate.default
+
+
+def listing(known: Gates) -> str:
+    """Every gate in a line: its default, its stage, what it changes."""
+    width = max(map(len, known))
+    lines = []
+    for name, gate in known.items():
+        stage = f"{gate.stage}, locked" if gate.locked else gate.stage
+        what = gate.what or "nothing here depends on it"
+        lines.append(f"{name:<{width}}  {str(gate.default).lower():<5}  {stage:<10}  {what}\n")
+    return "".join(lines)

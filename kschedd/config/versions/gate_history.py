@@ -1,0 +1,172 @@
+"""The feature gates that kube-scheduler reads: stages and defaults from release to release, and their effect here.
+
+Source: Kubernetes v1.34 to v1.37, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, get_args
+
+import attrs
+
+from kschedd.config.versions.feature_gates import FeatureGate, Gates, Stage
+from kschedd.config.versions.kube_releases import Release
+
+State = Literal["on", "off", "locked", "idle", "unsupported"]
+"""`locked`: on for good. `idle`: off, and on or off nothing here depends on it. `unsupported`: off, and decisions would
+differ where it is on, but kschedd lacks the feature, so it cannot be turned on."""
+
+
+@attrs.frozen
+class GateHistory:
+    """A gate's stages and states, each with the release that began it."""
+
+    what: str
+    """Its effect here, where it is neither idle nor unsupported; "" if nothing here depends on it."""
+    states: tuple[tuple[Release, Stage, State], ...]
+    needs: tuple[str, ...] = ()
+    until: Release | None = None
+    """The first release without the gate."""
+
+    def at(self, release: Release) -> FeatureGate | None:
+        """Return the gate of a release; None if the release does not have it."""
+        begun = [(stage, state) for since, stage, state in self.states if since <= release]
+        if not begun or (self.until is not None and release >= self.until):
+            return None
+        stage, state = begun[-1]
+        what = _WHAT.get(state, self.what)
+        locked, supported = state == "locked", state != "unsupported"
+        return FeatureGate(state in ("on", "locked"), stage, what, locked, self.needs, supported)
+
+
+_WHAT: Final[Mapping[State, str]] = {"idle": "", "unsupported": "not supported here: it cannot be turned on"}
+
+
+def _gate(what: str, *states: str, needs: tuple[str, ...] = (), until: str = "") -> GateHistory:
+    """Return the history that states such as `1.36 BETA on` tell."""
+    return GateHistory(what, tuple(map(_state, states)), needs, Release.of(until) if until else None)
+
+
+def _state(text: str) -> tuple[Release, Stage, State]:
+    since, stage, state = text.split()
+    [of_stage] = [one for one in get_args(Stage) if one == stage]
+    [of_state] = [one for one in get_args(State) if one == state]
+    return Release.of(since), of_stage, of_state
+
+
+_NOTHING: Final = ""
+
+_GATES: Final[Mapping[str, GateHistory]] = {
+    "CSIMigrationPortworx": _gate(_NOTHING, "1.34 GA locked", until="1.36"),
+    "CompositePodGroup": _gate(_NOTHING, "1.37 ALPHA unsupported", needs=("TopologyAwareWorkloadScheduling",)),
+    "DRAAdminAccess": _gate("claims with adminAccess get devices that others use", "1.34 BETA on", "1.36 GA locked"),
+    "DRAConsumableCapacity": _gate(
+        "several claims may share a device up to its capacity", "1.34 ALPHA idle", "1.36 BETA on"
+    ),
+    "DRADerivedAttributes": _gate(_NOTHING, "1.37 ALPHA unsupported"),
+    "DRADeviceBindingConditions": _gate(
+        "devices may have to be made ready before a pod is bound", "1.34 ALPHA idle", "1.36 BETA on"
+    ),
+    "DRADeviceCompatibilityGroups": _gate(_NOTHING, "1.37 ALPHA unsupported"),
+    "DRADeviceTaintRules": _gate(
+        "taints of DeviceTaintRules count as those of devices do",
+        "1.35 ALPHA unsupported",
+        "1.36 BETA unsupported",
+        "1.37 GA on",
+        needs=("DRADeviceTaints",),
+    ),
+    "DRADeviceTaints": _gate(
+        "requests must tolerate the taints of devices", "1.34 ALPHA idle", "1.36 BETA on", "1.37 GA on"
+    ),
+    "DRAExtendedResource": _gate(
+        "extended resources may have a DeviceClass behind them", "1.34 ALPHA idle", "1.36 BETA on", "1.37 GA locked"
+    ),
+    "DRAFractionalCapacityRange": _gate(
+        "ranges of requested capacity may have thousandths", "1.37 BETA off", needs=("DRAConsumableCapacity",)
+    ),
+    "DRAListTypeAttributes": _gate(_NOTHING, "1.36 ALPHA unsupported"),
+    "DRANodeAllocatableResources": _gate(_NOTHING, "1.36 ALPHA unsupported"),
+    "DRAOptionalNodeOperations": _gate(_NOTHING, "1.37 ALPHA unsupported"),
+    "DRAPartitionableDevices": _gate("devices share counters of their pool", "1.34 ALPHA idle", "1.36 BETA on"),
+    "DRAPrioritizedList": _gate(
+        "claims may list alternatives (firstAvailable)", "1.34 BETA on", "1.36 GA on", "1.37 GA locked"
+    ),
+    "DRAResourceClaimDeviceStatus": _gate(_NOTHING, "1.34 BETA on", "1.37 GA locked"),
+    "DRASchedulerFilterTimeout": _gate(
+        "the search for devices on a node is limited (DynamicResources' filterTimeout)", "1.34 BETA on"
+    ),
+    "DRAWorkloadResourceClaims": _gate(_NOTHING, "1.36 ALPHA unsupported", "1.37 BETA unsupported"),
+    "DynamicResourceAllocation": _gate(
+        "DynamicResources is a default plugin and looks at claims", "1.34 GA on", "1.35 GA locked"
+    ),
+    "GangScheduling": _gate(
+        "GangScheduling is a default plugin: of a gang as many pods as it needs are placed, or none",
+        "1.35 ALPHA unsupported",
+        "1.36 ALPHA off",
+        needs=("GenericWorkload",),
+        until="1.37",
+    ),
+    "GenericWorkload": _gate(
+        "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
+        "1.35 ALPHA unsupported",
+        "1.36 ALPHA off",
+        "1.37 BETA off",
+    ),
+    "InPlacePodLevelResourcesVerticalScaling": _gate(
+        "pod-level resources count as the most of what is asked, allocated and in force",
+        "1.35 ALPHA idle",
+        "1.36 BETA on",
+    ),
+    "InPlacePodVerticalScaling": _gate(_NOTHING, "1.34 BETA on", "1.35 GA locked"),
+    "InPlacePodVerticalScalingSchedulerPreemption": _gate(_NOTHING, "1.37 ALPHA unsupported"),
+    "InterPodAffinityHostnameFastPath": _gate(_NOTHING, "1.37 ALPHA off"),
+    "MatchLabelKeysInPodTopologySpread": _gate(_NOTHING, "1.34 BETA on"),
+    "NodeDeclaredFeatures": _gate(
+        "NodeDeclaredFeatures is a default plugin: nodes must declare the features that a pod needs",
+        "1.35 ALPHA idle",
+        "1.36 BETA on",
+        "1.37 GA locked",
+    ),
+    "NodeInclusionPolicyInPodTopologySpread": _gate(_NOTHING, "1.34 GA locked"),
+    "NominatedNodeNameForExpectation": _gate(
+        "the node is written to a pod's status before it is bound, where that may take a while",
+        "1.34 ALPHA idle",
+        "1.35 BETA on",
+    ),
+    "OpportunisticBatching": _gate(
+        "a pod like the one before it is tried on the next best node first, in profiles that can sign pods",
+        "1.35 BETA on",
+    ),
+    "PodGroupPreemptionPolicy": _gate(_NOTHING, "1.37 ALPHA unsupported", needs=("GenericWorkload",)),
+    "PodLevelResources": _gate(_NOTHING, "1.34 BETA on"),
+    "SchedulerAsyncAPICalls": _gate(_NOTHING, "1.34 BETA on", "1.34.2 BETA off"),
+    "SchedulerAsyncPreemption": _gate(
+        "a preemptor waits at PreEnqueue while its victims are still being evicted", "1.34 BETA on"
+    ),
+    "SchedulerPopFromBackoffQ": _gate("pods in backoff are tried when no other pod waits", "1.34 BETA on"),
+    "SchedulerPreQueueingHints": _gate(_NOTHING, "1.37 ALPHA off"),
+    "SchedulerQueueingHints": _gate("events wake only the pods that they may help", "1.34 GA locked", until="1.37"),
+    "SidecarContainers": _gate("restartable init containers count all along", "1.34 GA locked", until="1.37"),
+    "StorageCapacityScoring": _gate(
+        "VolumeBinding scores nodes by free storage capacity (its argument shape)", "1.34 ALPHA off", "1.37 BETA on"
+    ),
+    "TaintTolerationComparisonOperators": _gate(_NOTHING, "1.35 ALPHA unsupported"),
+    "TopologyAwareWorkloadScheduling": _gate(_NOTHING, "1.36 ALPHA unsupported", needs=("GenericWorkload",)),
+    "VolumeAttributesClass": _gate(
+        "a claim binds only volumes of its VolumeAttributesClass", "1.34 GA on", "1.36 GA locked"
+    ),
+    "VolumeLimitScaling": _gate(
+        "volumes of a CSIDriver with preventPodSchedulingIfMissing need a node with that driver",
+        "1.35 ALPHA unsupported",
+        "1.36 ALPHA off",
+        "1.37 BETA on",
+    ),
+    "WorkloadAwarePreemption": _gate(_NOTHING, "1.36 ALPHA unsupported", needs=("GangScheduling",), until="1.37"),
+}
+
+
+def gates_of(release: Release) -> Gates:
+    """Return the gates of a release, by name."""
+    found = ((name, history.at(release)) for name, history in _GATES.items())
+    return {name: gate for name, gate in found if gate is not None}

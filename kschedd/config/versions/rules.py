@@ -1,0 +1,422 @@
+"""Rules: what kube-scheduler decides or says otherwise than 1.34.1 does, each thing by a name of its own.
+
+A rule holds since one release, and perhaps until another. A release is the set of the rules that hold in it
+(`kube_versions`), so code never asks for a release. A plugin asks its handle for the rule
+when it is constructed (`handle.rules.image_volumes_scored`), keeps the function it chose by it, and names it in its
+docstring. Since each rule can be turned on by itself, a difference between two releases can be blamed on one of them.
+
+A rule's name says what is so where it holds; without any, all is as in 1.34.1. A rule with `gates` holds only while
+these feature gates are on: ask for the rule, not for the gate.
+
+Source: Kubernetes v1.34.1, v1.34.9, v1.35.6, v1.36.3 and v1.37.2, by comparing what they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.resources import ResizeRules
+from kschedd.api.schemas.schema import gated_off
+from kschedd.config.versions.kube_releases import Release
+
+
+@attrs.frozen
+class VersionRule:
+    name: str
+    what: str
+    """What is so where it holds, in a sentence without its subject."""
+    where: str
+    """The plugin it belongs to, or the part of the control plane."""
+    since: Release
+    """The first release that has it."""
+    until: Release | None = None
+    """The first release that has it no more; None: every later one has it."""
+    gates: tuple[str, ...] = ()
+    """The feature gates that have to be on for it, as far as a release has them."""
+
+    def holds_in(self, release: Release) -> bool:
+        """Return whether a release has the rule."""
+        return self.since <= release and (self.until is None or release < self.until)
+
+    @property
+    def releases(self) -> str:
+        """The releases that have the rule, in words."""
+        return f"{self.since}" if self.until is None else f"{self.since}, until {self.until}"
+
+
+_RULE: Final = "kschedd.rule"
+
+
+def rule(where: str, since: str, what: str, *, until: str = "", gates: tuple[str, ...] = ()) -> Any:
+    """Return a field of `Rules`."""
+    ends = Release.of(until) if until else None
+    return attrs.field(default=False, metadata={_RULE: (what, where, Release.of(since), ends, gates)})
+
+
+@attrs.frozen(kw_only=True)
+class Rules:
+    """Which rules hold."""
+
+    # -- since a patch of 1.34
+    untolerated_taints_unnamed: bool = rule(
+        "TaintToleration",
+        "1.34.2",
+        "the reason does not name the taint, so that nodes with different taints count as one",
+    )
+    terminating_victims_deleted: bool = rule(
+        "DefaultPreemption", "1.34.4", "victims that are terminating already are deleted again", until="1.35"
+    )
+
+    # -- scores
+    balance_before_and_after: bool = rule(
+        "NodeResourcesBalancedAllocation",
+        "1.36",
+        "the score is how much the pod evens the node out, 75 being not at all",
+    )
+    image_volumes_scored: bool = rule("ImageLocality", "1.36", "images of volumes count as those of containers do")
+    image_volumes_counted: bool = rule(
+        "ImageLocality",
+        "1.37",
+        "images of volumes count in the upper threshold, too",
+    )
+    capacity_scored: bool = rule(
+        "VolumeBinding",
+        "1.34",
+        "scores nodes by free storage capacity: 0 where nothing is provisioned",
+        gates=("StorageCapacityScoring",),
+    )
+    devices_scored: bool = rule(
+        "DynamicResources", "1.35", "scores alternatives of requests by their order; by default with the weight 2"
+    )
+
+    # -- filters
+    declared_features: bool = rule(
+        "NodeDeclaredFeatures",
+        "1.36",
+        "a node must declare the features that a pod needs",
+        gates=("NodeDeclaredFeatures",),
+    )
+    node_name_narrows: bool = rule(
+        "NodeName",
+        "1.37",
+        "a pod that names a node is evaluated on that node only",
+    )
+    node_name_first: bool = rule(
+        "NodeName",
+        "1.37",
+        "filters before NodeUnschedulable in the default profile",
+    )
+    volumes_need_driver: bool = rule(
+        "NodeVolumeLimits",
+        "1.36",
+        "volumes of a CSIDriver with preventPodSchedulingIfMissing need a node with that driver",
+        gates=("VolumeLimitScaling",),
+    )
+    namespace_selector_kept: bool = rule(
+        "InterPodAffinity",
+        "1.37",
+        "a namespaceSelector with only NotIn or DoesNotExist selects the namespaces that it matches, not all",
+    )
+    portworx_volumes_counted: bool = rule(
+        "NodeVolumeLimits", "1.36", "Portworx volumes count for their CSI driver on every node with a CSINode"
+    )
+    gone_victims_evicted: bool = rule(
+        "DefaultPreemption",
+        "1.35",
+        "a preemption whose victims are gone already has not failed: the preemptor waits for an event",
+    )
+    bound_nominees_wake_none: bool = rule(
+        "scheduling queue",
+        "1.35",
+        "a nominated pod that gets a node is no deletion: it does not wake pods that its nomination kept out",
+    )
+    assumed_pods_forgotten: bool = rule(
+        "scheduler cache",
+        "1.35",
+        "a pod that is deleted while it is being bound no longer counts on its node; its binding goes on and fails",
+    )
+    pod_level_resize: bool = rule(
+        "scheduler cache",
+        "1.36",
+        "while pod-level resources are resized, the most of what is asked, allocated and in force counts",
+        gates=("InPlacePodLevelResourcesVerticalScaling",),
+    )
+    resize_max_of_sums: bool = rule(
+        "scheduler cache",
+        "1.37",
+        "of a pod that is resized, the largest of the sums of what is asked, allocated and in force counts",
+    )
+
+    # -- devices
+    incomplete_pools_passed_over: bool = rule(
+        "DynamicResources", "1.35", "devices of a pool whose newest generation is not complete are not given out"
+    )
+    invalid_pools_passed_over: bool = rule(
+        "DynamicResources", "1.35", "a pool that is not valid is passed over instead of failing the attempt"
+    )
+    alternatives_kept_apart: bool = rule(
+        "DynamicResources", "1.36", "each alternative of a request has its own devices, with allocationMode All, too"
+    )
+    claim_owner_capitalised: bool = rule(
+        "DynamicResources", "1.36", "the reason for a claim of another pod writes Pod with a capital letter"
+    )
+    filter_timeout_is_error: bool = rule(
+        "DynamicResources", "1.36", "a search for devices that takes too long is an error, so that the pod backs off"
+    )
+    extended_resources: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "extended resources may have a DeviceClass behind them, whose devices are allocated and scored",
+        gates=("DRAExtendedResource",),
+    )
+    partitionable_devices: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "devices share counters of their pool, and may be on nodes of their own",
+        gates=("DRAPartitionableDevices",),
+    )
+    consumable_capacity: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "several claims may share a device up to its capacity",
+        gates=("DRAConsumableCapacity",),
+    )
+    device_taints: bool = rule(
+        "DynamicResources", "1.36", "requests must tolerate the taints of devices", gates=("DRADeviceTaints",)
+    )
+    binding_conditions: bool = rule(
+        "DynamicResources",
+        "1.36",
+        "devices may have to be made ready before the pod is bound",
+        gates=("DRADeviceBindingConditions",),
+    )
+    counter_slices_passed_over: bool = rule(
+        "DynamicResources",
+        "1.35",
+        "slices with shared counters are passed over while DRAPartitionableDevices is off",
+    )
+    capacity_requests_ignored: bool = rule(
+        "DynamicResources",
+        "1.35",
+        "requests of capacity are ignored, and constraints of distinct attributes unsupported",
+        until="1.36",
+    )
+    all_needs_capacity: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "allocationMode All fails where a device is too full, instead of leaving it out",
+    )
+    distinct_by_device: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "distinctAttribute compares a device with every other one, not with the last of each request",
+    )
+    pool_counters_apart: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "shared counters are kept by driver and pool, not by the name of the pool alone",
+    )
+    counter_slices_have_nodes: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "slices with shared counters count where their node selection matches, and with the whole pool elsewhere",
+    )
+    counters_charged_once: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "a shared device in use consumes no counters again, even if its allocations record no capacity",
+    )
+    fractional_capacity: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "ranges of requested capacity may have thousandths",
+        gates=("DRAFractionalCapacityRange",),
+    )
+    capacity_representable: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "requests of capacity beyond 64 bits are an error",
+    )
+    capacity_formatted_by_step: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "consumed capacity that a step rounds up is written in the format of the step",
+    )
+    claim_limit_by_request: bool = rule(
+        "DynamicResources",
+        "1.37.1",
+        "the error for a claim of too many devices names the request that exceeds the limit",
+    )
+    selector_errors_name_device: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "the error of a CEL selector names the device, and has a hint where a key is missing",
+    )
+    config_requests_collapsed: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "each configuration of a claim is one entry of its allocation, not one for each request",
+    )
+    device_taint_rules: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "taints of DeviceTaintRules count as those of devices do",
+        gates=("DRADeviceTaintRules",),
+    )
+
+    # -- searches
+    opportunistic_batching: bool = rule(
+        "scheduler",
+        "1.35",
+        "a pod like the one before it, whose node is full now, is tried on the next best node first",
+        gates=("OpportunisticBatching",),
+    )
+    batch_rescores: bool = rule(
+        "scheduler",
+        "1.37",
+        "a batch whose last node still fits is scored anew on that node instead of being dropped",
+        gates=("OpportunisticBatching",),
+    )
+    nominated_pods_unbatched: bool = rule(
+        "scheduler", "1.37", "a nominated pod is not tried on the next best node of a batch first"
+    )
+
+    # -- ties
+    ties_in_order: bool = rule(
+        "scheduler",
+        "1.35",
+        "of equally good nodes the first in the order of a heap is taken; one is drawn only where an extender scored",
+    )
+
+    # -- nominations
+    nominated_before_binding: bool = rule(
+        "scheduler",
+        "1.35",
+        "the node is written to the pod's status before PreBind or Permit has work to do",
+        gates=("NominatedNodeNameForExpectation",),
+    )
+    nomination_cleared_without_post_filter: bool = rule(
+        "scheduler", "1.35", "an attempt that fails clears the nomination where the profile has no PostFilter plugin"
+    )
+
+    # -- preemption
+    victims_preempted_in_memory: bool = rule(
+        "DefaultPreemption",
+        "1.36",
+        "a victim at Permit, or whose binding is in PreBind, is not deleted: its binding fails, and it backs off",
+    )
+    placement_told: bool = rule(
+        "DefaultPreemption",
+        "1.37",
+        "a preemption that begins is told with its node and the number of victims",
+    )
+    first_violated_budget_only: bool = rule(
+        "DefaultPreemption",
+        "1.37",
+        "a pod is charged to its disruption budgets only up to the first that it violates",
+    )
+    quiet_post_filter: bool = rule(
+        "DynamicResources",
+        "1.37",
+        "gives no reason where it has nothing to deallocate",
+    )
+
+    # -- queueing hints
+    nominated_pods_wake: bool = rule(
+        "queueing hints",
+        "1.36",
+        "of InterPodAffinity and PodTopologySpread, pods that are nominated to a node count as pods on it do",
+    )
+    affinity_wakes_more: bool = rule(
+        "InterPodAffinity",
+        "1.36",
+        "a pod is tried again when its own labels change, and when a pod goes whose anti-affinity was against it",
+    )
+    any_anti_affinity_wakes: bool = rule(
+        "InterPodAffinity",
+        "1.37",
+        "a change of a pod wakes pods by any one of the anti-affinity terms, not by all of them",
+    )
+    taints_wake_their_own: bool = rule(
+        "queueing hints",
+        "1.37",
+        "a node's changed taints wake only pods that TaintToleration held back",
+    )
+    gated_pods_flushed: bool = rule(
+        "scheduling queue",
+        "1.37",
+        "pods that a PreEnqueue plugin gates are tried again when they have waited for five minutes",
+    )
+    gated_nominations_kept: bool = rule(
+        "scheduling queue",
+        "1.37",
+        "a nominated pod holds its place also while it is gated",
+    )
+
+    # -- bindings
+    bindings_retried: bool = rule(
+        "DefaultBinder",
+        "1.37",
+        "a binding that the API server fails to answer is sent up to four times",
+    )
+
+    # -- pod groups
+    pod_groups: bool = rule(
+        "scheduler",
+        "1.36",
+        "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
+        gates=("GenericWorkload",),
+    )
+    gang_scheduling: bool = rule(
+        "GangScheduling",
+        "1.36",
+        "of a PodGroup with the policy gang at least minCount pods are placed, or none",
+        gates=("GangScheduling", "GenericWorkload"),
+    )
+
+    off: frozenset[str] = frozenset()
+    """The names of the version's rules whose feature gate is off."""
+
+    @classmethod
+    def of(cls, release: Release) -> Rules:
+        """Return the rules of a release, were all their gates on."""
+        holding: dict[str, Any] = {one.name: one.holds_in(release) for one in RULES.values()}
+        return cls(**holding)
+
+    @classmethod
+    def of_any_release(cls) -> Rules:
+        """Return every rule that any release has."""
+        holding: dict[str, Any] = dict.fromkeys(RULES, True)
+        return cls(**holding)
+
+    def under(self, gates: Mapping[str, bool]) -> Rules:
+        """Return these rules without those whose feature gates are off."""
+        off = [one.name for one in RULES.values() if not all(gates.get(gate, True) for gate in one.gates)]
+        had = self.off.union(name for name in off if getattr(self, name))
+        return attrs.evolve(self, off=had, **dict.fromkeys(off, False))
+
+    @property
+    def resize_rules(self) -> ResizeRules:
+        """The rules by which requests of pods count that are resized."""
+        return ResizeRules(self.pod_level_resize, self.resize_max_of_sums)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of those that hold."""
+        return tuple(name for name in RULES if getattr(self, name))
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The names of those that hold and, as `gated_off` has them, of those whose feature gate is off."""
+        return frozenset(self.names).union(map(gated_off, self.off))
+
+
+RULES: Final[Mapping[str, VersionRule]] = {
+    field.name: VersionRule(field.name, *field.metadata[_RULE])
+    for field in attrs.fields(Rules)
+    if _RULE in field.metadata
+}
+"""Every rule, by its name, in the order of `Rules`."""

@@ -1,0 +1,1 @@
+"""Controllers of nodes: lifecycle, taints, evictions, zones."""

@@ -1,0 +1,93 @@
+"""What the node lifecycle controller knows and writes of one node: conditions of a silent kubelet, NoExecute taints.
+
+Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
+processTaintBaseEviction), controller/util/node/controller_utils.go (MarkPodsNotReady, SwapNodeControllerTaint).
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+from kschedd.api.conditions import condition, with_condition
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.terms import NO_EXECUTE
+from kschedd.controllers.nodes.nodetaints import NOT_READY, UNREACHABLE
+from kschedd.store.times import stamp
+from kschedd.store.writes import Patch, patch_of
+
+EXCLUDED: Final = "node.kubernetes.io/exclude-disruption"
+KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+"""Those that become Unknown; NetworkUnavailable is not the kubelet's."""
+
+
+def ready_status(node: Node) -> str | None:
+    """The status of its Ready condition; None without one."""
+    found = condition(node.status, "Ready")
+    return None if found is None else found.get("status") or ""
+
+
+def silent_conditions(node: Node, now: float) -> list[Any]:
+    """The node's conditions once its kubelet has been silent for too long."""
+    at = stamp(now)
+    conditions: list[Any] = []
+    present = {entry.get("type") for entry in node.status.get("conditions") or ()}
+    for entry in node.status.get("conditions") or ():
+        if entry.get("type") in KUBELET_CONDITIONS and entry.get("status") != "Unknown":
+            silent = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+            conditions.append({**entry, "status": "Unknown", **silent, "lastTransitionTime": at})
+        else:
+            conditions.append(entry)
+    for type_ in KUBELET_CONDITIONS:
+        if type_ not in present:
+            conditions.append(
+                {
+                    "type": type_,
+                    "status": "Unknown",
+                    "lastHeartbeatTime": node.metadata.get("creationTimestamp"),
+                    "lastTransitionTime": at,
+                    "reason": "NodeStatusNeverUpdated",
+                    "message": "Kubelet never posted node status.",
+                }
+            )
+    return conditions
+
+
+def wanted_taint(status: str | None) -> str | None:
+    """The key of the NoExecute taint for this status of the Ready condition."""
+    return {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status or "")
+
+
+def condition_taints(node: Node) -> frozenset[str]:
+    """Which of the two NoExecute taints the node has."""
+    return frozenset(t.key for t in node.taints if t.effect == NO_EXECUTE and t.key in (NOT_READY, UNREACHABLE))
+
+
+def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
+    """The write that leaves the node with this one of the two taints (None: neither); None if that is so already."""
+    taints: Iterable[Raw] = node.spec.get("taints") or ()
+    ours = (NOT_READY, UNREACHABLE)
+    kept = [t for t in taints if t.get("effect") != NO_EXECUTE or t.get("key") not in ours or t.get("key") == key]
+    if key is not None and key not in condition_taints(node):
+        kept.append({"key": key, "effect": NO_EXECUTE, "timeAdded": stamp(now)})
+    elif len(kept) == len(node.taints):
+        return None
+    return patch_of(node, {"spec": {"taints": kept or None}}, exactly=True)
+
+
+def pod_not_ready(pod: Pod, now: float) -> list[Any] | None:
+    """The pod's conditions with Ready False; None if it has no Ready condition, or one that says so already."""
+    ready = condition(pod.status, "Ready")
+    if ready is None or ready.get("status") == "False":
+        return None
+    return with_condition(pod.status.get("conditions"), {**ready, "status": "False"}, stamp(now))
+
+
+def next_pass(after_s: float, period_s: float) -> float:
+    """The first pass after this moment. Passes are at whole multiples of the period since the epoch."""
+    return (math.floor(after_s / period_s) + 1) * period_s
+
+
+def pass_at_or_after(at_s: float, period_s: float) -> float:
+    return math.ceil(at_s / period_s - 1e-9) * period_s

@@ -1,0 +1,173 @@
+"""The taint eviction controller: deletes pods from nodes whose NoExecute taints they do not tolerate (any longer).
+
+`kschedd.controllers.nodes.tolerance` has the rules. A pod that leaves gets the condition DisruptionTarget and is
+deleted with its own grace period; on a node without a kubelet it stays Terminating. Timers are kept in memory. After a
+restart they are worked out anew from `timeAdded` of the taints, so that they go on, where upstream begins them again.
+
+Owns the taints of tainted nodes and the timers of pods. Many pods can be due at once: they leave in turns of
+`_MOST` pods, so that no turn holds the store for long.
+Source: Kubernetes v1.34, controller/tainteviction/taint_eviction.go, timed_workers.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from kschedd.api.conditions import condition, with_condition
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod
+from kschedd.controllers.nodes.tolerance import (
+    FOR_EVER,
+    NOT_TOLERATED,
+    EvictionTimer,
+    NoExecuteTaint,
+    no_execute_taints,
+    timer_after_restart,
+    tolerated_s,
+)
+from kschedd.controllers.object_events import object_event
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.running.timers import Timers
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError
+from kschedd.store.objects.log import DELETED, WatchEvent
+from kschedd.store.times import stamp
+from kschedd.store.writes import Delete, Write, status_of
+
+COMPONENT: Final = "taint-eviction-controller"
+REASON: Final = "TaintManagerEviction"
+DISRUPTION_TARGET: Final[Raw] = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByTaintManager",
+    "message": "Taint manager: deleting due to NoExecute taint",
+}
+_MOST: Final = 50  # pods looked at in a turn, with up to three writes each
+
+Key = tuple[str, str]  # namespace, name
+
+
+class TaintEviction:
+    name: Final = COMPONENT
+    kinds: Final = frozenset(("Node", "Pod"))
+
+    def __init__(self) -> None:
+        self._tainted: dict[str, tuple[NoExecuteTaint, ...]] = {}  # by node; only nodes with NoExecute taints
+        self._since: dict[Key, float] = {}  # when the pod's timer began
+        self._timers: Timers[Key] = Timers()
+        self._marked: dict[Key, bool] = {}  # pods to look at; whether they were there before this controller
+        self._restored: int | None = None  # what has this version or an earlier one was there before this controller
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    @property
+    def next_deadline(self) -> float | None:
+        return 0.0 if self._marked else self._timers.next
+
+    def timers(self) -> Mapping[Key, EvictionTimer]:
+        """The pods that leave later, by when they do."""
+        found = [(at, key) for key in self._since if (at := self._timers.at(key)) is not None]
+        return {key: EvictionTimer(self._since[key], at) for at, key in sorted(found)}
+
+    def taints_of(self, node_name: str) -> tuple[NoExecuteTaint, ...]:
+        return self._tainted.get(node_name, ())
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        if self._restored is None:
+            self._restored = view.version
+        writes: list[Write] = []
+        for event in events:
+            new = event.new
+            if isinstance(new, Pod):
+                writes += self._pod_event(event, new, now)
+            elif isinstance(new, Node):
+                self._node_event(event, new, view)
+        for key in self._timers.due(now, _MOST):
+            del self._since[key]
+            writes += self.faults.each("Pod", (key,), partial(self._evict, view), now)
+        for key, before in list(islice(self._marked.items(), _MOST)):
+            del self._marked[key]
+            writes += self.faults.each("Pod", (key,), partial(self._look_at, view, before), now)
+        return writes
+
+    def _pod_event(self, event: WatchEvent, pod: Pod, now: float) -> list[Write]:
+        key = (pod.namespace, pod.name)
+        if event.type == DELETED:
+            self._marked.pop(key, None)
+            return self._cancel(pod, now)
+        if pod.node_name not in self._tainted:
+            return []
+        old = event.old
+        if (
+            not isinstance(old, Pod)
+            or old.node_name != pod.node_name
+            or (old.pod_spec is not pod.pod_spec and old.pod_spec.tolerations != pod.pod_spec.tolerations)
+        ):
+            self._mark(key, event.version)
+        return []
+
+    def _node_event(self, event: WatchEvent, node: Node, view: View) -> None:
+        taints = () if event.type == DELETED else no_execute_taints(node)
+        before = self._tainted.get(node.name, ())
+        if taints:
+            self._tainted[node.name] = taints
+        else:
+            self._tainted.pop(node.name, None)
+        # The timers of a deleted node's pods run on, as upstream.
+        if taints != before and event.type != DELETED:
+            for pod in view.pods_on(node.name):
+                self._mark((pod.namespace, pod.name), event.version)
+
+    def _mark(self, key: Key, version: int) -> None:
+        assert self._restored is not None, "set by the first turn"
+        self._marked[key] = self._marked.get(key, True) and version <= self._restored
+
+    def _look_at(self, view: View, before: bool, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        if not isinstance(pod, Pod):
+            return []
+        key = (namespace, name)
+        taints = self._tainted.get(pod.node_name, ())
+        tolerations = pod.pod_spec.tolerations
+        wait = tolerated_s((each.taint for each in taints), tolerations)
+        if wait is NOT_TOLERATED:
+            return [*self._cancel(pod, now), *self._evict(view, namespace, name, now)]
+        if wait == FOR_EVER:
+            return self._cancel(pod, now)
+        if key in self._since:
+            return []
+        timer = timer_after_restart(pod, taints, tolerations, now) if before else None
+        if timer is None:
+            timer = EvictionTimer(now, now + wait)
+        if timer.at_s <= now:
+            return self._evict(view, namespace, name, now)
+        self._since[key] = timer.since_s
+        self._timers.set(key, timer.at_s)
+        return []
+
+    def _cancel(self, pod: Pod, now: float) -> list[Write]:
+        key = (pod.namespace, pod.name)
+        if self._since.pop(key, None) is None:
+            return []
+        self._timers.clear(key)
+        return [object_event(pod, REASON, f"Cancelling deletion of Pod {pod.namespace}/{pod.name}", COMPONENT, now)]
+
+    def _evict(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        if not isinstance(pod, Pod):
+            return []
+        writes: list[Write] = [
+            object_event(pod, REASON, f"Marking for deletion Pod {namespace}/{name}", COMPONENT, now)
+        ]
+        found = condition(pod.status, DISRUPTION_TARGET["type"])
+        if found is None or any(found.get(field) != value for field, value in DISRUPTION_TARGET.items()):
+            conditions = with_condition(pod.status.get("conditions"), DISRUPTION_TARGET, stamp(now))
+            writes.append(status_of(pod, {"conditions": conditions}))
+        if not pod.deletion_timestamp:
+            writes.append(Delete("Pod", namespace, name, pod.uid))
+        return writes
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """Nothing to do: the pod was changed or deleted meanwhile, or its namespace takes no more events."""
+        return []

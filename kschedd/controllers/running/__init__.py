@@ -1,0 +1,1 @@
+"""What runs a controller: its interface, turns and timers."""

@@ -1,0 +1,24 @@
+"""Objects about which a controller does something that counts for objects given after them.
+
+A ResourceQuota limits nothing until its controller has counted what exists, a PodDisruptionBudget allows no disruption
+until its pods are counted, a pod with an unbound claim is unschedulable, and the pods of a workload use up a quota.
+Objects that are applied one after the other meet all of this as it is then. Objects that are applied together do so
+only if the controllers run in between; `controllers_run_between` returns where.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.schemas.kinds import kind_of
+
+_QUOTA: Final = "ResourceQuota"
+_AWAITED: Final = frozenset((_QUOTA, "PodDisruptionBudget", "PersistentVolumeClaim"))
+_WORKLOADS: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Job"))
+
+
+def controllers_run_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether the controllers must run between two objects that are applied one after the other."""
+    first, second = kind_of(before).name, kind_of(after).name
+    if second in _AWAITED:  # what was given before a quota is not limited by it
+        return second == _QUOTA and first not in _AWAITED
+    return first in _AWAITED or (first in _WORKLOADS and second == "Pod")

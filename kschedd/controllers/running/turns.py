@@ -1,0 +1,120 @@
+"""One turn of a controller: it receives events, its writes are performed, and failures are recorded per object.
+
+The daemon's actors and simulations run controllers through this. In a turn the controller receives some events (none if
+only a deadline has passed), and its writes are performed, with nothing in between. A refused write is passed back to
+the controller, for a limited number of rounds; any other exception of a write or of the controller is recorded in the
+controller's ledger under the object concerned, and retried later (`kschedd.object_faults`).
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kschedd.api.schemas.kinds import kind_of
+from kschedd.controllers.running.controller import Controller, Reconciling, View
+from kschedd.errors import without_traceback
+from kschedd.object_faults import ObjectRef
+from kschedd.store.cluster_api import ClusterWriter, perform
+from kschedd.store.errors import ApiError
+from kschedd.store.objects.log import WatchEvent
+from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
+from kschedd.values import run_steps
+
+_ROUNDS: Final = 20  # how often in a row the controller may answer a refusal with another write
+
+
+def concerning(controller: Controller, events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
+    """The events to deliver: those that concern the controller, if it says which
+    (`kschedd.controllers.running.controller`)."""
+    concerns: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
+    return events if concerns is None else list(filter(concerns, events))
+
+
+def is_concerned(controller: Controller, event: WatchEvent) -> bool:
+    concerns: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
+    return concerns is None or concerns(event)
+
+
+def next_deadline(controller: Controller) -> float | None:
+    """The controller's next deadline, retries of failed objects included; None if there is none."""
+    times = (controller.next_deadline, controller.faults.next_retry)
+    return min((at for at in times if at is not None), default=None)
+
+
+def take_turn(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter) -> int:
+    """Let the controller reconcile, and perform its writes; returns the number of writes performed."""
+    return run_steps(turn_in_steps(controller, events, store))
+
+
+def turn_in_steps(
+    controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter
+) -> Generator[None, None, int]:
+    """The same, with pauses where the controller reconciles in steps, and before each write. Nobody else may write, or
+    read, meanwhile."""
+    now = store.now
+    writes = [write for again in controller.faults.retry(now) for write in again]
+    own = controller.next_deadline
+    if events or (own is not None and own <= now):
+        writes += yield from _reaction(controller, events, store, now)
+    with store.one_request():
+        return (yield from _perform_all(controller, writes, store, now))
+
+
+def _reaction(controller: Controller, events: Sequence[WatchEvent], store: ClusterWriter, now: float) -> Reconciling:
+    reconciling: Callable[[Sequence[WatchEvent], View, float], Reconciling] | None
+    reconciling = getattr(controller, "reconciling", None)
+    try:
+        if reconciling is None:
+            return controller.reconcile(events, store, now)
+        writes: list[Write] = yield from reconciling(events, store, now)
+        return writes
+    except Exception as fault:  # caused by one event: found below by delivering each separately, as after a restart
+        if not events:
+            nothing = ObjectRef("Controller", "", controller.name)
+            controller.faults.note(nothing, partial(controller.reconcile, (), store), fault, now, "event")
+    writes = []
+    for event in events:
+        ref = ObjectRef(event.new.kind, event.new.namespace, event.new.name)
+        writes += controller.faults.run(ref, partial(controller.reconcile, (event,), store), now, "event") or []
+    return writes
+
+
+def _perform_all(
+    controller: Controller, writes: Sequence[Write], store: ClusterWriter, now: float, rounds: int = _ROUNDS
+) -> Generator[None, None, int]:
+    done = 0
+    for write in writes:
+        yield
+        try:
+            perform(store, write)
+            done += 1
+        except ApiError as error:
+            if not rounds:
+                endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
+                controller.faults.note(subject(write), partial(_again, write), endless, now, "write")
+                continue
+            refused = partial(controller.on_refused, write, without_traceback(error), store)
+            answers = controller.faults.run(subject(write), refused, now, "refused") or ()
+            done += yield from _perform_all(controller, answers, store, now, rounds - 1)
+        except Exception as fault:  # recorded as the object's fault
+            controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
+    return done
+
+
+def _again(write: Write, now: float) -> list[Write]:
+    return [write]
+
+
+def subject(write: Write) -> ObjectRef:
+    """The object that a write creates, changes or deletes."""
+    match write:
+        case Create(raw) | Update(raw):
+            meta: Mapping[str, Any] = raw.get("metadata") or {}
+            name = meta.get("name") or meta.get("generateName") or ""
+            return ObjectRef(kind_of(raw).name, meta.get("namespace") or "", name)
+        case Bind(namespace, name) | Evict(namespace, name):
+            return ObjectRef("Pod", namespace, name)
+        case Patch(kind, namespace, name) | Delete(kind, namespace, name):
+            return ObjectRef(kind, namespace, name)
+        case FinalizeNamespace(name):
+            return ObjectRef("Namespace", "", name)

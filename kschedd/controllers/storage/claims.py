@@ -1,0 +1,273 @@
+"""The ResourceClaim controller: generates pods' claims from templates, and releases claims that no pod uses.
+
+For a pod that names a ResourceClaimTemplate it creates a claim owned by the pod and records the claim's name in the
+pod's status; the scheduler waits for that. A pod that terminated, was deleted, or will never run is removed from
+`reservedFor`; a claim without reservations loses its allocation, which frees its devices, and then its finalizer; a
+generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected by ownership
+(`garbage`). For a pod that was bound without the scheduler, its allocated claims are reserved here.
+
+Owns only the set of failures already reported as Events. Ends: never by itself.
+Source: Kubernetes v1.34, controller/resourceclaim/controller.go. Upstream retries after a delay if a template is
+missing; here the template's creation triggers the retry.
+"""
+
+from collections.abc import Container, Sequence
+from functools import partial
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.controllers.object_events import object_event
+from kschedd.controllers.running.controller import View
+from kschedd.controllers.templates import controller_reference
+from kschedd.devices.claims import (
+    FINALIZER,
+    ClaimError,
+    allocation,
+    claim_name,
+    consumer,
+    controlled_by,
+    generated_claim,
+    is_reserved_for,
+    reserved_for,
+)
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError, NotFound
+from kschedd.store.objects.log import DELETED, WatchEvent
+from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
+
+POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
+COMPONENT: Final = "resource_claim"
+_LONGEST_BASE: Final = 57  # of generateName, so that the name with its five random characters fits into 63
+_NOTHING: Final[Raw] = {}
+
+
+def wanted_claims(pod: Pod) -> tuple[Raw, ...]:
+    return tuple(pod.pod_spec.raw.get("resourceClaims") or ())
+
+
+def is_done(pod: Pod) -> bool:
+    """Whether the pod certainly neither runs nor ever will."""
+    return pod.finished or bool(pod.deletion_timestamp and not pod.node_name)
+
+
+class ResourceClaims:
+    name: Final = "resource-claims"
+    kinds: Final = frozenset(("Pod", "ResourceClaim", "ResourceClaimTemplate"))
+    next_deadline: Final[float | None] = None
+
+    def __init__(self) -> None:
+        self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) whose failure was reported as an Event
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    def concerns(self, event: WatchEvent) -> bool:
+        return not isinstance(event.new, Pod) or bool(wanted_claims(event.new))
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        pods: dict[tuple[str, str], None] = {}
+        claims: dict[tuple[str, str], None] = {}
+        released: set[str] = set()
+        for event in events:
+            obj = event.new
+            if isinstance(obj, Pod):
+                if wanted_claims(obj):
+                    self._after_pod(obj, event, pods, claims)
+            elif obj.kind == "ResourceClaimTemplate":
+                if event.type != DELETED:
+                    pods.update(dict.fromkeys(self._waiting_for(obj, view)))
+            else:
+                claims[obj.namespace, obj.name] = None
+                owner = obj.owner
+                if owner is not None and owner.kind == "Pod":
+                    pods[obj.namespace, owner.name] = None
+                if event.old is not None and allocation(event.old) is not None and allocation(obj) is None:
+                    released.add(obj.uid)
+        writes = self.faults.each("Pod", pods, partial(self._look_at, view), now)
+        return writes + self.faults.each("ResourceClaim", claims, partial(_look_at_claim, view, released), now)
+
+    def _look_at(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
+        pod = view.find("Pod", namespace, name)
+        if not isinstance(pod, Pod) or pod.deletion_timestamp or pod.finished:
+            return []
+        return self._serve(pod, view, now)
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        """Report a refused claim as an Event on its pod; any other refusal is followed by an event that retries."""
+        if not isinstance(write, Create) or write.raw.get("kind") != "ResourceClaim":
+            return []
+        meta = write.raw["metadata"]
+        owner = meta["ownerReferences"][0]
+        pod = view.find("Pod", meta["namespace"], owner["name"])
+        entry = meta["annotations"][POD_CLAIM]
+        if pod is None or pod.uid != owner["uid"] or (pod.uid, entry) in self._told:
+            return []
+        self._told.add((pod.uid, entry))
+        return [_failure(pod, entry, f"create ResourceClaim : {error}", now)]
+
+    def _after_pod(
+        self,
+        pod: Pod,
+        event: WatchEvent,
+        pods: dict[tuple[str, str], None],
+        claims: dict[tuple[str, str], None],
+    ) -> None:
+        if event.type == DELETED or is_done(pod):
+            self._told = {told for told in self._told if told[0] != pod.uid}
+            for entry in wanted_claims(pod):
+                try:
+                    name, _ = claim_name(pod, entry)
+                except ClaimError:
+                    continue  # the claim was never generated
+                if name is not None:
+                    claims[pod.namespace, name] = None
+        if event.type != DELETED:
+            pods[pod.namespace, pod.name] = None
+
+    def _waiting_for(self, template: Object, view: View) -> list[tuple[str, str]]:
+        """The pods in the template's namespace with a claim generated from this template."""
+        found = []
+        for pod in view.list("Pod", template.namespace):
+            assert isinstance(pod, Pod), "an object of kind Pod is expected to be a Pod"
+            for entry in wanted_claims(pod):
+                if entry.get("resourceClaimTemplateName") == template.name:
+                    self._told.discard((pod.uid, entry.get("name") or ""))
+                    found.append((pod.namespace, pod.name))
+        return found
+
+    # -- claims for a pod -------------------------------------------------------------------------------------
+
+    def _serve(self, pod: Pod, view: View, now: float) -> list[Write]:
+        """Create missing claims, record created ones in the pod's status, reserve allocated claims of a bound pod."""
+        writes: list[Write] = []
+        made: dict[str, str] = {}
+        for entry in wanted_claims(pod):
+            if entry.get("resourceClaimTemplateName") is None:
+                continue
+            name = entry.get("name") or ""
+            known, noted = generated_claim(pod, name)
+            if known and (noted is None or view.find("ResourceClaim", pod.namespace, noted) is not None):
+                continue  # created, not needed, or owned by another: the scheduler reports the latter
+            existing = _generated_for(pod, name, view)
+            if existing is None:
+                writes += self._make(pod, entry, view, now)
+            elif existing.name != noted:
+                made[name] = existing.name
+        if made:
+            before = pod.status.get("resourceClaimStatuses") or ()
+            statuses = [status for status in before if status.get("name") not in made]
+            statuses += [{"name": name, "resourceClaimName": claim} for name, claim in made.items()]
+            writes.append(status_of(pod, {"resourceClaimStatuses": statuses}))
+        if pod.node_name:
+            writes += _reservations(pod, view)
+        return writes
+
+    def _make(self, pod: Pod, entry: Raw, view: View, now: float) -> list[Write]:
+        name, template_name = entry.get("name") or "", entry["resourceClaimTemplateName"]
+        template = view.find("ResourceClaimTemplate", pod.namespace, template_name)
+        if template is not None:
+            return [Create(_claim(pod, name, template.spec))]
+        if (pod.uid, name) in self._told:
+            return []
+        self._told.add((pod.uid, name))
+        missing = NotFound("ResourceClaimTemplate", template_name)
+        return [_failure(pod, name, f'resource claim template "{template_name}": {missing}', now)]
+
+
+def _failure(pod: Object, entry: str, why: str, now: float) -> Create:
+    message = f"PodResourceClaim {entry}: {why}"
+    return object_event(pod, "FailedResourceClaimCreation", message, COMPONENT, now, warning=True)
+
+
+def _generated_for(pod: Pod, entry: str, view: View) -> Object | None:
+    """The claim generated for this entry of the pod, whether or not the pod's status records it yet."""
+    for claim in view.owned_by(pod.uid):
+        if claim.kind == "ResourceClaim" and controlled_by(claim, pod) and claim.annotations.get(POD_CLAIM) == entry:
+            return claim
+    return None
+
+
+def generated_base(pod: str, entry: str) -> str:
+    """The generateName of a claim; both parts of a long one are truncated in proportion."""
+    base = f"{pod}-{entry}-"
+    if len(base) <= _LONGEST_BASE:
+        return base
+    return f"{pod[: len(pod) * _LONGEST_BASE // len(base)]}-{entry[: len(entry) * _LONGEST_BASE // len(base)]}"
+
+
+def _claim(pod: Pod, entry: str, template: Raw) -> dict[str, Any]:
+    meta = template.get("metadata") or _NOTHING
+    wanted: dict[str, Any] = {
+        "generateName": generated_base(pod.name, entry),
+        "namespace": pod.namespace,
+        "ownerReferences": [controller_reference(pod)],
+        "annotations": {**(meta.get("annotations") or {}), POD_CLAIM: entry},
+    }
+    if meta.get("labels"):
+        wanted["labels"] = meta["labels"]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": wanted,
+        "spec": template.get("spec") or {},
+    }
+
+
+def _reservations(pod: Pod, view: View) -> list[Write]:
+    writes: list[Write] = []
+    for entry in wanted_claims(pod):
+        try:
+            name, must_own = claim_name(pod, entry)
+        except ClaimError:
+            continue
+        claim = None if name is None else view.find("ResourceClaim", pod.namespace, name)
+        if claim is None or (must_own and not controlled_by(claim, pod)):
+            continue
+        if allocation(claim) is not None and not is_reserved_for(claim, pod):
+            writes.append(status_of(claim, {"reservedFor": [*reserved_for(claim), consumer(pod)]}))
+    return writes
+
+
+# -- unused claims --------------------------------------------------------------------------------------------
+
+
+def _look_at_claim(view: View, released: Container[str], namespace: str, name: str, now: float) -> list[Write]:
+    claim = view.find("ResourceClaim", namespace, name)
+    return [] if claim is None else _tidy(claim, view, was_released=claim.uid in released)
+
+
+def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
+    entries = reserved_for(claim)
+    if any(entry.get("apiGroup") or entry.get("resource") != "pods" for entry in entries):
+        return []  # also reserved for other kinds than pods, which another controller has to release
+    valid = [entry for entry in entries if _still_uses(entry, claim, view)]
+    guarded = FINALIZER in (claim.metadata.get("finalizers") or ())
+    writes: list[Write] = []
+    if len(valid) < len(entries):
+        status: dict[str, Any] = {"reservedFor": valid or None}
+        if not valid and guarded:
+            status |= {"allocation": None, "devices": None}
+        # Only if unchanged (`exactly`): the scheduler may be reserving the claim concurrently.
+        writes.append(patch_of(claim, {"status": status}, "status", exactly=True))
+    elif guarded and not valid and allocation(claim) is not None and claim.deleting:
+        writes.append(patch_of(claim, {"status": {"allocation": None, "devices": None}}, "status", exactly=True))
+    elif guarded and not valid and allocation(claim) is None and (was_released or claim.deleting):
+        # The finalizer is removed after the allocation, never together: the scheduler sets them in reverse order.
+        left = [f for f in claim.metadata.get("finalizers") or () if f != FINALIZER]
+        writes.append(patch_of(claim, {"metadata": {"finalizers": left or None}}, exactly=True))
+    if not valid and not claim.deleting and _owner_is_done(claim, view):
+        writes.append(Delete("ResourceClaim", claim.namespace, claim.name, claim.uid))
+    return writes
+
+
+def _still_uses(entry: Raw, claim: Object, view: View) -> bool:
+    pod = view.find("Pod", claim.namespace, entry.get("name") or "")
+    return isinstance(pod, Pod) and pod.uid == entry.get("uid") and not is_done(pod)
+
+
+def _owner_is_done(claim: Object, view: View) -> bool:
+    """Whether the claim's owner is a pod that will not run. If the pod is deleted, garbage collection applies."""
+    owner = claim.owner
+    if owner is None or owner.kind != "Pod":
+        return False
+    pod = view.find("Pod", claim.namespace, owner.name)
+    return isinstance(pod, Pod) and (pod.uid != owner.uid or is_done(pod))

@@ -1,0 +1,78 @@
+"""Storage protection: a claim that a pod uses, and a volume that is bound, are deleted only once they no longer are.
+
+The API server gives every claim and volume a finalizer; here it is taken away from one that is being deleted as soon as
+nobody needs it. A claim is needed while there is a pod on a node that names it, whatever became of the pod.
+
+Owns nothing. Ends: never by itself. A refused write needs no handling: the conflicting change's event triggers the next
+reconcile.
+Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection}.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.controllers.running.controller import View
+from kschedd.object_faults import FaultLedger
+from kschedd.store.errors import ApiError
+from kschedd.store.objects.log import DELETED, WatchEvent
+from kschedd.store.writes import Write, patch_of
+
+CLAIM, VOLUME = "PersistentVolumeClaim", "PersistentVolume"
+FINALIZER: Final = {CLAIM: "kubernetes.io/pvc-protection", VOLUME: "kubernetes.io/pv-protection"}
+
+
+class StorageProtection:
+    name: Final = "storage-protection"
+    kinds: Final = frozenset((CLAIM, VOLUME, "Pod"))
+    next_deadline: Final[float | None] = None
+
+    def __init__(self) -> None:
+        self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
+
+    def concerns(self, event: WatchEvent) -> bool:
+        return event.type == DELETED if event.new.kind == "Pod" else event.type != DELETED and event.new.deleting
+
+    def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
+        found: dict[str, dict[tuple[str, str], None]] = {CLAIM: {}, VOLUME: {}}
+        for event in events:
+            obj = event.new
+            if isinstance(obj, Pod):
+                if event.type == DELETED:
+                    found[CLAIM].update(((obj.namespace, name), None) for name in claims_of(obj))
+            elif event.type != DELETED and obj.deleting:
+                found[obj.kind][obj.namespace, obj.name] = None
+        writes: list[Write] = []
+        for kind, keys in found.items():
+            writes += self.faults.each(kind, keys, partial(_release, kind, view), now)
+        return writes
+
+    def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
+        return []
+
+
+def claims_of(pod: Pod) -> Iterator[str]:
+    """The names of the claims whose volumes the pod mounts."""
+    for volume in pod.pod_spec.raw.get("volumes") or ():
+        if claim := volume.get("persistentVolumeClaim"):
+            yield claim.get("claimName") or ""
+        elif "ephemeral" in volume:
+            yield f"{pod.name}-{volume.get('name') or ''}"
+
+
+def _release(kind: str, view: View, namespace: str, name: str, now: float) -> list[Write]:
+    obj = view.find(kind, namespace, name)
+    finalizers = [] if obj is None else obj.metadata.get("finalizers") or []
+    if obj is None or not obj.deleting or FINALIZER[kind] not in finalizers or _needed(obj, view):
+        return []
+    left = [each for each in finalizers if each != FINALIZER[kind]]
+    return [patch_of(obj, {"metadata": {"finalizers": left or None}}, exactly=True)]
+
+
+def _needed(obj: Object, view: View) -> bool:
+    if obj.kind == VOLUME:
+        return bool(obj.status.get("phase") == "Bound")
+    pods = view.list("Pod", obj.namespace)
+    return any(isinstance(pod, Pod) and pod.node_name and obj.name in claims_of(pod) for pod in pods)

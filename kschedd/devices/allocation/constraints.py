@@ -1,0 +1,138 @@
+"""Constraints of a claim across its devices: one attribute equal for all (matchAttribute), or different.
+
+In 1.36.3 `distinctAttribute` remembers one device for each request: of a request for several devices the last one, and
+none after the search gave one of them back. Two devices of one request may so have the same value. Since 1.37 all
+devices are compared with each other.
+
+Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
+(matchAttributeConstraint); v1.36 and v1.37, constraint.go (distinctAttributeConstraint).
+"""
+
+from typing import Any, Protocol
+
+import attrs
+
+from kschedd.api.objects import Raw
+from kschedd.devices.claims import DeviceRequest, DeviceSubRequest
+from kschedd.devices.pools.inventory import Device
+from kschedd.devices.rules import DeviceRules
+
+AttributeValue = tuple[str, Any]
+"""Type and value."""
+
+
+class Constraint(Protocol):
+    def concerns(self, request: DeviceRequest, subrequest: DeviceSubRequest) -> bool: ...
+
+    def add(self, request: DeviceRequest, device: Device) -> bool:
+        """Whether the device may join those added before; if so it is added."""
+
+    def remove(self, request: DeviceRequest) -> bool:
+        """Take the last device of the request out. Whether all is as before it was added."""
+
+    def state(self) -> Any:
+        """What further devices are compared with."""
+
+    def required(self) -> tuple[str, AttributeValue] | None:
+        """The attribute and the value of it without which no device may join; None if several values will do."""
+
+
+def read_constraint(raw: Raw, rules: DeviceRules) -> Constraint | None:
+    """Return a constraint; None for one of an unknown type."""
+    requests = frozenset(raw.get("requests") or ())
+    if raw.get("matchAttribute") is not None:
+        return MatchAttribute(requests, raw["matchAttribute"])
+    if not rules.capacity_requests_ignored and raw.get("distinctAttribute") is not None:
+        made = DistinctDevices if rules.distinct_by_device else DistinctAttribute
+        return made(requests, raw["distinctAttribute"])
+    return None
+
+
+@attrs.define(eq=False)
+class _OfRequests:
+    requests: frozenset[str]  # empty: all
+    attribute: str
+
+    def concerns(self, request: DeviceRequest, subrequest: DeviceSubRequest) -> bool:
+        asked = self.requests
+        return not asked or request.name in asked or request.full_name(subrequest) in asked
+
+
+@attrs.define(eq=False)
+class MatchAttribute(_OfRequests):
+    """All devices allocated to these requests have the same value of the attribute."""
+
+    value: AttributeValue | None = None
+    devices: int = 0
+
+    def add(self, request: DeviceRequest, device: Device) -> bool:
+        value = device.attribute(self.attribute)
+        if value is None:
+            return False
+        if self.devices == 0:
+            self.value = value
+        elif value != self.value:
+            return False
+        self.devices += 1
+        return True
+
+    def remove(self, request: DeviceRequest) -> bool:
+        self.devices -= 1
+        return True
+
+    def state(self) -> Any:
+        return self.value if self.devices else None
+
+    def required(self) -> tuple[str, AttributeValue] | None:
+        return (self.attribute, self.value) if self.devices and self.value is not None else None
+
+
+@attrs.define(eq=False)
+class DistinctAttribute(_OfRequests):
+    """No two requests have devices with the same value of the attribute."""
+
+    values: dict[str, AttributeValue] = attrs.field(factory=dict)  # by request: that of its last device
+    devices: int = 0
+
+    def add(self, request: DeviceRequest, device: Device) -> bool:
+        value = device.attribute(self.attribute)
+        if value is None or (self.devices and value in self.values.values()):
+            return False
+        self.values[request.name] = value
+        self.devices += 1
+        return True
+
+    def remove(self, request: DeviceRequest) -> bool:
+        self.values.pop(request.name, None)
+        self.devices -= 1
+        return self.devices == len(self.values)
+
+    def state(self) -> Any:
+        return tuple(self.values.items())
+
+    def required(self) -> tuple[str, AttributeValue] | None:
+        return None
+
+
+@attrs.define(eq=False)
+class DistinctDevices(_OfRequests):
+    """No two devices allocated to these requests have the same value of the attribute."""
+
+    values: list[AttributeValue] = attrs.field(factory=list)
+
+    def add(self, request: DeviceRequest, device: Device) -> bool:
+        value = device.attribute(self.attribute)
+        if value is None or value in self.values:
+            return False
+        self.values.append(value)
+        return True
+
+    def remove(self, request: DeviceRequest) -> bool:
+        self.values.pop()
+        return True
+
+    def state(self) -> Any:
+        return frozenset(self.values)
+
+    def required(self) -> tuple[str, AttributeValue] | None:
+        return None

@@ -1,0 +1,128 @@
+"""Devices found for claims that ask for the same, kept while nothing changes that the search depends on.
+
+The search for devices looks at a node's pools and at which of their devices are held, not at pods and not at the node
+itself: so what was found for some pools holds on every node that has the same ones, for a preemptor, whoever is tried
+again, and the next pod that asks for the same. What is found refers to requests by identity, so claims that ask for the
+same share these. Kept is what was found, and that nothing was, and what the next search need not find out again about
+the candidates (`known_candidates`); a search that failed is made again.
+
+Invalidated: what was found in a pool, and about its devices, by a change of what is held there (`InUse.pools`); all by
+a change of slices or classes. Nothing is kept where counters of pools are mixed up (`Inventory.mixes_counters`).
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+import attrs
+
+from kschedd.api.nodes import Node
+from kschedd.cache.versions import ChangeLog
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.known_candidates import KnownCandidates
+from kschedd.devices.allocation.solution import Allocation
+from kschedd.devices.claims import Claim, DeviceRequest
+from kschedd.devices.pools.inventory import PoolKey
+from kschedd.devices.pools.on_node import DeviceCandidates
+
+_MOST: Final = 64  # sets of claims
+_MOST_NODES: Final = 200_000
+
+
+@attrs.define(eq=False)
+class _InPools:
+    """What was found in some pools; not `is_current`: before what is held there changed."""
+
+    known: KnownCandidates
+    is_current: bool = False
+    found: Allocation | None = None
+
+    def invalidate(self, changed: Iterable[PoolKey]) -> None:
+        self.is_current = False
+        for pool in changed:
+            self.known.forget(pool)
+
+
+@attrs.define(eq=False)
+class AskedFor:
+    """What some set of claims asks for, and what was found for it."""
+
+    requests: tuple[tuple[DeviceRequest, ...], ...]  # of each claim
+    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # by the identity of the candidates
+    _with_pool: dict[PoolKey, set[int]] = attrs.field(factory=dict)
+    _held_stamp: int = -1
+
+    def sharing(self, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+        """The claims with these requests in the place of their equal ones."""
+        each = zip(claims, self.requests, strict=True)
+        return tuple(attrs.evolve(claim, requests=requests) for claim, requests in each)
+
+    def allocate(self, allocator: Allocator, node: Node, claims: tuple[Claim, ...]) -> Allocation | None:
+        """As `Allocator.allocate` for claims that share the requests."""
+        candidates = allocator.candidates(node)
+        here = self._by_pools.get(id(candidates))
+        if here is None:
+            here = self._add(candidates)
+        if not here.is_current:
+            here.found = allocator.allocate(node, claims, here.known)
+            here.is_current = True
+        return here.found
+
+    def catch_up(self, held: ChangeLog[PoolKey]) -> None:
+        """Invalidate what was found in the pools where what is held has changed since."""
+        changed = held.since(self._held_stamp)
+        self._held_stamp = held.at
+        if changed is None:
+            self._forget_all()
+            return
+        affected: dict[int, list[PoolKey]] = {}
+        for pool in dict.fromkeys(changed):
+            for key in self._with_pool.get(pool, ()):
+                affected.setdefault(key, []).append(pool)
+        for key, pools in affected.items():
+            here = self._by_pools[key]
+            if here.is_current:
+                here.invalidate(pools)
+            else:  # not asked for since an earlier change: perhaps no node has these pools any more
+                self._drop(key)
+
+    def _add(self, candidates: DeviceCandidates) -> _InPools:
+        if len(self._by_pools) >= _MOST_NODES:
+            self._forget_all()
+        key = id(candidates)
+        here = self._by_pools[key] = _InPools(KnownCandidates(candidates))
+        for pool in candidates.spans:
+            self._with_pool.setdefault(pool, set()).add(key)
+        return here
+
+    def _drop(self, key: int) -> None:
+        for pool in self._by_pools.pop(key).known.candidates.spans:
+            self._with_pool[pool].discard(key)
+
+    def _forget_all(self) -> None:
+        self._by_pools.clear()
+        self._with_pool.clear()
+
+
+class KnownAllocations:
+    def __init__(self) -> None:
+        self._stamp = -1
+        self._known: dict[tuple[str, int], AskedFor] = {}
+
+    def of(
+        self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: int, held: ChangeLog[PoolKey]
+    ) -> AskedFor:
+        """Return what is known of claims that ask for what these do, searched for with as many steps at most.
+
+        `mixed`: counters of pools are mixed up; `stamp`: of slices and classes; `held`: the pools where what is held
+        changed.
+        """
+        if stamp != self._stamp or mixed or len(self._known) >= _MOST:
+            self._known.clear()
+        self._stamp = stamp
+        key = (json.dumps([claim.obj.spec.get("devices") for claim in claims], sort_keys=True), most_steps)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = AskedFor(tuple(claim.requests for claim in claims))
+        known.catch_up(held)
+        return known

@@ -1,0 +1,85 @@
+"""What searches for devices found out about the candidates, so that the next search does not look at all of them.
+
+Of each request, by the position of the candidate: whether it is refused to every search, and whether the claims cannot
+be allocated with it as the first device. Both hold while what is held in the pool of the candidate does not change
+(`forget`). A candidate that no search has looked at is not known to be anything: looking at it may fail.
+
+Shapes: one byte, 0 or 1, for each candidate, so that the next candidate of some kind is found by `bytearray.find`.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+import attrs
+
+from kschedd.devices.pools.inventory import PoolKey
+from kschedd.devices.pools.on_node import DeviceCandidates
+
+RequestPlace = tuple[int, int, int]
+"""Index of the claim, of the request in the claim, and of the alternative in the request."""
+
+
+@attrs.define(eq=False)
+class CandidatesOfRequest:
+    unseen: bytearray  # no search has looked at it
+    possible: bytearray  # not known to be refused to every search
+    first: bytearray  # possible, and not known to fail as the first device of all claims
+
+    @classmethod
+    def unknown(cls, count: int) -> Self:
+        marks = b"\1" * count
+        return cls(bytearray(marks), bytearray(marks), bytearray(marks))
+
+    def refuse(self, at: int) -> None:
+        """Whatever else a search takes, it cannot take this one."""
+        self.unseen[at] = self.possible[at] = self.first[at] = 0
+
+    def possible_from(self, start: int) -> Iterator[int]:
+        at = start - 1
+        while (at := _next_marked(self.possible, at + 1)) < len(self.possible):
+            yield at
+
+    def alike_from(self, start: int, alike: Sequence[int]) -> Iterator[int]:
+        """The possible ones among those alike, and all that are unseen."""
+        at = start - 1
+        while (at := min(_next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
+            yield at
+
+    def _next_alike(self, start: int, alike: Sequence[int]) -> int:
+        place = bisect_left(alike, start)
+        while place < len(alike):
+            at = _next_marked(self.possible, alike[place])
+            if at == alike[place]:
+                return at
+            place = bisect_left(alike, at, place)
+        return len(self.possible)
+
+    def forget(self, span: range) -> None:
+        for known in (self.unseen, self.possible, self.first):
+            known[span.start : span.stop] = b"\1" * len(span)
+
+
+@attrs.define(eq=False)
+class KnownCandidates:
+    """Of all requests of some claims."""
+
+    candidates: DeviceCandidates
+    _of: dict[RequestPlace, CandidatesOfRequest] = attrs.field(factory=dict)
+
+    def of(self, place: RequestPlace) -> CandidatesOfRequest:
+        known = self._of.get(place)
+        if known is None:
+            known = self._of[place] = CandidatesOfRequest.unknown(len(self.candidates.in_order))
+        return known
+
+    def forget(self, pool: PoolKey) -> None:
+        """What is held in this pool has changed."""
+        for known in self._of.values():
+            known.forget(self.candidates.spans[pool])
+
+
+def _next_marked(marks: bytearray, start: int) -> int:
+    """The first position from `start` where there is a 1; the number of all if there is none."""
+    at = marks.find(1, start)
+    return at if at >= 0 else len(marks)

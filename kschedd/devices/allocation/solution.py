@@ -1,0 +1,46 @@
+"""The result of an allocation: which devices each claim gets on a node, or why none can be said."""
+
+import attrs
+
+from kschedd.devices.claims import DeviceRequest, DeviceSubRequest
+from kschedd.devices.pools.capacity import Amounts
+from kschedd.devices.pools.inventory import Device
+from kschedd.errors import KscheddError
+
+
+@attrs.define(eq=False)
+class AllocationError(KscheddError):
+    """A fault of a claim or device class, independent of the node."""
+
+    why: str
+
+
+@attrs.define(eq=False)
+class NodeFailure(KscheddError):
+    """This node cannot be evaluated; other nodes can."""
+
+    why: str
+
+
+@attrs.define(eq=False)
+class AllocationTimeout(NodeFailure):
+    """The search for devices on this node took too many steps."""
+
+
+@attrs.frozen(eq=False)
+class AllocatedDevice:
+    """One device allocated to one request of a claim."""
+
+    request: DeviceRequest
+    subrequest: DeviceSubRequest
+    device: Device
+    share: Amounts | None = None  # what is consumed of a device that is given out in shares
+    counted: bool = False  # whether it consumes counters of its pool
+
+
+@attrs.frozen(eq=False)
+class Allocation:
+    """For each claim: its devices in allocation order, and the subrequest that was satisfied for each request."""
+
+    given: tuple[tuple[AllocatedDevice, ...], ...]
+    chosen: tuple[tuple[DeviceSubRequest, ...], ...]

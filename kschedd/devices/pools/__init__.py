@@ -1,0 +1,1 @@
+"""The devices there are: slices, pools, counters, taints."""

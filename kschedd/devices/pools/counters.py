@@ -1,0 +1,78 @@
+"""Shared counters of partitionable devices: what a pool has left, and what the devices being allocated take of it.
+
+A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). Available is what the pool's
+counter sets have, less what devices consume that are allocated already, on whichever node; a further device fits while
+no counter of the pool goes below zero.
+
+In 1.36.3 counters are kept by the name of a pool, without its driver: where two drivers have pools of one name, the
+counters of the pool asked first hold for both. For the same reason one `Available` serves a whole scheduling attempt,
+all its nodes. Since 1.37 pools of two drivers are kept apart.
+
+Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
+(checkAvailableCounters, deallocateCountersForDevice).
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import attrs
+
+from kschedd.devices.pools.inventory import Device, DeviceId
+from kschedd.devices.pools.on_node import Pool
+
+_PoolName = tuple[str, str]
+_Counts = dict[tuple[str, str], Fraction]  # by counter set and counter
+
+
+@attrs.frozen(eq=False)
+class Available:
+    """What allocated devices leave of the counters of pools: computed once for each."""
+
+    is_allocated: Callable[[DeviceId], bool]
+    apart: bool = False  # pools of two drivers with one name have their own counters (a rule)
+    _left: dict[_PoolName, _Counts] = attrs.field(factory=dict)
+
+    def name(self, pool: Pool) -> _PoolName:
+        """Return the name by which the counters of the pool are kept."""
+        return (pool.driver if self.apart else "", pool.name)
+
+    def of(self, pool: Pool) -> _Counts:
+        name = self.name(pool)
+        left = self._left.get(name)
+        if left is None:
+            left = self._left[name] = self._computed(pool)
+        return left
+
+    def _computed(self, pool: Pool) -> _Counts:
+        left = {(of_set, name): value for of_set, held in pool.counter_sets.items() for name, value in held.items()}
+        devices = (device for one in (*pool.slices, *pool.others) for device in one.devices)
+        for device in devices:
+            if not device.counters or not self.is_allocated(device.id):
+                continue
+            for of_set, name, amount in device.counters:
+                if (of_set, name) in left:
+                    left[of_set, name] -= amount
+        return left
+
+
+@attrs.frozen(eq=False)
+class Consumed:
+    """What the devices of one search consume."""
+
+    available: Available
+    _taken: dict[_PoolName, _Counts] = attrs.field(factory=dict)
+
+    def take(self, pool: Pool, device: Device) -> bool:
+        """Count the device in if its pool has enough left."""
+        taken = self._taken.setdefault(self.available.name(pool), {})
+        for of_set, name, amount in device.counters:
+            taken[of_set, name] = taken.get((of_set, name), Fraction()) + amount
+        if all(left >= taken.get(counter, 0) for counter, left in self.available.of(pool).items()):
+            return True
+        self.give_back(pool, device)
+        return False
+
+    def give_back(self, pool: Pool, device: Device) -> None:
+        taken = self._taken[self.available.name(pool)]
+        for of_set, name, amount in device.counters:
+            taken[of_set, name] -= amount

@@ -1,0 +1,1 @@
+"""Out-of-tree plugins: guarded calls, views, worker processes."""

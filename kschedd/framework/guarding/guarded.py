@@ -1,0 +1,377 @@
+"""GuardedPlugin: an out-of-tree plugin with the same methods, each of them guarded.
+
+`GuardedRegistry.make` constructs the plugin, reads once every attribute that the scheduler will ever read
+(which methods it has, what it depends on, which events it registers), all within the guard, and returns a
+GuardedPlugin with just these. A call passes read-only views instead of the scheduler's own objects
+(`views`), and its return value is validated and copied (`answers`) before the scheduler sees it. In-tree plugins are
+not guarded: they are part of the program.
+
+Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be constructed; PluginError from the methods.
+"""
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol, get_args, get_origin, get_type_hints
+
+import attrs
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.read_only import read_only, read_only_signature
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Ints, NodeTable, TableCopy
+from kschedd.config.args import RawArgs, written
+from kschedd.framework import fast_path
+from kschedd.framework.costs import CallCosts
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import DEPENDENCIES
+from kschedd.framework.faults import BadAnswer, PluginError, shown
+from kschedd.framework.guard import PLUGIN_LIMIT_S, START_LIMIT_S, PluginGuard
+from kschedd.framework.guarding import answers
+from kschedd.framework.guarding.views import (
+    ClusterView,
+    HandleView,
+    PostFilterViewView,
+    StateView,
+    TableView,
+    array,
+    data_of,
+    node_info,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import (
+    POINTS,
+    EnqueueExtensions,
+    Plugin,
+    PostFilterResult,
+    PreFilterResult,
+    QueueSortPlugin,
+    methods_of,
+    missing_methods,
+)
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.plugin_file import PluginRecipe, file_of
+from kschedd.framework.registry import Registry, RunAsync, no_async
+from kschedd.framework.remedies import RemedyPlugin
+from kschedd.framework.status import Code, Status
+from kschedd.framework.writes import Plan
+from kschedd.values import frozen
+
+if TYPE_CHECKING:
+    from kschedd.framework.guarding.processes import ProcessPlugin, WorkerProcesses
+
+Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
+"""Given the plugin, the method, the arguments of the call as the scheduler has them, and what was returned."""
+
+_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, RemedyPlugin)  # guarded separately, or never called
+
+# Return annotation -> the check it requires; each code in an Annotated is allowed in addition.
+_CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {
+    type(None): lambda plugin, method, args, said, codes: None,
+    Status | None: lambda plugin, method, args, said, codes: answers.status(method, said, plugin.name, *codes),
+    Status: lambda plugin, method, args, said, codes: answers.rejection(method, said, plugin.name),
+    Status | PreFilterResult | None: lambda plugin, method, args, said, codes: answers.pre_filter(
+        method, said, plugin.name
+    ),
+    Ints | None: lambda plugin, method, args, said, codes: answers.codes(method, said, len(args[-1])),
+    Ints: lambda plugin, method, args, said, codes: answers.column(method, said, len(args[-1])),
+    int | Status: lambda plugin, method, args, said, codes: answers.score(method, said, plugin.name),
+    PostFilterResult: lambda plugin, method, args, said, codes: answers.post_filter(
+        method, said, plugin.name, args[2].pod
+    ),
+    Plan | None: lambda plugin, method, args, said, codes: answers.unreserve(method, said),
+    tuple[Status | None, float] | Status | None: lambda plugin, method, args, said, codes: answers.permit(
+        method, said, plugin.name
+    ),
+    Plan | Status | None: lambda plugin, method, args, said, codes: answers.plan(
+        method, said, plugin.name, plugin.ready
+    ),
+    bool: lambda plugin, method, args, said, codes: answers.flag(method, said),
+    Hashable: lambda plugin, method, args, said, codes: answers.plain_key(method, said),
+}
+
+
+def _check_of(protocol: type[Plugin], method: str) -> Check:
+    returns = get_type_hints(getattr(protocol, method), include_extras=True)["return"]
+    codes: tuple[Code, ...] = ()
+    if get_origin(returns) is Annotated:
+        returns, *extra = get_args(returns)
+        codes = tuple(code for code in extra if isinstance(code, Code))
+    check = _CHECKS[returns]
+    return lambda plugin, name, args, said: check(plugin, name, args, said, codes)
+
+
+def _guarded_methods() -> dict[str, Check]:
+    protocols: list[type[Plugin]] = [
+        protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)
+    ]
+    return {
+        method: _check_of(protocol, method)
+        for protocol in [*protocols, *fast_path.METHODS]
+        if protocol not in _UNCHECKED
+        for method in methods_of(protocol)
+    }
+
+
+GUARDED_METHODS: Final[Mapping[str, Check]] = _guarded_methods()
+"""The methods of a plugin that are called on behalf of a pod, and how what they return is checked: as the Protocols of
+the extension points and of the fast path say."""
+
+_MAY_BE_ASYNC: Final = ("pre_bind", "bind", "post_bind")
+_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # their faults are reported and fail nothing
+
+
+# -- what goes out ---------------------------------------------------------------------------------------------------
+
+
+def _entry(entry: Any) -> Any:
+    """A copy of a QueuedPod, since the queue modifies its own."""
+    return attrs.evolve(entry, pod=read_only(entry.pod))
+
+
+_OUTGOING: Final[Mapping[type, Callable[[Any, PluginGuard], Any]]] = {
+    Pod: lambda pod, guard: read_only(pod),
+    Node: lambda node, guard: read_only(node),
+    Object: lambda obj, guard: read_only(obj),
+    PodSignature: lambda signature, guard: read_only_signature(signature),
+    CycleState: StateView,
+    SchedulerCache: lambda cluster, guard: ClusterView(cluster),
+    NodeTable: lambda table, guard: TableView(table),
+    TableCopy: lambda table, guard: TableView(table),
+    NodeInfo: lambda info, guard: node_info(info),
+    np.ndarray: lambda values, guard: array(values),
+}
+
+
+def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
+    out = []
+    for arg in args:
+        convert = _OUTGOING.get(type(arg))
+        out.append(arg if convert is None else convert(arg, guard))
+    return out
+
+
+# -- the plugin ------------------------------------------------------------------------------------------------------
+
+
+class AnswerListener(Protocol):
+    """Is told of each answer of an out-of-tree plugin, such as a recording."""
+
+    def answered(self, plugin: str, method: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        """Make the call, and return what it returns."""
+
+
+class GuardedPlugin:
+    """An out-of-tree plugin: the methods it had at construction, each guarded. Constructed within the guard."""
+
+    name: str
+    listener: AnswerListener | None = None
+
+    def __init__(self, name: str, plugin: Any, guard: PluginGuard, run_async: RunAsync) -> None:
+        self.name = name
+        self.guard = guard
+        self._run_async = run_async
+        self.depends_on = _depends_on(getattr(plugin, "depends_on", None))
+        self.worker_processes = answers.process_count(getattr(plugin, "worker_processes", 0))
+        self.elsewhere: tuple[WorkerProcesses, ProcessPlugin] | None = None
+        for method, check in GUARDED_METHODS.items():
+            found = getattr(plugin, method, None)
+            if callable(found):
+                setattr(self, method, self._heard(method, self._guarded(method, found, check)))
+        sort_key = getattr(plugin, "sort_key", None)
+        if callable(sort_key):
+            self.sort_key = self._heard("sort_key", self._sorting(sort_key))
+        register = getattr(plugin, "events_to_register", None)
+        if callable(register):
+            events = answers.registrations("events_to_register", register(), self._hint)
+            self.events_to_register = lambda: events
+        if missing := missing_methods(self):
+            raise BadAnswer(f"{missing}; a plugin with one has both")
+
+    def limit(self, by_point: Mapping[str, float]) -> None:
+        """Set the limits of its calls, by extension point; elsewhere the daemon's own holds."""
+        self.guard.limits = {
+            method: seconds
+            for point, seconds in by_point.items()
+            for protocol in (*POINTS[point].any_of, *POINTS[point].extensions)
+            for method in methods_of(protocol)
+        }
+
+    def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
+        """Run work that makes many calls of this plugin, all about one pod, under one limit."""
+        return self._heard("batch", self.guard.batch)(method, work, pod)
+
+    def call_elsewhere(
+        self, method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Sequence[int]
+    ) -> list[answers.Answer | PluginError]:
+        """What its `filter` or `score` says of each row, by a worker process. Raises PluginError."""
+        assert self.elsewhere is not None, "a plugin that has worker processes is expected"
+        processes, plugin = self.elsewhere
+        guard = self.guard
+        data = data_of(state, guard)
+        call = self._heard("elsewhere", processes.call)
+        said: list[answers.Answer | PluginError] = call(
+            plugin, method, data, pod, table, rows, guard.limit_of(method), guard.costs
+        )
+        return said
+
+    def _heard(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """The call, of which the listener is told while there is one."""
+
+        def heard(*args: Any) -> Any:
+            listener = self.listener
+            return call(*args) if listener is None else listener.answered(self.name, method, call, args)
+
+        heard.__name__ = method
+        return heard
+
+    def _guarded(self, name: str, method: Callable[..., Any], check: Check) -> Callable[..., Any]:
+        guard = self.guard
+        is_async = name in _MAY_BE_ASYNC and inspect.iscoroutinefunction(method)
+
+        def work(*args: Any) -> Any:
+            out = _outgoing(args, guard)
+            if is_async:
+                try:
+                    said = self._run_async(method, out, guard.limit_of(name))
+                except TimeoutError:
+                    raise guard.timeout(name) from None
+                return check(self, name, args, said)
+            if name == "post_filter":
+                out[3] = PostFilterViewView(args[3], args[1])
+            elif name == "normalize":
+                out[2] = args[2].copy()  # a copy: plugins often write into it
+            return check(self, name, args, method(*out))
+
+        def call(*args: Any) -> Any:
+            return guard.call(name, work, *args)
+
+        def told(*args: Any) -> Any:
+            try:
+                return guard.call(name, work, *args)
+            except PluginError as fault:
+                guard.report(fault)
+                return None
+
+        return told if name in _WITHOUT_CONSEQUENCE else call
+
+    def ready(self, ready: Callable[..., Any]) -> Callable[[SchedulerCache], Any]:
+        """A plan's `ready` callback, guarded."""
+
+        def work(cluster: SchedulerCache) -> Any:
+            return answers.status("ready", ready(ClusterView(cluster)), self.name)
+
+        return self._heard("ready", lambda cluster: self.guard.call("ready", work, cluster))
+
+    def _hint(self, hint: Callable[..., Any]) -> Callable[[Any, Any, Any], Any]:
+        def work(pod: Any, old: Any, new: Any) -> Any:
+            return answers.hint("a queueing hint", hint(*_outgoing((pod, old, new), self.guard)))
+
+        return self._heard("hint", lambda pod, old, new: self.guard.call("hint", work, pod, old, new))
+
+    def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
+        """The plugin's key as built-in values that can be compared; a pod whose key fails sorts after all others, and
+        ties are broken by priority and time."""
+
+        def work(entry: Any) -> Any:
+            return answers.sort_key("sort_key", sort_key(_entry(entry)))
+
+        def key(entry: Any) -> tuple[Any, ...]:
+            otherwise = -entry.pod.priority, entry.timestamp
+            try:
+                return 0, self.guard.call("sort_key", work, entry), *otherwise
+            except PluginError as fault:
+                self.guard.report(fault)
+                return 1, (), *otherwise
+
+        return key
+
+
+def _depends_on(value: object) -> frozenset[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, set | frozenset | tuple | list) or not all(
+        isinstance(item, str) and item in DEPENDENCIES for item in value
+    ):
+        raise BadAnswer(f"depends_on is {shown(value)}; None, or a frozenset of {sorted(DEPENDENCIES)} is expected")
+    return frozenset(str(item) for item in value) or None
+
+
+# -- the registry ----------------------------------------------------------------------------------------------------
+
+
+class GuardedRegistry(Registry):
+    """A registry that guards out-of-tree plugins.
+
+    `on_fault` receives faults that fail no call; without `processes` plugins that want worker processes have none.
+    """
+
+    def __init__(
+        self,
+        added: Mapping[str, type[Any]] | None = None,
+        *,
+        limit_s: float = PLUGIN_LIMIT_S,
+        start_limit_s: float = START_LIMIT_S,
+        sources: Mapping[str, str] | None = None,
+        on_fault: Callable[[PluginError], None] | None = None,
+        run_async: RunAsync = no_async,
+        processes: "WorkerProcesses | None" = None,
+    ) -> None:
+        super().__init__(dict(added or {}), dict(sources or {}), start_limit_s, run_async)
+        self.processes = processes
+        self.limit_s = limit_s
+        self.on_fault = on_fault
+        self.costs = CallCosts()
+
+    def make(self, name: str, args: Any, handle: Handle) -> Any:
+        """A plugin ready for use; an out-of-tree one that cannot be constructed raises PluginLoadError."""
+        if name not in self.added:
+            return super().make(name, args, handle)
+        guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs)
+        try:
+            return guard.call(
+                "from_args",
+                self._made,
+                name,
+                args,
+                handle,
+                guard,
+                limit_s=self.start_limit_s,
+                noted=False,
+                source=f"{name} ({self.sources[name]})" if name in self.sources else name,
+            )
+        except PluginError as fault:
+            raise self.cannot_make(name, fault) from None
+
+    def _made(self, name: str, args: Any, handle: Handle, guard: PluginGuard) -> GuardedPlugin:
+        if isinstance(args, RawArgs):
+            args = attrs.evolve(args, values=frozen(args.values))
+        view: Any = HandleView(handle)
+        plugin = GuardedPlugin(name, self.construct(name, args, view), guard, self.run_async)
+        if plugin.worker_processes and self.processes is not None:
+            cls = self.added[name]
+            said = None if args is None else written(args)
+            recipe = PluginRecipe(
+                name, cls.__module__, cls.__qualname__, file_of.get(cls), said, dict(handle.feature_gates), handle.seed
+            )
+            plugin.elsewhere = self.processes, self.processes.plugin(recipe, plugin.worker_processes)
+        return plugin
+
+
+def guarded(registry: Registry | None) -> GuardedRegistry:
+    """The registry itself if it guards its plugins, else a guarding one with the same plugins."""
+    if isinstance(registry, GuardedRegistry):
+        return registry
+    if registry is None:
+        return GuardedRegistry()
+    made = GuardedRegistry(
+        registry.added,
+        sources=registry.sources,
+        start_limit_s=registry.start_limit_s,
+        run_async=registry.run_async,
+    )
+    made.validating.update(registry.validating)
+    made.validating_sources.update(registry.validating_sources)
+    return made

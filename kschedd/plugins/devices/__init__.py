@@ -1,0 +1,1 @@
+"""Plugins that look at devices and declared features."""

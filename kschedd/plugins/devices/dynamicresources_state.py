@@ -1,0 +1,95 @@
+"""One scheduling attempt's state of DynamicResources: the pod's claims, and what each node gives them.
+
+Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go (stateData, computeScore).
+"""
+
+from typing import Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.selecting.selectors import NodeSelector
+from kschedd.devices.allocation.allocator import Allocator
+from kschedd.devices.allocation.known_allocations import AskedFor
+from kschedd.devices.allocation.solution import Allocation
+from kschedd.devices.claims import Claim, allocation, read_claim
+from kschedd.devices.extended_resources import ExtendedResourceClaim, NodeClaim
+from kschedd.framework.status import Status
+
+_MOST_ALTERNATIVES: Final = 8  # of a request: what the first of them scores
+
+
+@attrs.frozen(eq=False)
+class AskedOfNode:
+    """What nodes are asked for where their device plugins leave the same to devices."""
+
+    claims: tuple[Claim, ...]
+    known: AskedFor = attrs.field(repr=False)
+    extended: NodeClaim | None = None
+
+
+@attrs.frozen(eq=False)
+class AllocationOnNode:
+    """What a node gives to the claims that are not allocated."""
+
+    claims: tuple[Claim, ...]
+    solution: Allocation
+    extended: NodeClaim | None
+
+
+@attrs.define(eq=False)
+class DeviceAttempt:
+    """One attempt's state. Shared by all what-if runs: the pods they add or remove do not affect it."""
+
+    claims: tuple[Object, ...] = ()  # that for extended resources last
+    reachable: tuple[NodeSelector | None, ...] = ()  # of allocated claims; None: every node
+    not_ready: frozenset[int] = frozenset()  # indices of allocated claims whose devices failed or are late
+    allocator: Allocator | None = None
+    open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
+    extended: ExtendedResourceClaim | None = None
+    # By extended resources left to devices.
+    asked_by_need: dict[tuple[str, ...], AskedOfNode] = attrs.field(factory=dict, repr=False)
+    outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
+    asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
+    found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
+    unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation some node cannot use
+    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation
+    written: set[int] = attrs.field(factory=set)  # claims that PreBind wants reserved
+
+    @property
+    def has_user_claims(self) -> bool:
+        return len(self.claims) > (self.extended is not None)
+
+    def score(self, node_name: str) -> int:
+        """The earlier the alternatives that are taken on the node stand in their requests, the more."""
+        found = self.found.get(node_name)
+        return 0 if found is None else _score(found) + sum(map(_score_allocated, self.claims))
+
+    def is_extended(self, place: int) -> bool:
+        return self.extended is not None and place == len(self.claims) - 1
+
+
+WITHOUT_CLAIMS: Final = DeviceAttempt()
+
+
+def _score(found: AllocationOnNode) -> int:
+    """What the alternatives score that were taken on a node."""
+    return sum(
+        _MOST_ALTERNATIVES - request.subrequests.index(chosen)
+        for claim, of_claim in zip(found.claims, found.solution.chosen, strict=True)
+        for request, chosen in zip(claim.requests, of_claim, strict=True)
+        if request.prioritised
+    )
+
+
+def _score_allocated(claim: Object) -> int:
+    """The same of a claim that was allocated before."""
+    results = ((allocation(claim) or {}).get("devices") or {}).get("results") or ()
+    names = {result.get("request") for result in results}
+    return sum(
+        _MOST_ALTERNATIVES - number
+        for request in (read_claim(claim).requests if names else ())
+        if request.prioritised
+        for number, alternative in enumerate(request.subrequests)
+        if request.full_name(alternative) in names
+    )

@@ -1,0 +1,1 @@
+"""Plugins of older releases of kube-scheduler."""

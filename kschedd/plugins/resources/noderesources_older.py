@@ -1,0 +1,112 @@
+"""Scores by resources as releases up to v1.22 computed them, each resource of the arguments at a time.
+
+The balance of cpu and memory is that of v1.18.
+
+They differ from NodeResourcesFit of today in three things: a resource that the node lacks counts, an extended resource
+counts though the pod does not request it, and utilization is what is not free, rounded up.
+
+Source: Kubernetes v1.22, plugins/noderesources/least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go,
+resource_allocation.go.
+Units: CPU in millicores, other resources in whole units; scores are int64.  Division truncates towards zero, as Go's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.resource_names import is_scalar
+from kschedd.cache.scoring_columns import truncated
+from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
+from kschedd.config.scoring_args import CPU_AND_MEMORY, ResourceWeight, ShapePoint
+from kschedd.framework.interface import MAX_NODE_SCORE
+
+
+def utilizations(
+    pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight]
+) -> Iterator[tuple[int, Ints, Ints]]:
+    """For each resource its weight, what is requested of it with the pod, and the capacity."""
+    requests = pod.pod_spec.fit_score_requests
+    for resource in resources:
+        name = resource.name
+        asked = requests.get(name, 0)
+        if name == "cpu":
+            yield resource.weight, table.nonzero[0][rows] + asked, table.allocatable[CPU][rows]
+        elif name == "memory":
+            yield resource.weight, table.nonzero[1][rows] + asked, table.allocatable[MEMORY][rows]
+        elif name == "ephemeral-storage" or is_scalar(name):
+            number = table.resource(name)
+            yield resource.weight, table.requested[number][rows] + asked, table.allocatable[number][rows]
+        else:
+            nothing = np.zeros(len(rows), dtype=np.int64)
+            yield resource.weight, nothing, nothing
+
+
+def least_allocated(pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight]) -> Ints:
+    total, weights = np.zeros(len(rows), dtype=np.int64), 0
+    for weight, requested, capacity in utilizations(pod, table, rows, resources):
+        free = np.where(requested > capacity, 0, capacity - requested)
+        total += truncated(free * MAX_NODE_SCORE, capacity) * weight
+        weights += weight
+    return _within_range(total // weights)
+
+
+def most_allocated(pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight]) -> Ints:
+    total, weights = np.zeros(len(rows), dtype=np.int64), 0
+    for weight, requested, capacity in utilizations(pod, table, rows, resources):
+        total += truncated(np.minimum(requested, capacity) * MAX_NODE_SCORE, capacity) * weight
+        weights += weight
+    return _within_range(total // weights)
+
+
+def requested_to_capacity_ratio(
+    pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight], curve: Ints
+) -> Ints:
+    """`curve`: the score at each utilization from 0 to 100 (`broken_linear`).  A resource that scores 0 is left out."""
+    total, weights = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    for weight, requested, capacity in utilizations(pod, table, rows, resources):
+        percent = 100 - truncated((capacity - requested) * 100, capacity)
+        percent = np.where((capacity == 0) | (requested > capacity), 100, percent)
+        score = curve[np.clip(percent, 0, 100)]
+        total += score * weight
+        weights += (score > 0) * weight
+    return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
+
+
+def balanced(pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+    """Return how near the shares of cpu and memory are to each other; 0 where one of them is used up.
+
+    Source: Kubernetes v1.18, plugins/noderesources/balanced_allocation.go (balancedResourceScorer).
+    """
+    cpu, memory = (
+        np.where(capacity == 0, 1.0, requested / np.where(capacity == 0, 1, capacity))
+        for _, requested, capacity in utilizations(pod, table, rows, CPU_AND_MEMORY)
+    )
+    scores = (1 - np.abs(cpu - memory)) * MAX_NODE_SCORE
+    return np.where((cpu >= 1) | (memory >= 1), 0, scores).astype(np.int64)
+
+
+def broken_linear(shape: Sequence[ShapePoint], scale: int) -> Ints:
+    """The score at each utilization from 0 to 100: linear between the points, in integers; `scale` times theirs."""
+    scores = []
+    for percent in range(101):
+        before: ShapePoint | None = None
+        score = shape[-1].score * scale
+        for point in shape:
+            if percent <= point.utilization:
+                score = point.score * scale
+                if before is not None:
+                    rise = (point.score - before.score) * scale * (percent - before.utilization)
+                    run = point.utilization - before.utilization
+                    score = before.score * scale + (rise // run if rise >= 0 else -(-rise // run))
+                break
+            before = point
+        scores.append(score)
+    return np.array(scores, dtype=np.int64)
+
+
+def _within_range(scores: Ints) -> Ints:
+    """A negative amount, or one that overflows, would score out of range: that is 0 here, an error upstream."""
+    return np.clip(scores, 0, MAX_NODE_SCORE)

@@ -1,0 +1,131 @@
+"""NodeResourcesBalancedAllocation: nodes with more even utilization across resources score higher.
+
+How even a node is: (1 - standard deviation of the used fractions) * 100, truncated. That is the score, of the node
+with the pod; by the rule balance_before_and_after the score says by how much the pod makes the node more even, 75 being
+not at all. Pods that request nothing are not scored, or they would all go to the same node.
+
+With the argument `arithmetic: difference`, the default of files of v1.18, the score is 100 less the difference between
+the shares of cpu and memory, of every pod, and 0 where one of them is used up (`noderesources_older`).
+
+Devices behind an extended resource count as they do for NodeResourcesFit (extended_resources).
+
+Rules: balance_before_and_after, extended_resources.
+Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go.
+Units: fractions are float64, computed in upstream's order of operations so that truncation agrees.
+"""
+
+from collections.abc import Callable, Collection, Hashable, Sequence
+from typing import Any, ClassVar, Final, Self
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.scoring_columns import Fractions, scoring_resources
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.devices.device_totals import with_devices
+from kschedd.devices.dra_manager import DRAManager
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.status import SKIP, Status
+from kschedd.plugins.resources.noderesources_args import NodeResourcesBalancedAllocationArgs
+from kschedd.plugins.resources.noderesources_older import balanced
+
+_HALF: Final = MAX_NODE_SCORE // 2
+_ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))  # numbers need converting each time
+Floats = npt.NDArray[np.float64]
+
+
+@attrs.frozen(eq=False)
+class NodeResourcesBalancedAllocation:
+    name: ClassVar = "NodeResourcesBalancedAllocation"
+    args_type: ClassVar = NodeResourcesBalancedAllocationArgs
+    depends_on: ClassVar = frozenset({"node", "requested"})
+    resources: tuple[str, ...]
+    _score: Callable[[Fractions, Sequence[int]], Ints]
+    _devices: DRAManager | None  # None: devices are not behind extended resources
+    _as_in_1_18: bool = False
+
+    @classmethod
+    def from_args(cls, args: NodeResourcesBalancedAllocationArgs, handle: Handle) -> Self:
+        scorer = before_and_after if handle.rules.balance_before_and_after else after
+        devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
+        names = tuple(resource.name for resource in args.resources)
+        return cls(names, scorer, devices, args.arithmetic == "difference")
+
+    def repeats_while_unchanged(self, pod: Pod, cluster: Any) -> Collection[str]:
+        return ("pre_score",)
+
+    def cache_key(self, cluster: SchedulerCache) -> Hashable:
+        """How many devices there are behind the resources that are scored."""
+        if self._devices is None or not (classes := self._devices.resolver.classes()):
+            return 0
+        return self._devices.stamp if any(name in classes for name in self.resources) else 0
+
+    def pre_score(self, state: CycleState, pod: Pod, cluster: Any, rows: Rows) -> Status | None:
+        return SKIP if not self._as_in_1_18 and self._best_effort(pod) else None
+
+    def _best_effort(self, pod: Pod) -> bool:
+        return not any(pod.pod_spec.requests.get(name) for name in self.resources)
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        if self._as_in_1_18:
+            return balanced(pod, table, rows)
+        requests = pod.pod_spec.requests
+        asked = [requests.get(name, 0) for name in self.resources]
+        if not any(asked):  # where the profile disables PreScore
+            return np.zeros(len(rows), dtype=np.int64)
+        fractions = scoring_resources(requests, table, rows, self.resources, nonzero=False)
+        if self._devices is not None:
+            fractions = with_devices(fractions, self.resources, asked, table, rows, self._devices)
+        return self._score(fractions, asked)
+
+
+def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
+    """How even each node is with the pod."""
+    if len(fractions.places) == 2 and fractions.complete:
+        shares: Floats = np.minimum(fractions.used / fractions.capacity, _ONE)
+        deviation: Floats = np.abs((shares[0] - shares[1]) / _TWO)
+    else:
+        deviation = _deviation(fractions.columns, fractions.rows)
+    scores: Floats = (_ONE - deviation) * _MOST
+    if fractions.wraps:
+        with np.errstate(invalid="ignore"):  # values outside int64 become its minimum
+            return scores.astype(np.int64)
+    return scores.astype(np.int64)
+
+
+def before_and_after(fractions: Fractions, asked: Sequence[int]) -> Ints:
+    """How much more even each node is with the pod than without: 50 to 100, and 75 if it is as even as before."""
+    rows = fractions.rows
+    without = fractions.used - np.array([[asked[place]] for place in fractions.places], dtype=np.int64).reshape(-1, 1)
+    both = np.concatenate((fractions.used, without), axis=1), np.concatenate((fractions.capacity,) * 2, axis=1)
+    even = after(Fractions(fractions.places, *both, fractions.wraps), asked)
+    more = _HALF + even[:rows] - even[rows:]
+    return _HALF + ((more + (more < 0)) >> 1)  # half of it, rounded towards zero
+
+
+def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
+    """Population standard deviation over the resources each row has; half the difference where there are two."""
+    present = [capacity != 0 for _, _, capacity in columns]
+    fractions = [np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0) for _, used, capacity in columns]
+    count = np.zeros(rows, dtype=np.int64)
+    total = np.zeros(rows)
+    for fraction, counts in zip(fractions, present, strict=True):
+        count += counts
+        total = np.where(counts, total + fraction, total)
+    mean = total / np.maximum(count, 1)
+    squares = np.zeros(rows)
+    first = np.zeros(rows)
+    last = np.zeros(rows)
+    seen = np.zeros(rows, dtype=np.int64)
+    for fraction, counts in zip(fractions, present, strict=True):
+        squares = np.where(counts, squares + (fraction - mean) * (fraction - mean), squares)
+        first = np.where(counts & (seen == 0), fraction, first)
+        last = np.where(counts, fraction, last)
+        seen += counts
+    deviation = np.where(count > 2, np.sqrt(squares / np.maximum(count, 1)), 0.0)
+    return np.where(count == 2, np.abs((first - last) / 2), deviation)

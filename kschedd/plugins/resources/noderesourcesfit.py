@@ -1,0 +1,429 @@
+"""NodeResourcesFit: a node passes when its free resources cover the pod's requests, and scores by its utilization.
+
+Where a DeviceClass stands behind an extended resource (extended_resources), nodes without any of it in their
+allocatable are left to DynamicResources, and their devices count in the score.
+
+Rules: extended_resources.
+Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest), resource_allocation.go,
+least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go.
+Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
+Shapes: N rows; one contiguous column for each resource. Columns are read, never written.
+Codes: bit 0, the pod requests more than the node's allocatable; bit 1, too many pods; bit 2 + i, too little of the i-th
+requested resource. Of a pod with more than 32 requested resources the bits from 2 on are a number instead, that of the
+set of resources the node has too little of.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import lru_cache
+from itertools import compress
+from typing import Any, ClassVar, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.amounts import amount as written
+from kschedd.api.nodes import Node
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.resources import DEFAULT_RESIZE, ResizeRules, Resources
+from kschedd.api.selecting.resource_names import is_extended, is_scalar
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows
+from kschedd.config.scoring_args import ShapePoint, piecewise_linear
+from kschedd.devices.device_totals import with_devices
+from kschedd.devices.dra_manager import DRAManager
+from kschedd.devices.extended_resources import IMPLICIT
+from kschedd.framework.changes import enlarge
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.remedies import Remedy, RemedyContext, joined
+from kschedd.framework.status import Status, unresolvable, unschedulable
+from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs, ScoringStrategy
+from kschedd.values import fast_frozen
+
+_UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
+_PLAIN = ("cpu", "memory", "ephemeral-storage")
+_MOST_SHAPES = 1024
+_MOST_BITS = (
+    32  # requested resources that have a bit each: codes stay far below 2**63, also times the number of filters
+)
+
+_LEAST = -(1 << 63)  # of the numbers that a column may have
+
+_NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # with few rows, in half the time that a plain number takes
+
+Scorer = Callable[[Fractions], Ints]
+
+
+@fast_frozen(eq=False)
+class _Lines:
+    """Columns of resources that are compared together, a line for each: a block of the table's columns from the first
+    of them to the last, or where they are many, or far apart (`block` is None), a copy of theirs."""
+
+    names: tuple[str, ...]  # in the order of upstream's reasons
+    numbers: tuple[int, ...]  # the columns of these
+    block: slice | None
+    places: tuple[int, ...]  # the lines of these
+    lines: tuple[int, ...]  # all of them
+    bits: Ints  # by line: what a code has where a node has too little of it
+
+    def of(self, table: NodeTable, at: Rows | slice) -> tuple[Ints, Ints]:
+        """What is allocatable there, and what is requested."""
+        allocatable, requested = table.allocatable, table.requested
+        if self.block is None:
+            both = [np.array([column[number][at] for number in self.numbers]) for column in (allocatable, requested)]
+            return both[0], both[1]
+        allocatable, requested = allocatable[self.block], requested[self.block]
+        if isinstance(at, slice):
+            return allocatable[:, at], requested[:, at]
+        return allocatable.take(at, axis=1), requested.take(at, axis=1)
+
+    def amounts(self, requested: list[int]) -> Ints:
+        """The amounts that a pod requests of these, as a column; of a line that is none of theirs the least number,
+        which no node falls short of."""
+        if self.places == self.lines:
+            return np.array(requested)[:, np.newaxis]
+        by_line = [_LEAST] * len(self.lines)
+        for place, amount in zip(self.places, requested, strict=True):
+            by_line[place] = amount
+        return np.array(by_line)[:, np.newaxis]
+
+
+def _lines_of(names: tuple[str, ...], numbers: tuple[int, ...]) -> _Lines:
+    first, end = min(numbers, default=0), max(numbers, default=-1) + 1
+    together = len(names) <= _MOST_BITS and end - first <= 2 * len(names)
+    places = tuple(number - first for number in numbers) if together else tuple(range(len(names)))
+    bits = np.zeros(end - first if together else len(names), dtype=np.int64)
+    for place, line in enumerate(places[:_MOST_BITS]):  # of more resources they are not used
+        bits[line] = 1 << _FIRST_RESOURCE + place
+    return _Lines(names, numbers, slice(first, end) if together else None, places, tuple(range(len(bits))), bits)
+
+
+_Wanted = tuple[_Lines, Ints]
+"""What is compared, and the amounts that are requested of it."""
+
+
+def requested_resources(requests: Resources) -> list[tuple[str, int]]:
+    """The requests that are compared with a node, in the order of upstream's reasons."""
+    plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
+    # A negative amount (after overflow) is still compared, as upstream does with all but cpu, memory and storage.
+    scalar = [(name, n) for name, n in sorted(requests.items()) if n and name not in _PLAIN and is_scalar(name)]
+    return plain + scalar
+
+
+@attrs.define(eq=False)
+class NodeResourcesFit:
+    name: ClassVar = "NodeResourcesFit"
+    args_type: ClassVar = NodeResourcesFitArgs
+    idle_points: ClassVar = frozenset({"pre_filter", "pre_score"})
+    without_pre_filter: ClassVar = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+    depends_on: ClassVar = frozenset({"node", "requested"})
+    ignored: frozenset[str]
+    ignored_groups: frozenset[str]
+    strategy: ScoringStrategy
+    _score: Scorer
+    _devices: DRAManager | None  # None: devices are not behind extended resources
+    _resize: ResizeRules = DEFAULT_RESIZE
+    _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
+    _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of resources
+    _numbering: int = 0  # the table's, which these columns belong to
+    _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
+    _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key, and code
+    _scored: list[str] = attrs.field(init=False)  # resources
+    # The sets of too scarce resources that have a number, and the numbers; 0 is the empty set.
+    _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
+    _scarce_numbers: dict[tuple[str, ...], int] = attrs.field(factory=lambda: {(): 0})
+
+    @classmethod
+    def from_args(cls, args: NodeResourcesFitArgs, handle: Handle) -> Self:
+        strategy = args.scoring_strategy
+        weights = tuple(resource.weight for resource in strategy.resources)
+        scorer = {
+            "LeastAllocated": lambda: least_allocated(weights),
+            "MostAllocated": lambda: most_allocated(weights),
+            "RequestedToCapacityRatio": lambda: requested_to_capacity_ratio(weights, strategy.shape),
+        }[strategy.type]()
+        devices = handle.shared(DRAManager) if handle.rules.extended_resources else None
+        ignored = frozenset(args.ignored_resources)
+        groups = frozenset(args.ignored_resource_groups)
+        return cls(ignored, groups, strategy, scorer, devices, handle.rules.resize_rules)
+
+    def cache_key(self, cluster: SchedulerCache) -> Hashable:
+        """Which resources are left to devices, and how many of these there are, if they are scored."""
+        if self._devices is None:
+            return 0
+        classes = self._devices.resolver.classes()
+        if classes and any(resource.name in classes for resource in self.strategy.resources):
+            return self._devices.stamp
+        return cluster.versions.latest("DeviceClass")
+
+    def __attrs_post_init__(self) -> None:
+        self._scored = [resource.name for resource in self.strategy.resources]
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+        lines, amounts = self._wanted(pod, table)
+        at, places = table.span(rows)
+        full = table.pod_count[at] >= table.allowed_pods[at]
+        codes = full * _TOO_MANY_PODS if np.count_nonzero(full) else None
+        if lines.names:
+            allocatable, requested = lines.of(table, at)
+            lacks = amounts > allocatable - requested
+            if self._devices is not None:
+                self._leave_to_devices(lines, lacks, allocatable)
+            if np.count_nonzero(lacks):
+                lacking: Ints = self._set_codes(lines, lacks) if len(lines.names) > _MOST_BITS else lines.bits @ lacks
+                never = lacks & (amounts > allocatable)
+                if np.count_nonzero(never):
+                    lacking |= np.logical_or.reduce(never) * _UNRESOLVABLE
+                codes = lacking if codes is None else codes | lacking
+        return codes if codes is None or places is None else codes[places]
+
+    def _leave_to_devices(self, lines: _Lines, lacks: Bools, allocatable: Ints) -> None:
+        """Nodes without any of a resource that a DeviceClass stands behind do not lack it: they may have devices."""
+        by_devices = self._by_devices()
+        if by_devices:
+            for name, line in zip(lines.names, lines.places, strict=True):
+                if name in by_devices:
+                    lacks[line] &= allocatable[line] > 0
+
+    def _set_codes(self, lines: _Lines, lacks: Bools) -> Ints:
+        """As the bits, for more resources than there are bits for."""
+        sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
+        numbers = [self._scarce_number(tuple(compress(lines.names, scarce))) for scarce in sets.T.tolist()]
+        codes: Ints = np.array(numbers, dtype=np.int64)[set_of_row.reshape(-1)] << _FIRST_RESOURCE
+        return codes
+
+    def _by_devices(self) -> Mapping[str, Object]:
+        """The resources with a DeviceClass behind them: nodes that have none in their allocatable may have devices."""
+        return {} if self._devices is None else self._devices.resolver.classes()
+
+    def _scarce_number(self, names: tuple[str, ...]) -> int:
+        number = self._scarce_numbers.get(names)
+        if number is None:
+            number = self._scarce_numbers[names] = len(self._scarce)
+            self._scarce.append(names)
+        return number
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        key = pod.pod_spec.resource_requests, code
+        status = self._statuses.get(key)
+        if status is None:
+            reasons = ["Too many pods"] if code & _TOO_MANY_PODS else []
+            reasons += [f"Insufficient {name}" for name in self._lacking(pod, code >> _FIRST_RESOURCE)]
+            if len(self._statuses) >= _MOST_SHAPES:
+                self._statuses.clear()
+            status = (unresolvable if code & _UNRESOLVABLE else unschedulable)(*reasons).by(self.name)
+            self._statuses[key] = status
+        return status
+
+    def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
+        # Not from `_wants`, which may have been cleared since the code was kept.
+        names = [name for name, _ in self._compared(pod) if not self._ignores(name)]
+        if len(names) > _MOST_BITS:
+            return self._scarce[code]
+        return [name for place, name in enumerate(names) if code >> place & 1]
+
+    def _wanted(self, pod: Pod, table: NodeTable) -> _Wanted:
+        """Every resource compared for this pod."""
+        asks = pod.pod_spec.resource_requests
+        if self._numbering != table.numbering:
+            self._wants.clear()
+            self._lines.clear()
+            self._numbering = table.numbering
+        wanted = self._wants.get(asks)
+        if wanted is None:
+            if len(self._wants) >= _MOST_SHAPES:
+                self._wants.clear()
+                self._lines.clear()
+            compared = [one for one in requested_resources(asks.requests) if not self._ignores(one[0])]
+            names = tuple([name for name, _ in compared])
+            lines = self._lines.get(names)
+            if lines is None:
+                lines = self._lines[names] = _lines_of(names, tuple([table.resource(name) for name in names]))
+            wanted = self._wants[asks] = lines, lines.amounts([amount for _, amount in compared])
+        return wanted
+
+    def _ignores(self, name: str) -> bool:
+        if not is_extended(name):
+            return False
+        return name in self.ignored or name.partition("/")[0] in self.ignored_groups
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        names, requests = self._scored, pod.pod_spec.fit_score_requests
+        fractions = scoring_resources(requests, table, rows, names, nonzero=True)
+        if self._devices is not None:
+            asked = [requests.get(name, 0) for name in names]
+            fractions = with_devices(fractions, names, asked, table, rows, self._devices)
+        return self._score(fractions)
+
+    # -- events -----------------------------------------------------------------------------------------------
+
+    def events_to_register(self) -> list[ClusterEventWithHint]:
+        of_pods = ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN
+        of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
+        events = [
+            on(EventResource.POD, of_pods, self._after_pod, by_signature=True),
+            on(EventResource.NODE, of_nodes, self._after_node, by_signature=True),
+        ]
+        if self._devices is not None:
+            changed = ActionType.ADD | ActionType.UPDATE
+            events.append(on(EventResource.DEVICE_CLASS, changed, self._after_class, by_signature=True))
+        return events
+
+    def _after_pod(self, pod: Pod, old: Any, new: Any) -> QueueingHint:
+        if new is None:
+            return QUEUE if old.node_name or old.nominated_node_name else QUEUE_SKIP
+        if new.uid == pod.uid:
+            return QUEUE
+        if not new.node_name:
+            return QUEUE_SKIP
+        before, after = old.counted(self._resize).requests, new.counted(self._resize).requests
+        freed = (before.get(name, 0) > after.get(name, 0) for name, _ in self._compared(pod))
+        return QUEUE if any(freed) else QUEUE_SKIP
+
+    def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:
+        asked = self._compared(pod)
+        has = new.allocatable
+        if has.get("pods", 0) < 1:
+            return QUEUE_SKIP
+        by_devices = self._by_devices()
+        for name, amount in asked:
+            if amount > has.get(name, 0) and (name not in by_devices or has.get(name, 0) > 0):
+                return QUEUE_SKIP
+        if old is None or has.get("pods", 0) > old.allocatable.get("pods", 0):
+            return QUEUE
+        grew = (
+            has.get(name, 0) > old.allocatable.get(name, 0) or (name in by_devices and has.get(name, 0) <= 0)
+            for name, _ in asked
+        )
+        return QUEUE if any(grew) else QUEUE_SKIP
+
+    def _after_class(self, pod: Pod, old: Object | None, new: Object) -> QueueingHint:
+        """A class may help that stands behind a resource the pod asks for, and did not before."""
+        requests, named = pod.pod_spec.requests, new.spec.get("extendedResourceName")
+        if old is None and IMPLICIT + new.name in requests:
+            return QUEUE
+        unchanged = old is not None and old.spec.get("extendedResourceName") == named
+        return QUEUE if named in requests and not unchanged else QUEUE_SKIP
+
+    def _compared(self, pod: Pod) -> list[tuple[str, int]]:
+        asks = pod.pod_spec.resource_requests
+        compared = self._looked_at.get(asks)
+        if compared is None:
+            if len(self._looked_at) >= _MOST_SHAPES:
+                self._looked_at.clear()
+            compared = self._looked_at[asks] = requested_resources(asks.requests)
+        return compared
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
+        if row is None:
+            return []
+        table, node = context.table, context.name(row)
+        changes = []
+        if "Too many pods" in status.reasons:
+            allowed = int(table.allowed_pods[row])
+            more = int(table.pod_count[row]) + 1
+            text = f"{node} took more than its {allowed} pods"
+            changes.append(Remedy(text, 1.5, (enlarge(node, {"pods": str(more)}),)))
+        lacking = []
+        amounts = {}
+        cost = 1.0
+        for name, wanted in requested_resources(context.pod.pod_spec.requests):
+            number = table.resource(name)
+            has = int(table.allocatable[number, row])
+            missing = wanted - (has - int(table.requested[number, row]))
+            if missing > 0 and f"Insufficient {name}" in status.reasons:
+                lacking.append(f"{written(name, missing)} more free {name}")
+                cost += min(missing / wanted, 1) + (wanted > has)
+                amounts[name] = written(name, has + missing)
+        if lacking:
+            changes.append(Remedy(f"{node} had {joined(lacking)}", cost, (enlarge(node, amounts),)))
+        return changes
+
+
+@lru_cache(64)
+def _counted(weights: tuple[int, ...], places: tuple[int, ...]) -> tuple[Ints, Ints]:
+    """The weights of these resources, to be read only; and their sum, at least 1."""
+    counted = [weights[place] for place in places]
+    return np.array(counted, dtype=np.int64), np.array(max(sum(counted), 1))
+
+
+def _average(fractions: Fractions, weights: tuple[int, ...], score: Callable[[Ints, Ints], Ints]) -> Ints:
+    """The weighted mean of the resources' scores, truncated; resources a node lacks do not count for that node."""
+    by_resource, weight_sum = _counted(weights, fractions.places)
+    capacity = fractions.capacity
+    total: Ints
+    if fractions.complete:
+        shares = score(fractions.used, capacity)
+        # A product of whole numbers takes four times as long as their sum, which it is for most.
+        total = by_resource @ shares if np.count_nonzero(by_resource != 1) else np.add.reduce(shares)
+    else:
+        counts = capacity != 0
+        total = by_resource @ np.where(counts, score(fractions.used, np.where(counts, capacity, 1)), 0)
+        weight_sum = np.maximum(by_resource @ counts, 1)
+    mean: Ints = truncated(total, weight_sum) if fractions.wraps else total // weight_sum
+    return mean
+
+
+def least_allocated(weights: tuple[int, ...]) -> Scorer:
+    def free_share(requested: Ints, capacity: Ints) -> Ints:
+        shares = capacity - requested
+        np.maximum(shares, _NONE, out=shares)
+        shares *= _MOST
+        shares //= capacity
+        return shares
+
+    def wrapping(requested: Ints, capacity: Ints) -> Ints:
+        return np.where(requested > capacity, 0, truncated((capacity - requested) * MAX_NODE_SCORE, capacity))
+
+    return lambda fractions: _average(fractions, weights, wrapping if fractions.wraps else free_share)
+
+
+def most_allocated(weights: tuple[int, ...]) -> Scorer:
+    def used_share(requested: Ints, capacity: Ints) -> Ints:
+        return np.minimum(requested, capacity) * MAX_NODE_SCORE // capacity
+
+    def wrapping(requested: Ints, capacity: Ints) -> Ints:
+        return truncated(np.minimum(requested, capacity) * MAX_NODE_SCORE, capacity)
+
+    return lambda fractions: _average(fractions, weights, wrapping if fractions.wraps else used_share)
+
+
+def requested_to_capacity_ratio(weights: tuple[int, ...], shape: tuple[ShapePoint, ...]) -> Scorer:
+    scores = np.array([piecewise_linear(shape, percent) for percent in range(101)], dtype=np.int64)
+
+    def plain(requested: Ints, capacity: Ints) -> Ints:
+        percent = np.minimum(requested, capacity) * 100 // np.maximum(capacity, 1)
+        return np.where(capacity > 0, scores[percent], 0)
+
+    def wrapping(requested: Ints, capacity: Ints) -> Ints:
+        percent = np.where(requested > capacity, 100, truncated(requested * 100, capacity))
+        # Below the first point and above the last one the function is constant.
+        return np.where(capacity != 0, scores[np.clip(percent, 0, 100)], 0)
+
+    def score(fractions: Fractions) -> Ints:
+        total = np.zeros(fractions.rows, dtype=np.int64)
+        weight_sum = np.zeros(fractions.rows, dtype=np.int64)
+        of = wrapping if fractions.wraps else plain
+        for place, requested, capacity in fractions.columns:
+            of_resource = of(requested, capacity)
+            total += of_resource * weights[place]
+            weight_sum += (of_resource > 0) * weights[place]
+        return np.floor(total / np.maximum(weight_sum, 1) + 0.5).astype(np.int64)
+
+    return score

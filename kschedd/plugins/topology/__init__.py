@@ -1,0 +1,1 @@
+"""Plugins that count pods by topology domain."""

@@ -1,0 +1,522 @@
+"""InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
+
+A required affinity term needs a pod in its topology domain that matches all the pod's terms (if there is no such pod
+anywhere, a pod that matches its own terms passes); a required anti-affinity term needs a domain without one; and the
+required anti-affinity terms of existing pods exclude the domains they run in. Preferred terms, of the pod and of
+existing pods, add their weights, as do required affinity terms of existing pods that match the incoming pod.
+
+How many pods match a term, or have one, in which domain is read from the cache's counters, so an attempt costs a few
+vector steps per term over the given rows, and nothing per existing pod.
+
+Rules: namespace_selector_kept; nominated_pods_wake, affinity_wakes_more and any_anti_affinity_wakes, in the hint after
+a pod has changed.
+Source: Kubernetes v1.34, v1.36 and v1.37, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
+Shapes: counts have an int64 for each value id of the key's column, and a last one, 0, for rows without the key.
+Errors: none; a pod whose selectors cannot be parsed fits nowhere.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache, partial
+from itertools import islice
+from typing import ClassVar, Final, Self
+
+import attrs
+import numpy as np
+
+from kschedd.api.nodes import Node
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.api.selecting.selectors import EVERYTHING, SelectorError
+from kschedd.api.selecting.terms import PodAffinityTerm
+from kschedd.cache.counts import PodMatcher, pod_matcher
+from kschedd.cache.domain_counter import FEW_DOMAINS, TopologyPairCounts
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+from kschedd.config.args import arg
+from kschedd.config.versions.rules import Rules
+from kschedd.framework.changes import Change, add_pod, delete_pods, label_node, labels_for
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import (
+    QUEUE,
+    QUEUE_SKIP,
+    ActionType,
+    ClusterEventWithHint,
+    EventResource,
+    QueueingHint,
+    on,
+)
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.normalize import highest, lowest
+from kschedd.framework.remedies import Remedy, RemedyContext
+from kschedd.framework.status import SKIP, Status, unresolvable
+from kschedd.plugins.topology.interpodaffinity_state import (
+    MINDED,
+    NOT_NEAR,
+    STATUS_OF_CODE,
+    TOO_NEAR,
+    AffinityColumns,
+    AffinityFiltering,
+    AffinityTally,
+    AffinityTerms,
+)
+
+_FILTER, _SCORE = "InterPodAffinity", "InterPodAffinity/score"
+_REMEMBERED = 1024
+
+
+_NO_TERMS = AffinityTerms(None, (), (), ())
+
+
+def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
+    """Return an incoming pod's term as releases before 1.37 evaluate it against existing pods.
+
+    Upstream writes the namespaces that the namespaceSelector selects into the term and means to clear the selector, but
+    clears only a copy's (kubernetes#141526): the selector is evaluated again, on a namespace without labels. One that
+    matches empty labels (only NotIn and DoesNotExist) thus selects every namespace.
+    """
+    selector = term.namespace_selector
+    if selector is None or not selector.matches({}):
+        return term
+    return attrs.evolve(term, namespace_selector=EVERYTHING)
+
+
+def as_stated(term: PodAffinityTerm) -> PodAffinityTerm:
+    """Return an incoming pod's term as it is evaluated by the rule namespace_selector_kept."""
+    return term
+
+
+AsEvaluated = Callable[[PodAffinityTerm], PodAffinityTerm]
+
+
+def evaluated_by(rules: Rules) -> AsEvaluated:
+    """Return how a version evaluates an incoming pod's terms against existing pods."""
+    return as_stated if rules.namespace_selector_kept else as_asked
+
+
+@lru_cache(_REMEMBERED)
+def matcher(terms: tuple[PodAffinityTerm, ...], as_evaluated: AsEvaluated) -> PodMatcher:
+    """Return the matcher of existing pods that match all these terms of an incoming pod."""
+    return pod_matcher(map(as_evaluated, terms))
+
+
+@attrs.frozen
+class InterPodAffinityArgs:
+    hard_pod_affinity_weight: int = arg(1, bounds=(0, 100))
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+@attrs.frozen
+class _HintRules:
+    """The rules by which the hint after a pod has changed differs."""
+
+    nominated_pods_wake: bool = False
+    affinity_wakes_more: bool = False
+    any_anti_affinity_wakes: bool = False
+
+    def after_pod_change(self, pod: Pod, old: Pod | None, new: Pod | None) -> QueueingHint:
+        if self.affinity_wakes_more and new is not None and new.uid == pod.uid:
+            return QUEUE
+        if not ((old is None or self._counts(old)) and (new is None or self._counts(new))):
+            return QUEUE_SKIP
+        keeps_away = _any_speaks_of if self.any_anti_affinity_wakes else _speak_of
+        if self.affinity_wakes_more and new is None and old is not None and _shuns(old, pod, keeps_away):
+            return QUEUE
+        return _after_pod_on_node(pod, old, new, keeps_away)
+
+    def _counts(self, other: Pod) -> bool:
+        return bool(other.node_name or (self.nominated_pods_wake and other.nominated_node_name))
+
+
+_SpeakOf = Callable[[Sequence[PodAffinityTerm], Pod], bool]
+
+
+def _shuns(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
+    """Return whether the other pod's required anti-affinity is against this one; unreadable terms never were."""
+    try:
+        return keeps_away(other.signature.required_anti_affinity, pod)
+    except SelectorError:
+        return False
+
+
+@attrs.define(eq=False)
+class InterPodAffinity:
+    name: ClassVar = "InterPodAffinity"
+    args_type: ClassVar = InterPodAffinityArgs
+    without_pre_filter: ClassVar = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
+    without_pre_score: ClassVar = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
+    depends_on: ClassVar = None
+
+    _args: InterPodAffinityArgs
+    _cluster: SchedulerCache
+    _hint_rules: _HintRules = _HintRules()
+    _as_evaluated: AsEvaluated = as_asked
+    _terms: dict[int, AffinityTerms] = attrs.field(factory=dict)  # by signature id
+
+    @classmethod
+    def from_args(cls, args: InterPodAffinityArgs, handle: Handle) -> Self:
+        rules = handle.rules
+        hints = _HintRules(rules.nominated_pods_wake, rules.affinity_wakes_more, rules.any_anti_affinity_wakes)
+        return cls(args, handle.cluster, hints, evaluated_by(rules))
+
+    def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache) -> Sequence[str]:
+        matching, signature, terms = cluster.counts.existing_terms_matching, pod.signature, self._own(pod.signature)
+        skips = []
+        if terms.candidates is None and not terms.away and not matching("required-anti", signature):
+            skips.append("pre_filter")
+        if not terms.preferred and not matching("required", signature) and not matching("preferred", signature):
+            skips.append("pre_score")
+        return skips
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
+        try:
+            terms = self._own(pod.signature)
+        except SelectorError as wrong:
+            return unresolvable(f"parsing pod: {wrong}")
+        counts = cluster.counts
+        minded: dict[str, AffinityTally] = {}
+        for existing_terms in counts.existing_terms_matching("required-anti", pod.signature):
+            key = existing_terms.term.topology_key
+            domains = existing_terms.count.by_domain(key)
+            if not domains.total:
+                continue
+            known = minded.get(key)
+            if known is None:
+                minded[key] = AffinityTally(key, domains.counts, domains.total)
+            else:
+                minded[key] = AffinityTally(key, known.counts + domains.counts, known.total + domains.total)
+        if terms.candidates is None and not terms.away and not minded:
+            return SKIP
+        near: list[AffinityTally] = []
+        itself = False
+        if terms.candidates is not None:
+            counter = counts.matching(terms.candidates)
+            near = [_tally(key, counter.by_domain(key)) for key in terms.near_keys]
+            itself = terms.candidates.includes(pod.namespace, pod.labels, counts.namespaces)
+        away = [_tally(key, counts.matching(kind).by_domain(key)) for kind, key in terms.away]
+        state.data[_FILTER] = AffinityFiltering(cluster.table, terms, itself, near, away, minded)
+        return None
+
+    def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
+        self._adjust(state, pod, other, node, 1)
+
+    def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo) -> None:
+        self._adjust(state, pod, other, node, -1)
+
+    def _adjust(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, amount: int) -> None:
+        filtering: AffinityFiltering | None = state.data.get(_FILTER)
+        if filtering is None:
+            return
+        table, terms = filtering.table, filtering.terms
+        row = table.row_of[node.name]
+        namespaces = self._cluster.counts.namespaces
+        if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
+            for tally in filtering.candidates:
+                tally.add(table, row, amount)
+        for (kind, _), tally in zip(terms.away, filtering.away, strict=True):
+            if kind.includes(other.namespace, other.labels, namespaces):
+                tally.add(table, row, amount)
+        if not other.pod_spec.has_pod_affinity:
+            return
+        namespace_labels = namespaces.get(pod.namespace, {})
+        for term in other.signature.required_anti_affinity:
+            if term.matches(pod.namespace, pod.labels, namespace_labels):
+                key = term.topology_key
+                minded = filtering.minded.get(key)
+                if minded is None:
+                    nobody = np.zeros(len(table.label(key).values) + 1, dtype=np.int64)
+                    minded = filtering.minded[key] = AffinityTally(key, nobody, 0, changed=True)
+                minded.add(table, row, amount)
+
+    def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy) -> AffinityColumns | None:
+        filtering: AffinityFiltering | None = state.data.get(_FILTER)
+        return None if filtering is None else AffinityColumns(pod, filtering, table, self._cluster.counts.namespaces)
+
+    def filter_state_key(self, state: CycleState) -> Hashable:
+        filtering: AffinityFiltering = state.data[_FILTER]
+        tallies = [*filtering.minded.values(), *filtering.away, *filtering.candidates]
+        if any([len(tally.counts) > FEW_DOMAINS for tally in tallies]):
+            return None
+        return filtering.first_of_its_kind, *[(tally.key, (tally.counts > 0).tobytes()) for tally in tallies]
+
+    def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        filtering: AffinityFiltering = state.data[_FILTER]
+        codes = np.zeros(len(rows), dtype=np.int64)
+        at = table.places(rows)
+        # Upstream checks in the order near, away, minded: written in reverse, so that the first failing check wins.
+        for tally in filtering.minded.values():
+            if tally.total:
+                _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, MINDED)
+        for tally in filtering.away:
+            if tally.total:
+                _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, TOO_NEAR)
+        first = filtering.first_of_its_kind
+        for tally in filtering.candidates:
+            ids = table.label(tally.key).ids[at]
+            _reject(codes, ids < 0 if first else tally.counts[ids] <= 0, NOT_NEAR)
+        return codes
+
+    def code_status(self, state: CycleState, pod: Pod, code: int) -> Status:
+        return STATUS_OF_CODE[code]
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows) -> Status | None:
+        """Skips if no term, of the pod or of existing pods, affects any node."""
+        terms = self._own(pod.signature)
+        if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
+            return SKIP
+        counts, signature = cluster.counts, pod.signature
+        found: list[tuple[str, Ints, int]] = []  # key, sums by domain, weight
+        for kind, key, weight in terms.preferred:
+            domains = counts.matching(kind).by_domain(key)
+            if domains.total:
+                found.append((key, domains.counts, weight))
+        if self._args.hard_pod_affinity_weight > 0:
+            for existing_terms in counts.existing_terms_matching("required", signature):
+                key = existing_terms.term.topology_key
+                domains = existing_terms.count.by_domain(key)
+                if domains.total:
+                    found.append((key, domains.counts, self._args.hard_pod_affinity_weight))
+        for existing_terms in counts.existing_terms_matching("preferred", signature):
+            key = existing_terms.term.topology_key
+            if existing_terms.count.by_domain(key).total:
+                found.append((key, existing_terms.weight.by_domain(key).counts, 1))
+        if not found:
+            return SKIP
+        state.data[_SCORE] = found
+        return None
+
+    def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+        found: list[tuple[str, Ints, int]] = state.data[_SCORE]
+        scores = np.zeros(len(rows), dtype=np.int64)
+        at = table.places(rows)
+        for key, of_key in _by_key(found).items():
+            ids = table.label(key).ids[at]
+            if len(of_key[0][0]) <= len(rows):
+                worth = of_key[0][0] * of_key[0][1]
+                for counts, weight in of_key[1:]:
+                    worth += counts * weight
+                scores += worth[ids]
+            else:
+                for counts, weight in of_key:
+                    scores += counts[ids] * weight
+        return scores
+
+    def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
+        least, most = lowest(scores), highest(scores)
+        if most == least:
+            return np.zeros(len(scores), dtype=np.int64)
+        return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
+
+    def _own(self, signature: PodSignature) -> AffinityTerms:
+        if not signature.spec.has_pod_affinity:
+            return _NO_TERMS
+        terms = self._terms.get(signature.id)
+        if terms is None:
+            near, away = signature.required_affinity, signature.required_anti_affinity
+            preferred = [(weighted.term, weighted.weight) for weighted in signature.preferred_affinity]
+            preferred += [(weighted.term, -weighted.weight) for weighted in signature.preferred_anti_affinity]
+            terms = AffinityTerms(
+                matcher(near, self._as_evaluated) if near else None,
+                tuple(dict.fromkeys([term.topology_key for term in near])),
+                tuple([(matcher((term,), self._as_evaluated), term.topology_key) for term in away]),
+                tuple(
+                    [(matcher((term,), self._as_evaluated), term.topology_key, weight) for term, weight in preferred]
+                ),
+            )
+            if len(self._terms) >= _REMEMBERED:
+                self._terms.clear()
+            self._terms[signature.id] = terms
+        return terms
+
+    # -- queueing hints and remedies --------------------------------------------------------------------------
+
+    def events_to_register(self) -> Sequence[ClusterEventWithHint]:
+        action = ActionType
+        pods = action.ADD | action.UPDATE_POD_LABEL | action.DELETE
+        nodes = action.ADD | action.UPDATE_NODE_LABEL
+        return (
+            on(EventResource.POD, pods, self._hint_rules.after_pod_change, by_signature=True),
+            on(EventResource.NODE, nodes, _after_node_change, by_signature=True),
+        )
+
+    def remedies(self, context: RemedyContext, row: int | None, status: Status) -> list[Remedy]:
+        """The pods that are missing in the node's domain, or must leave it."""
+        filtering = context.state.data.get(self.name)
+        if row is None or filtering is None:
+            return []
+        if "existing pods anti-affinity" in status.message:
+            return _minded(context, row, filtering)
+        if "anti-affinity" in status.message:
+            return _too_near(context, row, filtering, self._as_evaluated)
+        return _not_near(context, row, filtering)
+
+
+def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
+    return AffinityTally(key, domains.counts, domains.total)
+
+
+def _reject(codes: Ints, rejected: Bools, code: int) -> None:
+    if np.count_nonzero(rejected):  # of thousands of rows mostly none, and to write to none of them takes as long
+        codes[rejected] = code
+
+
+def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints, int]]]:
+    of_key: dict[str, list[tuple[Ints, int]]] = {}
+    for key, counts, weight in found:
+        of_key.setdefault(key, []).append((counts, weight))
+    return of_key
+
+
+def _speak_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
+    """Whether all terms match the pod; False without terms. As upstream, hints evaluate no namespace labels."""
+    return bool(terms) and all([term.matches(pod.namespace, pod.labels, {}) for term in terms])
+
+
+def _any_speaks_of(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
+    """Return whether any of the terms matches the pod."""
+    return any(_speak_of((term,), pod) for term in terms)
+
+
+def _after_pod_on_node(pod: Pod, old: Pod | None, new: Pod | None, keeps_away: _SpeakOf) -> QueueingHint:
+    try:
+        near, away = pod.signature.required_affinity, pod.signature.required_anti_affinity
+    except SelectorError:
+        return QUEUE
+    if new is None:
+        assert old is not None, "an event has an old or a new pod"
+        return QUEUE if keeps_away(away, old) else QUEUE_SKIP
+    if old is None:
+        return QUEUE if _speak_of(near, new) else QUEUE_SKIP
+    came_near = not _speak_of(near, old) and _speak_of(near, new)
+    went_away = keeps_away(away, old) and not keeps_away(away, new)
+    return QUEUE if came_near or went_away else QUEUE_SKIP
+
+
+def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> QueueingHint:
+    try:
+        near, away = pod.signature.required_affinity, pod.signature.required_anti_affinity
+    except SelectorError:
+        return QUEUE
+    assert new is not None, "a node that goes is no registered event"
+    if old is None:
+        # A node without the key meets any anti-affinity, so a new node may always help.
+        helps = bool(away) or any(term.topology_key in new.labels for term in near)
+        return QUEUE if helps else QUEUE_SKIP
+    for terms, left_helps in ((near, False), (away, True)):
+        for key in {term.topology_key for term in terms}:
+            before, after = old.labels.get(key), new.labels.get(key)
+            if before == after:
+                continue
+            if before is None:
+                helps = not left_helps  # the node has joined a domain
+            elif after is None:
+                helps = left_helps  # the node has left its domain
+            else:
+                helps = True
+            if helps:
+                return QUEUE
+    return QUEUE_SKIP
+
+
+_NAMED: Final = 3  # most pods named in a remedy
+_MOST_IN_THE_WAY: Final = 50  # looked for: with more of them the change is no small one
+
+
+def _not_near(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
+    """Remedies for unmet required affinity: all terms need the same pods, in the domain of each key."""
+    changes = []
+    labels = context.labels(row)
+    for tally in filtering.candidates:
+        if tally.key not in labels:
+            name = context.name(row)
+            value = _value_with(context, tally) or name
+            changes.append(Remedy(f"{name} had a label {tally.key}", 1, (label_node(name, tally.key, value),)))
+        elif tally.counts[context.label_number(row, tally.key)] <= 0:
+            wanted = dict.fromkeys(str(term.selector) for term in context.pod.signature.required_affinity)
+            text = f"a pod with {','.join(wanted)} ran in {tally.key}={labels[tally.key]}"
+            changes.append(Remedy(text, 1, _companion(context, row)))
+    return changes
+
+
+def _too_near(
+    context: RemedyContext, row: int, filtering: AffinityFiltering, as_evaluated: AsEvaluated
+) -> list[Remedy]:
+    changes = []
+    terms = map(as_evaluated, context.pod.signature.required_anti_affinity)
+    for term, tally in zip(terms, filtering.away, strict=True):
+        if tally.counts[context.label_number(row, tally.key)] > 0:
+            found = _in_domain(context, row, tally.key, ("away", term), partial(_speaks, context, term))
+            text = f"{_names(found)} did not run in {tally.key}={context.labels(row)[tally.key]}"
+            changes.append(Remedy(text, 1.1 + len(found) / 10, _gone(found)))
+    return changes
+
+
+def _minded(context: RemedyContext, row: int, filtering: AffinityFiltering) -> list[Remedy]:
+    changes = []
+    for key, tally in filtering.minded.items():
+        if tally.counts[context.label_number(row, key)] > 0:
+            found = _in_domain(context, row, key, "minded", partial(_minds, context, key))
+            where = f"{key}={context.labels(row)[key]}"
+            text = f"{_names(found)}, with anti-affinity to such pods, did not run in {where}"
+            changes.append(Remedy(text, 1.1 + len(found) / 10, _gone(found)))
+    return changes
+
+
+def _companion(context: RemedyContext, row: int) -> tuple[Change, ...]:
+    """A pod on the node that all terms of the required affinity match; none where no labels do."""
+    labels: dict[str, str] = {}
+    terms = context.pod.signature.required_affinity
+    for term in terms:
+        labels |= labels_for(term.selector) or {}
+    namespace = (
+        context.pod.namespace if context.pod.namespace in terms[0].namespaces else min(terms[0].namespaces, default="")
+    )
+    if not namespace or not all(term.selector.matches(labels) for term in terms):
+        return ()
+    return (add_pod(namespace, labels, context.name(row)),)
+
+
+def _value_with(context: RemedyContext, tally: AffinityTally) -> str | None:
+    """A value of the label whose domain has the pods that are wanted."""
+    for row in context.table.order.tolist():
+        value = context.labels(row).get(tally.key)
+        if value is not None and tally.counts[context.label_number(row, tally.key)] > 0:
+            return value
+    return None
+
+
+def _in_domain(context: RemedyContext, row: int, key: str, what: object, matches: Callable[[Pod], bool]) -> list[Pod]:
+    """The first matching pods in the node's domain; `what` names the condition."""
+    memo = (what, key, context.label_number(row, key))
+    if memo not in context.memo:
+        pods = (other for near in context.domain(row, key) for other in context.table.pods[near] if matches(other))
+        context.memo[memo] = list(islice(pods, _MOST_IN_THE_WAY))
+    found: list[Pod] = context.memo[memo]
+    return found
+
+
+def _gone(found: Sequence[Pod]) -> tuple[Change, ...]:
+    return delete_pods(found) if len(found) < _MOST_IN_THE_WAY else ()
+
+
+def _names(found: Sequence[Pod]) -> str:
+    if len(found) > _NAMED:
+        return f"{', '.join(pod.key for pod in found[:_NAMED])} and others"
+    return " and ".join(pod.key for pod in found) or "pods"
+
+
+def _speaks(context: RemedyContext, term: PodAffinityTerm, other: Pod) -> bool:
+    namespaces = context.cluster.counts.namespaces
+    return term.matches(other.namespace, other.labels, namespaces.get(other.namespace, {}))
+
+
+def _minds(context: RemedyContext, key: str, other: Pod) -> bool:
+    """Whether an existing pod has required anti-affinity, over this key, to the pod being explained."""
+    return other.pod_spec.has_pod_affinity and any(
+        term.topology_key == key and _speaks(context, term, context.pod)
+        for term in other.signature.required_anti_affinity
+    )

@@ -1,0 +1,216 @@
+"""Evaluates a pod's spread constraints: which rows count, which domains there are, and which pods to count in them.
+
+A pod's own constraints, or the default ones with the selector of its Services and controller, are prepared for
+PodTopologySpread. The result depends on the pod's signature and on labels and taints only, so it is cached
+until those change; pods with the same affinity and tolerations share the rows that count.
+
+Source: Kubernetes v1.34, plugins/podtopologyspread/common.go.
+Errors: none.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.api.selecting.terms import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    SpreadConstraint,
+    Taint,
+    Toleration,
+    parse_spread_constraint,
+)
+from kschedd.cache.counts import PodMatcher, spread_matcher
+from kschedd.cache.domain_counter import RowSet, TopologyPairCounts
+from kschedd.cache.nodematch import matching_rows
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Bools, Ints
+from kschedd.cache.versions import LABELS
+from kschedd.plugins.topology.podtopologyspread_args import PodTopologySpreadArgs
+from kschedd.plugins.topology.podtopologyspread_default_selector import DefaultSelectors
+
+HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
+
+
+@attrs.frozen(eq=False)
+class ReadyConstraint:
+    """A constraint evaluated for pods of one signature; valid while labels are unchanged."""
+
+    constraint: SpreadConstraint
+    kind: PodMatcher | None  # None: an empty selector, which counts no pods
+    among: RowSet | None  # the rows whose pods count; None: every row that has the key
+    values: Ints | None  # value ids of its domains; None: every value of the key
+    domains: int
+    selects_itself: int  # 1 if the pod itself matches
+
+
+def _by_action(args: PodTopologySpreadArgs) -> dict[str, list[Mapping[str, Any]]]:
+    raws = [(default.when_unsatisfiable, default.raw) for default in args.constraints]
+    return {action: [raw for when, raw in raws if when == action] for action in (HARD, SOFT)}
+
+
+@attrs.define(eq=False)
+class SpreadConstraints:
+    """The constraints of one cluster's pods under one configuration."""
+
+    _args: PodTopologySpreadArgs
+    _cluster: SchedulerCache
+    _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as in a pod's own spec
+    _selectors: DefaultSelectors = attrs.field(init=False)
+    # The following fields are valid until labels change.
+    _stamp: int = attrs.field(init=False, default=-1)
+    # By signature ignoring amounts, among others.
+    _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
+        init=False, factory=dict
+    )
+    _allowed: dict[tuple[Any, ...], RowSet | None] = attrs.field(init=False, factory=dict)
+    _values: dict[tuple[str, int], tuple[Ints | None, int]] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self._defaults = _by_action(self._args)
+        self._selectors = DefaultSelectors(self._cluster)
+
+    def of(self, pod: Pod, action: str) -> tuple[ReadyConstraint, ...]:
+        """The pod's own constraints with this `action`, or the defaults if it has no constraints at all."""
+        signature = pod.signature
+        own = signature.spread_constraints
+        selector: LabelSelector | None = None
+        if not own:
+            if not self._defaults[action]:
+                return ()
+            selector = self._selectors.of(pod)
+            if selector.empty:
+                return ()
+        versions = self._cluster.versions
+        if versions.at[LABELS] > self._stamp:
+            self._stamp = versions.now
+            self._ready.clear()
+            self._allowed.clear()
+            self._values.clear()
+        key = (signature.signature_ignoring_amounts, action, selector)
+        readies = self._ready.get(key)
+        if readies is None:
+            if len(self._ready) >= self._cluster.table.most_counters:
+                self._ready.clear()
+            constraints = self._stated(pod, selector, action)
+            keys = tuple(sorted({constraint.topology_key for constraint in constraints}))
+            if action == SOFT and not self.all_keys_needed(pod):
+                keys = ()
+            readies = tuple(self._made_ready(pod, constraint, keys) for constraint in constraints)
+            self._ready[key] = readies
+        return readies
+
+    def hard(self, pod: Pod) -> Sequence[SpreadConstraint]:
+        """The pod's hard constraints as specified."""
+        if pod.signature.spread_constraints:
+            return self._stated(pod, None, HARD)
+        selector = self._selectors.of(pod) if self._defaults[HARD] else None
+        return () if selector is None or selector.empty else self._stated(pod, selector, HARD)
+
+    @property
+    def defaults_are_hard(self) -> bool:
+        """Whether some default constraint is hard."""
+        return bool(self._defaults[HARD])
+
+    def all_keys_needed(self, pod: Pod) -> bool:
+        """Whether a node must have all topology keys; with System defaults a node with only a hostname still counts."""
+        return bool(pod.signature.spread_constraints) or self._args.defaulting_type != "System"
+
+    def domains(self, ready: ReadyConstraint) -> TopologyPairCounts:
+        """The matching pods by domain."""
+        key = ready.constraint.topology_key
+        if ready.kind is None:
+            column = self._cluster.table.label(key)
+            return TopologyPairCounts(column, None, np.zeros(len(column.values) + 1, dtype=np.int64), 0)
+        return self._cluster.counts.matching(ready.kind).by_domain(key, ready.among)
+
+    def rows_counted(self, ready: ReadyConstraint) -> Ints:
+        """The matching pods by row, on all rows."""
+        if ready.kind is None:
+            return np.zeros(self._cluster.table.capacity, dtype=np.int64)
+        return self._cluster.counts.matching(ready.kind).rows()
+
+    def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
+        """Upstream treats a node without the key as having the value "", a separate domain.
+
+        `seen` has the values of the nodes to score, the last entry for those without the key; so all nodes
+        without it count for that domain, whether or not any of them is scored.
+        """
+        table = self._cluster.table
+        column = table.label(ready.constraint.topology_key)
+        empty = column.numbers.get("")
+        if empty is None or not (seen[empty] or seen[-1]):
+            return counts
+        lacking = table.alive & (column.ids < 0)
+        if ready.among is not None:
+            lacking &= ready.among.mask
+        seen[empty], seen[-1] = True, False
+        counts = counts.copy()
+        counts[empty] += int(self.rows_counted(ready)[lacking].sum())
+        return counts
+
+    def _stated(self, pod: Pod, selector: LabelSelector | None, action: str) -> list[SpreadConstraint]:
+        if selector is None:
+            return [c for c in pod.signature.spread_constraints if c.when_unsatisfiable == action]
+        stated = (parse_spread_constraint(raw, pod.labels) for raw in self._defaults[action])
+        return [attrs.evolve(constraint, selector=selector) for constraint in stated]
+
+    def _made_ready(self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> ReadyConstraint:
+        among = self._allowed_rows(pod, constraint, keys)
+        values, domains = self._domain_values(constraint.topology_key, among)
+        selector = constraint.selector
+        kind = None if selector.empty else spread_matcher(pod.namespace, selector)
+        return ReadyConstraint(constraint, kind, among, values, domains, int(selector.matches(pod.labels)))
+
+    def _allowed_rows(self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> RowSet | None:
+        """The rows whose pods count: with all `keys`, and allowed by affinity and taints if the policies honor them."""
+        spec = pod.pod_spec
+        honored: tuple[Any, ...] = (constraint.topology_key, keys)
+        if constraint.honor_affinity:
+            honored += (tuple(spec.node_selector.items()), spec.required_node_affinity)
+        if constraint.honor_taints:
+            honored += (spec.tolerations,)
+        if honored in self._allowed:
+            return self._allowed[honored]
+        table = self._cluster.table
+        all_rows = table.alive & (table.label(constraint.topology_key).ids >= 0) if keys else table.alive
+        allowed = all_rows
+        for key in keys:
+            allowed = allowed & (table.label(key).ids >= 0)
+        if constraint.honor_affinity and (spec.node_selector or spec.required_node_affinity is not None):
+            allowed = allowed & matching_rows(table, spec.node_selector, spec.required_node_affinity, None)
+        if constraint.honor_taints:
+            tolerated = np.array([_tolerated(taints, spec.tolerations) for taints in table.taint_sets])
+            allowed = allowed & tolerated[table.taints]
+        among = None if np.array_equal(allowed, all_rows) else self._cluster.counts.row_set(allowed)
+        if len(self._allowed) >= table.most_counters:
+            self._allowed.clear()
+        self._allowed[honored] = among
+        return among
+
+    def _domain_values(self, key: str, among: RowSet | None) -> tuple[Ints | None, int]:
+        """The value ids that occur in the rows (None: all of the column), and their number."""
+        place = (key, 0 if among is None else among.number)
+        known = self._values.get(place)
+        if known is None:
+            table = self._cluster.table
+            column = table.label(key)
+            there = np.zeros(len(column.values) + 1, dtype=np.bool_)
+            there[column.ids[table.alive if among is None else among.mask]] = True
+            values = np.flatnonzero(there[:-1])
+            known = (None if len(values) == len(column.values) else values, len(values))
+            if len(self._values) >= table.most_counters:
+                self._values.clear()
+            self._values[place] = known
+        return known
+
+
+def _tolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> bool:
+    return all(
+        taint.effect not in (NO_SCHEDULE, NO_EXECUTE) or any(t.tolerates(taint) for t in tolerations)
+        for taint in taints
+    )

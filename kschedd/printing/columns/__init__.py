@@ -1,0 +1,1 @@
+"""Columns and tables of `get`."""

@@ -1,0 +1,295 @@
+"""The columns that `get` prints for each kind, as kubectl does: the default ones, and those that `-o wide` adds.
+
+Pods, nodes and namespaces are here, with what all columns are made of; workloads and storage have files of their own,
+and `kind_tables` has them all.
+
+Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from kschedd.api.quantity import format_milli, format_value
+from kschedd.printing.columns.ages import age
+from kschedd.printing.terminal.tables import NONE
+
+Raw = Mapping[str, Any]
+_NOTHING: Raw = {}
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+_OLD_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+
+
+@attrs.frozen
+class RowContext:
+    """Data for a row besides the object itself."""
+
+    now: float
+    #: node -> total requests of its pods: cpu in millicores, the rest in whole units (needed for `-o wide` of nodes)
+    requested: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Column:
+    header: str
+    cell: Callable[[Raw, RowContext], str]
+    wide: bool = False
+
+
+def meta(raw: Raw) -> Raw:
+    return raw.get("metadata") or _NOTHING
+
+
+def spec(raw: Raw) -> Raw:
+    return raw.get("spec") or _NOTHING
+
+
+def status(raw: Raw) -> Raw:
+    return raw.get("status") or _NOTHING
+
+
+def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Callable[[Raw, RowContext], str]:
+    """A cell function that prints one field of the object unchanged; `absent` where it is unset or empty."""
+
+    def cell(raw: Raw, around: RowContext) -> str:
+        value = where(raw).get(name)
+        if value is None or value == "":
+            return absent
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return cell
+
+
+def _name(raw: Raw, around: RowContext) -> str:
+    return str(meta(raw).get("name", ""))
+
+
+def _age(raw: Raw, around: RowContext) -> str:
+    return age(meta(raw).get("creationTimestamp"), around.now)
+
+
+NAME = Column("NAME", _name)
+AGE = Column("AGE", _age)
+
+
+# -- pods -----------------------------------------------------------------------------------------------------------
+
+
+def _container_ready(container: Raw) -> bool:
+    return bool(container.get("ready")) and "running" in (container.get("state") or {})
+
+
+def _restartable(pod: Raw) -> frozenset[str]:
+    containers = spec(pod).get("initContainers") or ()
+    return frozenset(c.get("name", "") for c in containers if c.get("restartPolicy") == "Always")
+
+
+def pod_ready(pod: Raw) -> str:
+    """Ready containers out of all, including sidecars: `1/2`."""
+    sidecars = _restartable(pod)
+    total = len(spec(pod).get("containers") or ()) + len(sidecars)
+    ready = sum(_container_ready(c) for c in status(pod).get("containerStatuses") or ())
+    ready += sum(
+        bool(c.get("started")) and bool(c.get("ready"))
+        for c in status(pod).get("initContainerStatuses") or ()
+        if c.get("name") in sidecars
+    )
+    return f"{ready}/{total}"
+
+
+def pod_status(pod: Raw) -> str:
+    """The value of the STATUS column: the phase, or a more specific reason."""
+    word = str(status(pod).get("reason") or status(pod).get("phase") or "Unknown")
+    for condition in status(pod).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated":
+            word = "SchedulingGated"
+    initializing = _initializing(pod)
+    if initializing:
+        word = initializing
+    else:
+        running = False
+        for container in reversed(status(pod).get("containerStatuses") or ()):
+            state = container.get("state") or {}
+            waiting, ended = state.get("waiting") or {}, state.get("terminated")
+            if waiting.get("reason"):
+                word = waiting["reason"]
+            elif ended is not None and ended.get("reason"):
+                word = ended["reason"]
+            elif ended is not None:
+                word = _exit_words(ended)
+            elif container.get("ready") and "running" in state:
+                running = True
+        if word == "Completed" and running:
+            word = "Running" if _condition(pod, "Ready") == "True" else "NotReady"
+    if meta(pod).get("deletionTimestamp"):
+        if status(pod).get("reason") == "NodeLost":
+            return "Unknown"
+        if status(pod).get("phase") not in ("Succeeded", "Failed"):
+            return "Terminating"
+    return word
+
+
+def _exit_words(ended: Raw) -> str:
+    return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
+
+
+def _initializing(pod: Raw) -> str:
+    """`Init:0/2` or another `Init:` status while init containers have not completed; "" once they have."""
+    sidecars = _restartable(pod)
+    total = len(spec(pod).get("initContainers") or ())
+    for place, container in enumerate(status(pod).get("initContainerStatuses") or ()):
+        state = container.get("state") or {}
+        ended, waiting = state.get("terminated"), state.get("waiting") or {}
+        if ended is not None and not ended.get("exitCode"):
+            continue
+        if container.get("name") in sidecars and container.get("started"):
+            continue
+        if ended is not None:
+            return "Init:" + (ended.get("reason") or _exit_words(ended))
+        if waiting.get("reason") not in (None, "", "PodInitializing"):
+            return f"Init:{waiting['reason']}"
+        return f"Init:{place}/{total}"
+    return ""
+
+
+def _condition(raw: Raw, kind: str) -> str:
+    return next((str(c.get("status")) for c in status(raw).get("conditions") or () if c.get("type") == kind), "")
+
+
+def _restarts(pod: Raw, around: RowContext) -> str:
+    return str(sum(c.get("restartCount") or 0 for c in status(pod).get("containerStatuses") or ()))
+
+
+def _gates(pod: Raw, around: RowContext) -> str:
+    gates = spec(pod).get("readinessGates") or ()
+    if not gates:
+        return NONE
+    return f"{sum(_condition(pod, gate.get('conditionType', '')) == 'True' for gate in gates)}/{len(gates)}"
+
+
+PODS = (
+    NAME,
+    Column("READY", lambda raw, around: pod_ready(raw)),
+    Column("STATUS", lambda raw, around: pod_status(raw)),
+    Column("RESTARTS", _restarts),
+    AGE,
+    Column("IP", field(status, "podIP", NONE), wide=True),
+    Column("NODE", field(spec, "nodeName", NONE), wide=True),
+    Column("NOMINATED NODE", field(status, "nominatedNodeName", NONE), wide=True),
+    Column("READINESS GATES", _gates, wide=True),
+)
+
+
+# -- nodes ----------------------------------------------------------------------------------------------------------
+
+
+def node_status(node: Raw) -> str:
+    word = {"True": "Ready", "": "Unknown"}.get(_condition(node, "Ready"), "NotReady")
+    return word + (",SchedulingDisabled" if spec(node).get("unschedulable") else "")
+
+
+def node_roles(node: Raw) -> str:
+    labels = meta(node).get("labels") or {}
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX) and key != _ROLE_PREFIX}
+    if labels.get("kubernetes.io/role"):
+        roles.add(labels["kubernetes.io/role"])
+    return ",".join(sorted(roles)) or NONE
+
+
+def _zone(node: Raw, around: RowContext) -> str:
+    labels = meta(node).get("labels") or {}
+    return str(labels.get(ZONE_LABEL) or labels.get(_OLD_ZONE_LABEL) or NONE)
+
+
+def taint_text(taint: Raw) -> str:
+    """`key=value:Effect`, as kubectl and the scheduler's messages write it."""
+    value = taint.get("value")
+    return f"{taint.get('key', '')}{'=' + value if value else ''}:{taint.get('effect', '')}"
+
+
+def _taints(node: Raw, around: RowContext) -> str:
+    return ",".join(taint_text(taint) for taint in spec(node).get("taints") or ()) or NONE
+
+
+def _use(resource: str) -> Callable[[Raw, RowContext], str]:
+    def cell(node: Raw, around: RowContext) -> str:
+        used = around.requested.get(_name(node, around), {}).get(resource, 0)
+        has = (status(node).get("allocatable") or {}).get(resource)
+        return f"{amount_text(resource, used)}/{'0' if has is None else has}"
+
+    return cell
+
+
+def amount_text(resource: str, amount: int) -> str:
+    """An amount in the scheduler's units (cpu in millicores), formatted as a quantity."""
+    if resource == "cpu":
+        return format_milli(amount)
+    binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    return format_value(amount, "BinarySI" if binary else "DecimalSI")
+
+
+NODES = (
+    NAME,
+    Column("STATUS", lambda raw, around: node_status(raw)),
+    Column("ROLES", lambda raw, around: node_roles(raw)),
+    AGE,
+    Column("VERSION", lambda raw, around: str((status(raw).get("nodeInfo") or {}).get("kubeletVersion") or "")),
+    Column("ZONE", _zone, wide=True),
+    Column("TAINTS", _taints, wide=True),
+    Column("CPU", _use("cpu"), wide=True),
+    Column("MEMORY", _use("memory"), wide=True),
+    Column("PODS", _use("pods"), wide=True),
+)
+
+NAMESPACES = (NAME, Column("STATUS", field(status, "phase", "Active")), AGE)
+
+
+def _event_object(event: Raw, around: RowContext) -> str:
+    about = event.get("involvedObject") or event.get("regarding") or {}
+    kind, name = str(about.get("kind", "")).lower(), about.get("name")
+    return f"{kind}/{name}" if name else kind
+
+
+def _last_seen(event: Raw, around: RowContext) -> str:
+    return age(event_moment(event) or None, around.now)
+
+
+def _event_source(event: Raw, around: RowContext) -> str:
+    source = event.get("source") or {}
+    parts = [source.get("component") or event.get("reportingComponent"), source.get("host")]
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _first_seen(event: Raw, around: RowContext) -> str:
+    times = (event.get("firstTimestamp"), event.get("eventTime"), meta(event).get("creationTimestamp"))
+    return age(next((time for time in times if time), None), around.now)
+
+
+def _event_count(event: Raw, around: RowContext) -> str:
+    return str((event.get("series") or {}).get("count") or event.get("count") or 1)
+
+
+def event_moment(event: Raw) -> str:
+    """When the event was last observed, as sortable text."""
+    times = ((event.get("series") or {}).get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return str(next((time for time in times if time), meta(event).get("creationTimestamp") or ""))
+
+
+EVENTS = (
+    Column("LAST SEEN", _last_seen),
+    Column("TYPE", lambda raw, around: str(raw.get("type", ""))),
+    Column("REASON", lambda raw, around: str(raw.get("reason", ""))),
+    Column("OBJECT", _event_object),
+    Column("SOURCE", _event_source, wide=True),
+    Column("MESSAGE", lambda raw, around: str(raw.get("message") or raw.get("note") or "").strip()),
+    Column("FIRST SEEN", _first_seen, wide=True),
+    Column("COUNT", _event_count, wide=True),
+    Column("NAME", _name, wide=True),
+)
+
+
+def labels_text(labels: Mapping[str, Any] | None) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE

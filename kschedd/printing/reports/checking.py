@@ -1,0 +1,181 @@
+"""What `kschedd check` found, and the same as text, Markdown, JSON and JUnit XML."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree import ElementTree
+
+import attrs
+
+from kschedd.printing.reports.markdown import cell
+from kschedd.printing.reports.xml_text import xml_text
+
+Raw = Mapping[str, Any]
+
+
+@attrs.frozen
+class UnplacedPod:
+    """A pod that has no place. `remedy` is what was tried and places it, "" where nothing was found."""
+
+    pod: str
+    new: bool  # it comes with the manifests; else it had a place, or would have got one
+    why: str
+    remedy: str
+    commands: Sequence[str]
+
+
+@attrs.define
+class CheckReport:
+    """What `check` found. `pods`, `nodes` and `usage` are as of the method `fork.diff`."""
+
+    unplaced: list[UnplacedPod] = attrs.field(factory=list)
+    refused: list[str] = attrs.field(factory=list)  # workloads whose pods could not be created, and why
+    forbidden: list[str] = attrs.field(factory=list)  # objects of the manifests that admission rejected, and why
+    errors: list[str] = attrs.field(factory=list)  # input that could not be used
+    warnings: list[str] = attrs.field(factory=list)
+    pods: list[dict[str, Any]] = attrs.field(factory=list)
+    usage: list[dict[str, Any]] = attrs.field(factory=list)
+    applied: int = 0
+    pending_before: int = 0
+    at_rest: bool = True
+
+    @property
+    def fits(self) -> bool:
+        return not self.unplaced and not self.refused and not self.forbidden
+
+    @property
+    def displaced(self) -> list[dict[str, Any]]:
+        """The pods of the cluster that move, are evicted, or go."""
+        return [pod for pod in self.pods if pod["change"] in ("moved", "gone", "orphaned", "pending") and pod["node"]]
+
+    @property
+    def placed(self) -> list[dict[str, Any]]:
+        return [pod for pod in self.pods if pod["change"] == "placed"]
+
+
+def verdict(report: CheckReport) -> str:
+    if report.errors:
+        return f"some of the input cannot be used ({_count(len(report.errors), 'fault')})"
+    if not report.fits:
+        what = [f"{_count(len(report.unplaced), 'pod')} without a place"] if report.unplaced else []
+        what += [f"{_count(len(report.refused), 'workload')} that cannot make pods"] if report.refused else []
+        what += [f"{_count(len(report.forbidden), 'object')} that may not be created"] if report.forbidden else []
+        return f"does not fit: {', '.join(what)}"
+    return "all fits" if report.applied else "nothing to check: there are no objects in the manifests"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def as_text(report: CheckReport) -> str:
+    lines = [*(f"error: {text}" for text in report.errors), *(f"warning: {text}" for text in report.warnings)]
+    lines += [verdict(report)]
+    for pod in report.unplaced:
+        lines += ["", f"- {pod.pod}: {'pending' if pod.new else 'loses its place'}", f"    {pod.why}"]
+        if pod.remedy:
+            lines += [f"    least change that was tried: {pod.remedy}", *(f"      {text}" for text in pod.commands)]
+    lines += [f"- {text}" for text in (*report.refused, *report.forbidden)]
+    for title, rows in _sections(report):
+        lines += ["", f"{title}:", *(f"  {row}" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(report: CheckReport) -> str:
+    mark = "✅" if report.fits and not report.errors else "❌"
+    told = verdict(report)
+    lines = [f"### {mark} {told[0].upper()}{told[1:]}"]
+    faults = [f"- **error** {_code(text)}" for text in report.errors]
+    faults += [f"- warning: {_code(text)}" for text in report.warnings]
+    lines += ["", *faults] if faults else []
+    if report.unplaced:
+        lines += ["", "| pod | why | least change that was tried |", "|---|---|---|"]
+        for pod in report.unplaced:
+            commands = "".join(f"<br>{_code(text)}" for text in pod.commands)
+            lines.append(f"| {_code(pod.pod)} | {cell(pod.why)} | {cell(pod.remedy) or 'none found'}{commands} |")
+    turned_away = [*report.refused, *report.forbidden]
+    lines += ["", *(f"- {cell(text)}" for text in turned_away)] if turned_away else []
+    if report.usage:
+        lines += ["", "| | before | after | free |", "|---|---|---|---|"]
+        lines += [f"| {name} | {before} | {after} | {free} |" for name, before, after, free in _usage(report)]
+    for title, rows in _sections(report, usage=False):
+        lines += ["", f"<details><summary>{title}</summary>", ""]
+        lines += [*(f"- {cell(row)}" for row in rows), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(report: CheckReport) -> str:
+    told = {
+        "fits": report.fits,
+        "verdict": verdict(report),
+        "applied": report.applied,
+        "pendingBefore": report.pending_before,
+        "unplaced": [
+            {"pod": p.pod, "new": p.new, "why": p.why, "remedy": p.remedy, "commands": list(p.commands)}
+            for p in report.unplaced
+        ],
+        "refused": report.refused,
+        "forbidden": report.forbidden,
+        "pods": report.pods,
+        "usage": report.usage,
+        "errors": report.errors,
+        "warnings": report.warnings,
+        "atRest": report.at_rest,
+    }
+    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+
+
+def as_junit(report: CheckReport) -> str:
+    """A test case for each pod that comes or loses its place, and one for the input."""
+    failures = {pod.pod: f"{pod.why}\n{pod.remedy}".strip() for pod in report.unplaced}
+    cases = [(f"{pod['namespace']}/{pod['name']}", "") for pod in report.placed]
+    cases += list(failures.items())
+    cases += [(text.partition(": ")[0], text) for text in (*report.refused, *report.forbidden)]
+    cases += [("input", "\n".join(report.errors))]
+    wrong = sum(bool(text) for _, text in cases)
+    counts = {"tests": str(len(cases)), "failures": str(wrong), "errors": "0"}
+    suite = ElementTree.Element("testsuite", {"name": "kschedd check", **counts})
+    for name, text in cases:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "kschedd.check", "name": xml_text(name)})
+        if text:
+            failure = ElementTree.SubElement(case, "failure", {"message": xml_text(text.splitlines()[0])})
+            failure.text = xml_text(text)
+    whole = ElementTree.Element("testsuites", counts)
+    whole.append(suite)
+    ElementTree.indent(whole)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(whole, encoding="unicode") + "\n"
+
+
+def _sections(report: CheckReport, *, usage: bool = True) -> Iterator[tuple[str, list[str]]]:
+    if report.displaced:
+        yield "pods of the cluster that move or go", [_moved(pod) for pod in report.displaced]
+    if report.placed:
+        yield (
+            f"placed ({len(report.placed)})",
+            [f"{pod['namespace']}/{pod['name']} on {pod['to']}" for pod in report.placed],
+        )
+    if usage and report.usage:
+        yield (
+            "requested of what the nodes have, before and after",
+            [f"{name:8} {before:>6} -> {after:>6}, {free} free" for name, before, after, free in _usage(report)],
+        )
+    if report.pending_before:
+        yield "pending in the cluster already", [_count(report.pending_before, "pod")]
+    if not report.at_rest:
+        yield "not at rest", ["something was left to do at the end of the time given (--within)"]
+
+
+def _usage(report: CheckReport) -> Iterator[tuple[str, str, str, str]]:
+    for each in report.usage:
+        yield each["resource"], f"{each['before']:.1%}", f"{each['after']:.1%}", f"{1 - each['after']:.1%}"
+
+
+def _moved(pod: Raw) -> str:
+    where = f" to {pod['to']}" if pod.get("to") else ""
+    cause = f" ({pod['cause']})" if pod.get("cause") else ""
+    return f"{pod['namespace']}/{pod['name']}: {pod['change']} from {pod['node']}{where}{cause}"
+
+
+def _code(text: str) -> str:
+    """Text as code, within a table as well."""
+    return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"

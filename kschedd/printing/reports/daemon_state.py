@@ -1,0 +1,51 @@
+"""What the daemon says of itself as tables: who is connected, and how far its limits are used."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kschedd.printing.columns.ages import span
+from kschedd.printing.terminal.tables import Table
+
+Raw = Mapping[str, Any]
+
+
+def limits_table(limits: Sequence[Raw]) -> Table:
+    """Every bound, how far it is used, and what happens where it is reached."""
+    rows = [
+        (
+            str(bound["name"]),
+            _amount(bound["limit"], bound["unit"]) + ("" if bound["limit"] == bound["default"] else " (set)"),
+            _amount(bound["used"], bound["unit"]),
+            _amount(bound["most"], bound["unit"]),
+            str(bound["what"]),
+            str(bound["reached"]),
+        )
+        for bound in limits
+    ]
+    return Table(("LIMIT", "AT", "USED", "MOST SO FAR", "OF WHAT", "WHERE IT IS REACHED"), tuple(rows))
+
+
+def _amount(value: int | None, unit: str) -> str:
+    if value is None:
+        return "-"
+    if unit == "bytes" and value >= 1 << 10:
+        return f"{value / (1 << 20):.3g} MiB" if value >= 1 << 20 else f"{value / (1 << 10):.3g} KiB"
+    return f"{value} {unit}".rstrip()
+
+
+def clients_table(clients: Sequence[Raw]) -> Table:
+    """Who is connected: the system says which process a client on the Unix socket is."""
+    rows = [
+        (
+            str(client["number"]),
+            str(client["user"]) + (" (read-only)" if client["read_only"] else ""),
+            str(client["address"] or ("-" if client["pid"] is None else f"pid {client['pid']}, uid {client['uid']}")),
+            span(client["connected_s"]),
+            "-" if client["idle_s"] is None else span(client["idle_s"]),
+            str(client["requests"]),
+            str(client["streams"]),
+            str(client["waiting_bytes"]),
+        )
+        for client in clients
+    ]
+    return Table(("CLIENT", "USER", "FROM", "CONNECTED", "IDLE", "REQUESTS", "STREAMS", "UNREAD BYTES"), tuple(rows))

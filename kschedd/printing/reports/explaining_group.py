@@ -1,0 +1,61 @@
+"""Formats the result of `scheduler.explain_group`: what a PodGroup's next cycle would come to, pod by pod."""
+
+from kschedd.printing.columns.by_kind import Raw
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import Table, clean, render
+
+
+def group_explanation(answer: Raw, style: TerminalStyle) -> str:
+    """The result as text."""
+    members = answer.get("members") or ()
+    rows = [
+        tuple(clean(str(member.get(field) or "")) for field in ("pod", "state", "node", "plugin")) for member in members
+    ]
+    text = _said(answer)
+    if rows:
+        text += render(Table(("POD", "STATE", "NODE", "PLUGIN"), tuple(rows)), style)
+    for member in members:
+        if member.get("message"):
+            text += f"{clean(str(member['pod']))}: {clean(str(member['message']))}\n"
+    suggestions = answer.get("suggestions") or ()
+    if suggestions:
+        text += "It would be placed if (each was tried on a copy of the cluster):\n"
+        text += "".join(_suggestion(each, style) for each in suggestions)
+    return text
+
+
+def _said(answer: Raw) -> str:
+    name, pods, scheduled = answer.get("pod_group"), answer.get("pods"), answer.get("scheduled")
+    if not answer.get("exists"):
+        return f"PodGroup {name} does not exist; {_pods(pods)} of it, {scheduled} scheduled\n"
+    needs = f", needs {answer['min_count']} at once" if answer.get("min_count") else ""
+    text = f"PodGroup {name} has {_pods(pods)}{needs}; {scheduled} scheduled\n"
+    if answer.get("fits"):
+        return text + "as things stand, its next cycle places those that fit\n"
+    states = {member.get("state") for member in answer.get("members") or ()}
+    if states <= {"scheduled", "gated"}:
+        lacks = (answer.get("min_count") or 0) - (pods or 0)
+        short = f": it lacks {_pods(lacks)}" if lacks > 0 else ""
+        return text + (f"no other pod of it can be tried yet{short}\n" if "gated" in states else "")
+    if states != {"scheduled"}:
+        why = answer.get("message")
+        return (
+            text + f"as things stand, its next cycle places none of the others{f': {clean(str(why))}' if why else ''}\n"
+        )
+    return text
+
+
+def _pods(number: object) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _suggestion(suggestion: Raw, style: TerminalStyle) -> str:
+    placed = suggestion.get("placed") or {}
+    displaced = ", ".join(map(str, suggestion.get("displaced") or ()))
+    text = f"  {style.plain('·')} {clean(str(suggestion.get('sentence')))}\n"
+    where = ", ".join(f"{pod} on {node}" for pod, node in placed.items())
+    text += f"      tried: {clean(where)}{f'; {clean(displaced)} would be gone' if displaced else ''}\n"
+    for change in suggestion.get("commands") or ():
+        text += f"      kschedd {clean(str(change.get('command')))}\n"
+        text += "".join(f"      | {clean(line)}\n" for line in str(change.get("input") or "").splitlines())
+    return text

@@ -1,0 +1,1 @@
+"""The terminal: width, style, safe text, tables, progress."""

@@ -1,0 +1,44 @@
+"""Sanitises text for the terminal: no control sequences, no bidirectional control characters.
+
+Names, labels and messages are untrusted input. Control characters (C0 except line feed and tab, DEL, C1) and
+bidirectional controls are printed as visible escapes. In JSON and YAML, where the content must not change, they are
+printed in the escapes of these formats instead.
+"""
+
+import re
+from typing import Final
+
+from kschedd.printing.terminal.style import CODES
+
+_LONGEST_PART: Final = 200  # characters
+_UNSAFE: Final = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+_COMMANDS: Final = re.compile(_UNSAFE)
+_OURS: Final = "|".join(sorted({"0", *CODES.values()}))
+_COMMANDS_BUT_OURS: Final = re.compile(f"(\x1b\\[(?:{_OURS})m)|({_UNSAFE})")
+
+
+def safe(text: str, *, colour: bool = False) -> str:
+    """`text`, sanitised; with `colour`, the colour codes of `style` in it are kept."""
+    if _COMMANDS.search(text) is None:
+        return text
+    if colour:
+        return _COMMANDS_BUT_OURS.sub(lambda found: found[1] or _readable(found[2]), text)
+    return _COMMANDS.sub(lambda found: _readable(found[0]), text)
+
+
+def brief(text: str) -> str:
+    """`text` as a part of a message: cut short where it is long."""
+    return text if len(text) <= _LONGEST_PART else f"{text[:_LONGEST_PART]}..."
+
+
+def exact(document: str) -> str:
+    """A JSON document, or a YAML one whose unsafe strings are double-quoted, sanitised without changing its content."""
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
+
+
+def has_commands(text: str) -> bool:
+    return _COMMANDS.search(text) is not None
+
+
+def _readable(char: str) -> str:
+    return char.encode("unicode_escape").decode()

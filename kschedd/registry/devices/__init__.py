@@ -1,0 +1,1 @@
+"""Dynamic resource allocation: validation of claims, slices and classes."""

@@ -1,0 +1,1 @@
+"""Pods and pod templates: defaults and validation."""

@@ -1,0 +1,1 @@
+"""Policies, quotas, roles, webhooks, flow control, certificates and definitions: defaults and validation."""

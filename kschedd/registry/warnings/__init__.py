@@ -1,0 +1,1 @@
+"""Warnings that the API server returns with an object it accepts."""

@@ -1,0 +1,1 @@
+"""Workloads, Jobs and autoscalers: validation."""

@@ -1,0 +1,234 @@
+"""OpportunisticBatching: a pod like the one before it is tried on the next best node of that one's attempt first.
+
+Most pods come in numbers. Where the node that the last one took is full for the next, and nothing else came between,
+the scores of its attempt still hold for all other nodes: so the next best of them, if the pod fits there, is taken
+without a search and without scores. Where it does not fit there, all nodes are searched as ever.
+
+Known are the results of one attempt, for each profile, and they are used only
+
+* in the scheduling cycle that follows (a pod that came to nothing, or of another profile, ends it),
+* for a pod of the same batch signature (`signing`), where it has one,
+* for half a second after the search,
+* if filters reject the pod on the node that the last cycle chose; by the rule batch_rescores that node is scored anew
+  where the pod still fits there, and takes part with the others.
+
+An attempt that took the node it was hinted at keeps what is known; any other replaces it. The pods of a PodGroup are
+tried in one cycle, so that none of them gets a hint from another.
+
+Pure; time is told. What it knows is part of a fork, and of a recording that begins on a running daemon.
+Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched.
+Source: Kubernetes v1.36 and v1.37, scheduler/framework/runtime/batch.go.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+
+import attrs
+import numpy as np
+
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Ints, Rows
+from kschedd.scheduling.attempt.ties import Choose, NodeTies, heapify, pop_first
+
+MAX_AGE_S: Final = 0.5
+
+
+@attrs.define(eq=False)
+class SortedNodes:
+    """The nodes that were scored and not taken; among equals `choose` decides when one is popped.
+
+    Where ties go by order the lists are the heap that kube-scheduler has. The node that the attempt took is among them
+    until the next attempt wants one, because taking it out moves others.
+    """
+
+    names: list[str]
+    totals: list[int]
+    raw: dict[str, list[int]] = attrs.field(factory=dict)  # by plugin: of each node; kept where nodes are rescored
+    taken: str = ""  # the node that is still to be taken out
+
+    @classmethod
+    def of(
+        cls, taken: str, rows: Rows, totals: Ints, names: Sequence[str], raw: Mapping[str, Ints] | None = None
+    ) -> Self:
+        """Return the nodes of these rows, which are in visiting order."""
+        kept = {plugin: values.tolist() for plugin, values in (raw or {}).items()}
+        return cls([names[row] for row in rows.tolist()], totals.tolist(), kept, taken)
+
+    def add(self, name: str, raw: Mapping[str, int]) -> None:
+        """Add a node with these raw scores; its total is not known yet."""
+        for plugin in {**self.raw, **raw}:
+            self.raw.setdefault(plugin, [0] * len(self.names)).append(raw.get(plugin, 0))
+        self.names.append(name)
+
+    def __len__(self) -> int:
+        return len(self.names) - bool(self.taken)
+
+    def take_out(self, choose: Choose) -> None:
+        """Remove the node that the attempt took, if it is still there."""
+        if not self.taken:
+            return
+        if _in_order(choose):
+            heapify(self.totals, *self._columns())
+            at = self.names.index(self.taken)
+            if at == 0:
+                pop_first(self.totals, *self._columns())
+            else:  # it was chosen by hand
+                self._remove(at)
+        else:
+            self._remove(self.names.index(self.taken))
+        self.taken = ""
+
+    def pop(self, choose: Choose) -> str:
+        """Remove and return the best node."""
+        self.take_out(choose)
+        if _in_order(choose):
+            heapify(self.totals, *self._columns())
+            name = self.names[0]
+            pop_first(self.totals, *self._columns())
+            return name
+        totals = np.array(self.totals, dtype=np.int64)
+        best = (totals == totals.max()).nonzero()[0]
+        at = int(best[0]) if len(best) == 1 else choose(best, self.names, None)
+        name = self.names[at]
+        self._remove(at)
+        return name
+
+    def _columns(self) -> list[list[Any]]:
+        return [self.names, *self.raw.values()]
+
+    def _remove(self, at: int) -> None:
+        for column in (self.totals, *self._columns()):
+            del column[at]
+
+
+def _in_order(choose: Choose) -> bool:
+    return isinstance(choose, NodeTies) and not choose.drawn
+
+
+@attrs.define(eq=False)
+class BatchState:
+    """What is known in one profile."""
+
+    signature: str = ""
+    nodes: SortedNodes = attrs.field(factory=lambda: SortedNodes([], []))
+    created_s: float = 0.0
+    cycle: int = -1  # the last one that came to a node, and which
+    chosen: str = ""
+    hinted: str = ""  # the node that the last cycle was to try first
+
+    def follows(self, cycle: int, signature: str | None, now_s: float) -> bool:
+        """Whether what is known may serve this cycle, if only the node that was chosen is full."""
+        return (
+            bool(self.nodes)
+            and cycle == self.cycle + 1
+            and signature == self.signature
+            and now_s <= self.created_s + MAX_AGE_S
+        )
+
+    def store(
+        self, cycle: int, signature: str | None, hint: str, chosen: str, others: SortedNodes | None, now_s: float
+    ) -> None:
+        """A cycle has come to a node. `others`: None where it was the only one that was feasible."""
+        self.cycle, self.chosen = cycle, chosen
+        if hint == chosen:
+            return
+        known = others if signature is not None and others else SortedNodes([], [])
+        self.signature, self.nodes, self.created_s = signature or "", known, now_s
+
+
+@attrs.define(eq=False)
+class Batching:
+    """What one attempt knows of the cycle before, and leaves to the next. `signature` None: the pod has none."""
+
+    _state: BatchState
+    _cycle: int
+    _signature: str | None
+    _now_s: float
+    hint: str = attrs.field(default="", init=False)  # the node to be tried first
+
+    @property
+    def full_node(self) -> str:
+        """The node that has to be full for a hint to be given; "" where none is given."""
+        state = self._state
+        return state.chosen if state.follows(self._cycle, self._signature, self._now_s) else ""
+
+    def nodes_left(self, choose: Choose) -> SortedNodes:
+        """Return the nodes of which a hint is taken."""
+        self._state.nodes.take_out(choose)
+        return self._state.nodes
+
+    def replaces(self, chosen: str) -> bool:
+        """Return whether the scores of an attempt that came to this node replace those that are known."""
+        return self._signature is not None and self.hint != chosen
+
+    def take_hint(self, choose: Choose) -> None:
+        self.hint = self._state.hinted = self._state.nodes.pop(choose)
+
+    def store(
+        self,
+        chosen: str,
+        rows: Rows,
+        totals: Ints | None,
+        names: Sequence[str],
+        raw: Mapping[str, Ints] | None = None,
+    ) -> None:
+        """Note the node of the attempt. `totals` of its rows: None if it was the only one. `raw`: scores of plugins."""
+        others = None
+        if totals is not None and self.replaces(chosen):
+            others = SortedNodes.of(chosen, rows, totals, names, raw)
+        self._state.store(self._cycle, self._signature, self.hint, chosen, others, self._now_s)
+
+
+@attrs.define(eq=False)
+class Batches:
+    """What is known in all profiles, and the number of the scheduling cycle; see `Handle.shared`."""
+
+    cluster: SchedulerCache
+    cycle: int = 0
+    _states: dict[str, BatchState] = attrs.field(factory=dict, init=False)
+
+    def of(self, profile: str) -> BatchState:
+        return self._states.setdefault(profile, BatchState())
+
+    def next_cycle(self) -> int:
+        """A pod was popped."""
+        self.cycle += 1
+        return self.cycle
+
+    def forget(self) -> None:
+        """The configuration is another one."""
+        self._states.clear()
+
+    def fork(self, cluster: SchedulerCache) -> Self:
+        forked = type(self)(cluster)
+        forked.restore(self.saved())
+        return forked
+
+    def saved(self) -> Mapping[str, Any]:
+        """As plain values."""
+        states = {
+            profile: [
+                *(one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen),
+                {plugin: [*values] for plugin, values in one.nodes.raw.items()},
+                one.nodes.taken,
+            ]
+            for profile, one in self._states.items()
+        }
+        return {"cycle": self.cycle, "states": states}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        self.cycle = saved["cycle"]
+        self._states = {
+            profile: BatchState(signature, _nodes(names, totals, *more), created_s, cycle, chosen)
+            for profile, (signature, names, totals, created_s, cycle, chosen, *more) in saved["states"].items()
+        }
+
+
+def _nodes(
+    names: Sequence[str],
+    totals: Sequence[int],
+    raw: Mapping[str, Sequence[int]] | None = None,
+    taken: str = "",
+) -> SortedNodes:
+    """Return saved nodes; older recordings have neither raw scores nor the node that was taken."""
+    return SortedNodes([*names], [*totals], {plugin: [*values] for plugin, values in (raw or {}).items()}, taken)

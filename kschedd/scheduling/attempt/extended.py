@@ -1,0 +1,158 @@
+"""Extenders in an attempt: they filter what the plugins left, add to the scores, and choose preemption's victims.
+
+Each function is a part of an attempt: it yields calls (`ExtenderCall`) and goes on with their answers. Filters are
+asked one after the other, each about the nodes that the one before left; for scores all are asked at once. A failure
+ends the attempt, unless the extender is ignorable; a failed prioritize never does.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes),
+scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption).
+Errors: ExtenderFailure.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.extenders.calls import ExtenderFailure
+from kschedd.extenders.extender import HTTPExtender
+from kschedd.extenders.messages import FilterResult, MetaVictims
+from kschedd.framework.postfilter import Candidate, DryRun
+from kschedd.framework.status import Status, unresolvable, unschedulable
+from kschedd.scheduling.attempt.node_search import Found
+from kschedd.scheduling.debug.work import Shards, Work
+from kschedd.scheduling.preemption.dry_run import earliest_start
+
+NO_CANDIDATE = "no candidate node for preemption"
+
+_LIFT = 1 << 31
+
+
+@attrs.define(eq=False)
+class CandidatesFound(Exception):
+    """Candidates of a dry run about which extenders have to be asked before PostFilter can choose."""
+
+    tried: DryRun
+
+
+def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, found: Found) -> Work[Found]:
+    """The feasible nodes that the extenders leave, and what they say of the others. Raises ExtenderFailure."""
+    rows, without_pods = found.rows.tolist(), False
+    statuses: dict[int, Status] = {}
+    elsewhere: list[Status] = []
+    for extender in extenders:
+        if not rows:
+            break
+        if not extender.filters or not extender.is_interested(pod):
+            continue
+        asked: Shards = [extender.filter(pod, table, rows)]
+        said: Any = (yield asked)[0]
+        try:
+            if isinstance(said, ExtenderFailure):
+                raise said
+            rows = extender.passed(said, {table.names[row]: row for row in rows})
+        except ExtenderFailure:
+            if extender.ignorable:
+                continue
+            raise
+        without_pods = without_pods or extender.loses_pods(said)
+        for name, status in rejections(said):
+            row = table.row_of.get(name)
+            if row is None:
+                elsewhere.append(status)
+            else:
+                statuses[row] = status
+    verdicts = found.verdicts.overruled(statuses, elsewhere) if statuses or elsewhere else found.verdicts
+    left = np.array(rows, dtype=np.int64)
+    return attrs.evolve(found, rows=left, verdicts=verdicts, without_pods=without_pods, at=None)
+
+
+def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:
+    """By node, of those that the extender says something of."""
+    for name, why in said.unresolvable.items():
+        yield name, unresolvable(why)
+    for name, why in said.failed.items():
+        if name not in said.unresolvable:
+            yield name, unschedulable(why)
+
+
+def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: Rows, totals: Ints) -> Work[Ints]:
+    """Return the totals with the extenders' scores; the very array that was given if no extender scored a node."""
+    asked = [extender for extender in extenders if extender.prioritizes and extender.is_interested(pod)]
+    if not asked:
+        return totals
+    calls: Shards = [extender.prioritize(pod, table, rows.tolist()) for extender in asked]
+    answers: list[Any] = yield calls
+    places = {table.names[row]: place for place, row in enumerate(rows.tolist())}
+    more, any_scored = np.zeros(len(rows), dtype=np.int64), False
+    for extender, said in zip(asked, answers, strict=True):
+        if isinstance(said, ExtenderFailure):
+            continue
+        known = [(places[name], extender.weighted(score)) for name, score in said if name in places]
+        if known:
+            any_scored = True
+            np.add.at(more, *np.array(known, dtype=np.int64).T)  # a name may repeat; it wraps, as Go's int64 does
+    return totals + more if any_scored else totals
+
+
+# -- preemption -------------------------------------------------------------------------------------------------------
+
+
+def preempting(extenders: Sequence[HTTPExtender], pod: Pod) -> tuple[HTTPExtender, ...]:
+    """Those that have a say in whom this pod preempts."""
+    return tuple(extender for extender in extenders if extender.preempts and extender.is_interested(pod))
+
+
+def candidates_left(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, tried: DryRun) -> Work[DryRun]:
+    """The dry run with the candidates, and their victims, that the extenders leave."""
+    candidates = tried.candidates
+    for extender in extenders:
+        asked: Shards = [extender.preempt(pod, candidates)]
+        said: Any = (yield asked)[0]
+        try:
+            if isinstance(said, ExtenderFailure):
+                raise said
+            candidates = _candidates(extender, table, said)
+        except ExtenderFailure as failure:
+            if extender.ignorable:
+                continue
+            return DryRun((), None, (), fault=str(failure))
+        if not candidates:
+            break
+    if not candidates:
+        return DryRun((), None, (), NO_CANDIDATE, nominated_node=None)
+    best = min(map(_rank, candidates))
+    ties = sorted((candidate for candidate in candidates if _rank(candidate) == best), key=lambda one: one.node_name)
+    return DryRun(candidates, ties[0], tuple(one.node_name for one in ties))
+
+
+def _candidates(extender: HTTPExtender, table: NodeTable, said: dict[str, MetaVictims]) -> tuple[Candidate, ...]:
+    """Raises ExtenderFailure where the answer names what is not there, or nobody to evict."""
+    found = []
+    for node_name, victims in said.items():
+        row = table.row_of.get(node_name)
+        if row is None:
+            raise ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')
+        by_uid = {pod.uid: pod for pod in table.pods[row]}
+        missing = next((uid for uid in victims.uids if uid not in by_uid), None)
+        if missing is not None:
+            raise ExtenderFailure(
+                f"extender: {extender.url} claims to preempt pod (UID: &MetaPod{{UID:{missing},}}) on node: "
+                f"{node_name}, but the pod is not found on that node"
+            )
+        if victims.uids:
+            pods = tuple([by_uid[uid] for uid in dict.fromkeys(victims.uids)])
+            found.append(Candidate(node_name, pods, victims.pdb_violations))
+        elif not extender.ignorable:
+            raise ExtenderFailure(f'expected at least one victim pod on node "{node_name}"')
+    return tuple(found)
+
+
+def _rank(candidate: Candidate) -> tuple[int, ...]:
+    """Sort key, the best candidate first, by the criteria of `kschedd.scheduling.preemption.candidates`."""
+    pods = candidate.victims
+    priorities = sum(pod.priority + _LIFT for pod in pods)
+    return candidate.pdb_violations, pods[0].priority, priorities, len(pods), -earliest_start(pods)

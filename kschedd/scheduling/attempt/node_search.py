@@ -1,0 +1,398 @@
+"""Search for feasible nodes: which nodes are visited, in which order, and when to stop.
+
+Nodes are visited in the order of the table (round robin over zones), from where the last pod's search ended, until as
+many feasible ones are found as percentageOfNodesToScore asks for. The search takes windows of rows at a time, so its
+cost follows the number of nodes visited, not the size of the cluster; the result is that of visiting one node after the
+other.
+
+The filters with `depends_on` are read from the evaluation of the pod's class; all others are called on the rows that
+those pass. A search with a stepper calls every filter in turn, on all nodes, and takes the result apart afterwards.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import attrs
+import numpy as np
+from numpy import count_nonzero  # several times faster than `any` of a boolean column
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.status import Status, unresolvable
+from kschedd.scheduling.debug.stepper import Stepper
+from kschedd.scheduling.debug.work import Work
+from kschedd.scheduling.filtering.evaluation import STALE, STALE_ALL, CodesOf, Evaluation, Evaluations, Positions
+from kschedd.scheduling.filtering.filters import Filters
+from kschedd.scheduling.filtering.nominated_pods import NONE_REJECTED, NominatedPodFilter
+from kschedd.scheduling.nominations.counted import NominatedByRow
+from kschedd.scheduling.profiles.profile import EnabledFilter
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, PASSED_ALL, Places, Verdicts
+from kschedd.values import fast_frozen
+
+_FEWEST = 100  # nodes to find, at least
+_MOST_PER_PASSING = 8.0  # rows visited at first for each that is to be found
+_MARGIN = 1.06  # so that a little worse luck than lately needs no second window
+_WEIGHT = 0.25  # of the latest search, in the average
+
+
+@fast_frozen(eq=False)
+class Found:
+    """Feasible rows in visiting order, their positions in the evaluation (None: not known), and the verdicts on all
+    that were visited."""
+
+    rows: Rows
+    visited: int
+    verdicts: Verdicts
+    error: Status | None = None  # a filter failed on some node
+    at: Positions | None = None
+    without_pods: bool = False  # an extender answered with Node objects, which are scored as they are
+
+
+@lru_cache(64)
+def nodes_to_find(nodes: int, percentage: int) -> int:
+    """Return how many feasible nodes end the search among `nodes`; `percentage` 0 is adaptive."""
+    if nodes < _FEWEST:
+        return nodes
+    if percentage == 0:
+        percentage = max(50 - nodes // 125, 5)
+    return max(nodes * min(percentage, 100) // 100, _FEWEST)
+
+
+@lru_cache(64)
+def narrowed_status(plugins: tuple[str, ...]) -> Status:
+    """Return the status of the nodes that PreFilter of these plugins left out."""
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
+
+
+@attrs.define(eq=False)
+class NodeSearch:
+    """Searches the nodes of a cluster with a profile's filters."""
+
+    filters: Filters
+    evaluations: Evaluations
+    nominated_pods: NominatedPodFilter = attrs.field(init=False)
+    _per_passing: float = attrs.field(default=1.0, init=False)  # rows visited for each that passed, lately
+
+    def __attrs_post_init__(self) -> None:
+        self.nominated_pods = NominatedPodFilter(self.filters)
+
+    def expected(self, wanted: int) -> int:
+        """Return about how many rows a search for so many feasible ones visits."""
+        return int(wanted * min(self._per_passing, _MOST_PER_PASSING) * _MARGIN) + 1
+
+    def run(
+        self,
+        known: Evaluation,
+        state: CycleState,
+        pod: Pod,
+        among: Ints | None,
+        start: int,
+        wanted: int,
+        nominated: NominatedByRow,
+        stepper: Stepper | None = None,
+        others: Sequence[EnabledFilter] | None = None,
+    ) -> Work[Found]:
+        """Visit nodes from `start` on, around the end, until `wanted` are feasible. Yields shards of per-node work.
+
+        `among`: the positions to visit instead of the whole order; `start` counts in them. `others`: the filters that
+        read more than the row they judge and may reject the pod unless PreFilter skips them, if the caller knows.
+        """
+        if stepper is not None:
+            return (yield from self._stepped(known, state, pod, among, start, wanted, nominated, stepper))
+        if others is None:
+            others = self.filters.called(state, pod)
+        elif others and state.skip_filter:
+            others = [one for one in others if one.name not in state.skip_filter]
+        if not nominated:
+            kept = self._kept(known, state, pod, others)
+            if kept is not None:
+                return self._read(known, state, pod, among, start, wanted, kept)
+        total = known.size if among is None else len(among)
+        windows: list[_Window] = []
+        explicit_status: dict[int, Status] = {}
+        lacking, visited, size = wanted, 0, self.expected(wanted)
+        while lacking > 0 and visited < total:
+            first = (start + visited) % total
+            if among is None:  # no less than it takes if the others let every node pass
+                size = max(size, _reach(known.passing(()), first, lacking, total))
+            size = min(size, total - visited)
+            at = known.window(first, size) if among is None else _among(among, first, size)
+            window = yield from self._ask(known, state, pod, at, nominated, others, explicit_status)
+            window = window.until(lacking)
+            windows.append(window)
+            lacking -= len(window.passing)
+            visited += len(window.rows)
+            # As many more as are needed at this rate, at most twice as many.
+            size = min(visited * lacking // max(wanted - lacking, 1) + _FEWEST, 2 * visited)
+        if wanted > 1 and not lacking:
+            self._learn(visited, wanted)
+        return self._found(state, pod, _joined_windows(windows), explicit_status)
+
+    def _kept(
+        self, known: Evaluation, state: CycleState, pod: Pod, others: Sequence[EnabledFilter]
+    ) -> list[CodesOf] | None:
+        """The codes of these filters on all nodes; None if one of them has to be called."""
+        kept: list[CodesOf] = []
+        for filter_ in others:
+            codes = self.evaluations.known_codes(known, state, pod, filter_)
+            if codes is None:
+                return None
+            kept.append(codes)
+        return kept
+
+    def _read(
+        self,
+        known: Evaluation,
+        state: CycleState,
+        pod: Pod,
+        among: Ints | None,
+        start: int,
+        wanted: int,
+        kept: list[CodesOf],
+    ) -> Found:
+        """Search as `run` does, where columns decide: no filter has to be called on a node that is not stale."""
+        nothing = known.nothing
+        if among is None and not kept and isinstance(nothing, Nothing) and nothing.start == start:
+            self.evaluations.use.hits += known.size
+            return nothing.found
+        if among is None:
+            at, feasible, visited = self._taken(known, state, pod, kept, start, wanted)
+        else:
+            at = np.roll(among, -start) if start else among
+            self.evaluations.judge(known, state, pod, at)
+            passed = known.passes[at]
+            for other in kept:
+                passed &= other.clear[at]
+            feasible, visited = at[passed][:wanted], len(at)
+            if len(feasible) == wanted > 0:
+                visited = passed.nonzero()[0].item(wanted - 1) + 1
+                at = at[:visited]
+        self.evaluations.use.hits += visited
+        filters, table, rows = self.filters.profile.filters, self.filters.cluster.table, known.order[at]
+        if isinstance(at, slice) and visited == len(feasible):  # there is room wherever it is looked for
+            verdicts = Verdicts(table, filters, state, pod, rows, None, None, compute=lambda: _all_passed(visited))
+            return Found(rows, visited, verdicts, None, at)
+        # The evaluation changes, a result does not.
+        failed, codes = known.failed[at].copy(), known.codes[at].copy()
+        if not kept:
+            verdicts = Verdicts(table, filters, state, pod, rows, failed, codes)
+        else:
+            others_said = [(other.place, other.codes[at]) for other in kept]
+            verdicts = Verdicts(
+                table, filters, state, pod, rows, None, None, compute=lambda: _joined(failed, codes, others_said)
+            )
+        found = Found(known.order[feasible], visited, verdicts, None, feasible)
+        if not len(feasible) and among is None and not kept and not known.shared:
+            known.nothing = Nothing(start, found)
+        return found
+
+    def _taken(
+        self, known: Evaluation, state: CycleState, pod: Pod, kept: Sequence[CodesOf], start: int, wanted: int
+    ) -> tuple[Positions, Ints, int]:
+        """The positions visited from `start` on, those of the feasible nodes among them, and how many were visited."""
+        size = 0
+        while True:
+            passing, changes = known.passing(kept), known.changes
+            first = int(passing.searchsorted(start))
+            last, many = first + wanted, len(passing)
+            if last <= many:
+                feasible = passing[first:last]
+                visited = feasible.item(-1) + 1 - start
+            elif wanted <= many:  # around the end
+                feasible = np.concatenate((passing[first:], passing[: last - many]))
+                visited = feasible.item(-1) + 1 - start + known.size
+            else:
+                feasible = np.concatenate((passing[first:], passing[:first]))
+                visited = known.size
+            at = known.window(start, visited)
+            if not count_nonzero(known.failed[at] == STALE_ALL):
+                if size and wanted <= many:
+                    self._learn(visited, wanted)
+                return at, feasible, visited
+            size = min(max(visited, self.expected(wanted), 2 * size), known.size)
+            self.evaluations.judge(known, state, pod, at if size == visited else known.window(start, size))
+            if known.changes == changes:
+                return at, feasible, visited
+
+    def windows(
+        self, known: Evaluation, state: CycleState, pod: Pod, start: int, wanted: int, most: int
+    ) -> tuple[Positions, list[int]]:
+        """Search several times, each time from where the search before ended, without visiting a node twice; the
+        evaluation alone decides.
+
+        Returns the positions of the feasible nodes, `wanted` for each search, and how many nodes each visited; at most
+        `most` searches, none if the nodes do not suffice for one.
+        """
+        while True:
+            passing, changes = known.passing(()), known.changes
+            many = min(most, len(passing) // wanted)
+            if not many:
+                return slice(start, start), []
+            first = int(passing.searchsorted(start))
+            feasible = passing[first : first + many * wanted]
+            if len(feasible) < many * wanted:  # around the end
+                feasible = np.concatenate((feasible, passing[: many * wanted - len(feasible)]))
+            ends = (feasible[wanted - 1 :: wanted] - start) % known.size + 1
+            at = known.window(start, int(ends[-1]))
+            if not count_nonzero(known.failed[at] == STALE_ALL):
+                break
+            self.evaluations.judge(known, state, pod, at)
+            if known.changes == changes:
+                break
+        self.evaluations.use.hits += int(ends[-1])
+        visited = np.diff(ends, prepend=0).tolist()
+        return (at if isinstance(at, slice) and int(ends[-1]) == len(feasible) else feasible), visited
+
+    def _learn(self, visited: int, passed: int) -> None:
+        self._per_passing += _WEIGHT * (visited / passed - self._per_passing)
+
+    def _ask(
+        self,
+        known: Evaluation,
+        state: CycleState,
+        pod: Pod,
+        at: Positions,
+        nominated: NominatedByRow,
+        others: Sequence[EnabledFilter],
+        explicit_status: dict[int, Status],
+    ) -> Work["_Window"]:
+        """The verdicts on a window: of the evaluation, with nominated pods added, and of the `others`."""
+        self.evaluations.judge(known, state, pod, at)
+        rows, failed, codes = known.order[at], known.failed[at], known.codes[at]
+        if isinstance(at, slice):
+            failed, codes = failed.copy(), codes.copy()
+        rejected = NONE_REJECTED
+        if nominated:
+            cached = None if known.shared else known
+            rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached)
+            # A row rejected with its nominated pods is not checked without them: no filter is called on it again.
+            failed[rejected.places] = STALE
+        if others:
+            table = self.filters.cluster.table
+            explicit_status.update((yield from self.filters.run_others(others, state, pod, table, rows, failed, codes)))
+        if rejected is not NONE_REJECTED:
+            failed[rejected.places], codes[rejected.places] = rejected.failed, rejected.codes
+            explicit_status.update(rejected.explicit_status)
+        return _Window(at, rows, failed, codes, (failed == PASSED_ALL).nonzero()[0])
+
+    def _stepped(
+        self,
+        known: Evaluation,
+        state: CycleState,
+        pod: Pod,
+        among: Ints | None,
+        start: int,
+        wanted: int,
+        nominated: NominatedByRow,
+        stepper: Stepper,
+    ) -> Work[Found]:
+        """Search with every row dirty and a stop before each filter. Vetoed nodes are rejected after the last one."""
+        order = known.order if among is None else known.order[among]
+        rows = np.roll(order, -start)
+        explicit_status: dict[int, Status] = {}
+        rejected = self.nominated_pods.rejected(state, pod, rows, nominated, None) if nominated else NONE_REJECTED
+        places = np.delete(np.arange(len(rows)), rejected.places)
+        done = yield from self.filters.run(state, pod, rows[places], explicit_status, stepper)
+        failed = np.full(len(rows), PASSED, dtype=np.int16)
+        codes = np.zeros(len(rows), dtype=np.int64)
+        failed[places], codes[places] = done.columns()
+        failed[rejected.places], codes[rejected.places] = rejected.failed, rejected.codes
+        explicit_status.update(rejected.explicit_status)
+        vetoed = stepper.vetoes(rows[failed == PASSED])
+        barred = np.isin(rows, list(vetoed))
+        failed[barred], codes[barred] = 0, EXPLICIT
+        explicit_status.update(vetoed)
+        window = _Window(known.place[rows], rows, failed, codes, (failed == PASSED_ALL).nonzero()[0])
+        found = self._found(state, pod, window.until(wanted), explicit_status)
+        stepper.verdicts = found.verdicts
+        return found
+
+    def _found(self, state: CycleState, pod: Pod, window: "_Window", explicit_status: dict[int, Status]) -> Found:
+        """The result of a search that ended with this window."""
+        rows, at, passing, broken = window.rows, window.at, window.passing, None
+        if explicit_status:
+            there = set(rows.tolist())
+            explicit_status = {row: status for row, status in explicit_status.items() if row in there}
+            broken = next((status for status in explicit_status.values() if not status.rejected), None)
+        table, filters = self.filters.cluster.table, self.filters.profile.filters
+        verdicts = Verdicts(table, filters, state, pod, rows, window.failed, window.codes, explicit_status)
+        if isinstance(at, slice):
+            feasible: Positions = (
+                slice(at.start, at.start + len(rows)) if len(passing) == len(rows) else passing + at.start
+            )
+        else:
+            feasible = at[passing]
+        return Found(rows[passing], len(rows), verdicts, broken, feasible)
+
+
+@fast_frozen(eq=False)
+class _Window:
+    """The verdicts on the nodes at these positions. `passing`: which of these pass."""
+
+    at: Positions
+    rows: Rows
+    failed: Places
+    codes: Ints
+    passing: Ints
+
+    def until(self, most: int) -> "_Window":
+        """Return the part that ends with the node that is number `most` to pass; all if fewer pass."""
+        passing, at = self.passing, self.at
+        if len(passing) < most:
+            return self
+        end = passing.item(most - 1) + 1 if most else 0
+        at = slice(at.start, at.start + end) if isinstance(at, slice) else at[:end]
+        return _Window(at, self.rows[:end], self.failed[:end], self.codes[:end], passing[:most])
+
+
+def _joined_windows(windows: list[_Window]) -> _Window:
+    """Windows that follow one another, as one."""
+    if len(windows) == 1:
+        return windows[0]
+    nothing: Ints = np.zeros(0, dtype=np.int64)
+    if not windows:
+        return _Window(nothing, nothing, nothing.astype(np.int16), nothing, nothing)
+    at = [np.arange(one.at.start, one.at.stop) if isinstance(one.at, slice) else one.at for one in windows]
+    rows, failed, codes = (
+        np.concatenate([one.rows for one in windows]),
+        np.concatenate([one.failed for one in windows]),
+        np.concatenate([one.codes for one in windows]),
+    )
+    return _Window(np.concatenate(at), rows, failed, codes, (failed == PASSED_ALL).nonzero()[0])
+
+
+@attrs.frozen(eq=False)
+class Nothing:
+    """A search of all nodes from `start` on that found none."""
+
+    start: int
+    found: Found
+
+
+def _reach(passing: Ints, start: int, wanted: int, total: int) -> int:
+    """Return how many nodes there are from `start` up to the node that is number `wanted` of these; `total` if there
+    are fewer."""
+    last = int(passing.searchsorted(start)) + wanted - 1
+    if last < len(passing):
+        return passing.item(last) + 1 - start
+    return passing.item(last - len(passing)) + 1 - start + total if wanted <= len(passing) else total
+
+
+def _among(among: Ints, first: int, size: int) -> Ints:
+    return among if size == len(among) and not first else among.take(np.arange(first, first + size), mode="wrap")
+
+
+def _joined(failed: Places, codes: Ints, others: list[tuple[int, Ints]]) -> tuple[Places, Ints]:
+    """The columns with the codes of further filters, by place: of each row the first filter counts that rejects it."""
+    for place, said in others:
+        rejected = (said != 0) & (failed > place)
+        failed[rejected], codes[rejected] = place, said[rejected]
+    return failed, codes
+
+
+def _all_passed(count: int) -> tuple[Places, Ints]:
+    """The columns of so many rows that all passed."""
+    return np.full(count, PASSED, dtype=np.int16), np.zeros(count, dtype=np.int64)

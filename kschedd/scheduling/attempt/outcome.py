@@ -1,0 +1,51 @@
+"""What comes of one attempt: a node for the pod (ScheduleResult), or why there is none (FitError)."""
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.status import Code, Status
+from kschedd.scheduling.debug.work import Work
+from kschedd.scheduling.profiles.profile import Framework
+from kschedd.scheduling.verdicts import Diagnosis, Verdicts
+from kschedd.values import fast_frozen
+
+
+@fast_frozen(eq=False)
+class ScheduleResult:
+    """The pod goes to `node_name`; nothing has been assumed yet."""
+
+    pod: Pod
+    node_name: str
+    framework: Framework  # the plugins that chose it
+    state: CycleState
+    feasible: Rows
+    visited: int
+    totals: Ints | None  # None where only one node was feasible
+    score: int | None  # the highest total
+    ties: int
+    verdicts: Verdicts | None  # None of attempts that were made in one go (`Scheduler.run_alike`)
+
+
+@attrs.frozen(eq=False)
+class FitError:
+    """No node for the pod. `status` is Error for an internal error, else the code of the fit error."""
+
+    pod: Pod
+    status: Status
+    diagnosis: Diagnosis
+    state: CycleState
+    post_filter: PostFilterResult | None = None
+    nominated_node: str | None = ""  # None: leave the pod's nomination, "": clear it
+
+    @property
+    def message(self) -> str:
+        """The message of the PodScheduled condition."""
+        if self.status.code == Code.ERROR or self.diagnosis.node_count == 0:
+            return self.status.message
+        return self.diagnosis.message
+
+
+Attempt = Work[ScheduleResult | FitError]

@@ -1,0 +1,147 @@
+"""PreFilter in an attempt: what plugins work out about the pod before any node is looked at.
+
+Source: Kubernetes v1.34, runtime/framework.go (RunPreFilterPlugins).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, cast
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import SkipsPreFilter
+from kschedd.framework.interface import PRE_FILTER, PreFilterPlugin, PreFilterResult
+from kschedd.framework.status import Code, Status, error, fault_text, unresolvable
+from kschedd.scheduling.debug.stepper import Stepper
+from kschedd.scheduling.debug.work import Work, drive
+from kschedd.scheduling.profiles import plugin_metrics as points
+from kschedd.scheduling.profiles.plugin_metrics import CallCounter
+from kschedd.scheduling.profiles.profile import Framework
+from kschedd.scheduling.verdicts import Verdicts
+
+_MOST_SHAPES = 4096
+
+Concerned = tuple[list[tuple[PreFilterPlugin, CallCounter]], frozenset[str]]
+"""The plugins whose PreFilter runs, with what counts its calls, and the names of those that skip it."""
+_REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+"""Pending, by which later extension points reject, is an error here as any other code is."""
+
+
+@attrs.frozen(eq=False)
+class PreFiltered:
+    """What the plugins said of a pod."""
+
+    narrowed: PreFilterResult | None  # to these nodes; None: all nodes
+    status: Status | None = None  # the rejection or error
+    narrowed_by: set[str] = attrs.field(factory=set)  # plugins
+
+
+@attrs.define(eq=False)
+class PreFiltering:
+    """The PreFilter plugins of a profile."""
+
+    _profile: Framework
+    _cluster: SchedulerCache
+    _plugins: list[tuple[PreFilterPlugin, CallCounter]] = attrs.field(init=False)
+    _idle: list[tuple[str, Callable[[PodSignature], bool]]] = attrs.field(init=False)
+    # Whether pods that differ only in their pinned node, or only in amounts, get the same answers.
+    _in_tree: bool = attrs.field(init=False)
+    _concerned_by: dict[int, Concerned] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        calls = self._profile.plugin_metrics.calls
+        self._plugins = [(plugin, calls(plugin.name, points.PRE_FILTER)) for plugin in self._profile.at(PRE_FILTER)]
+        self._idle = [
+            (plugin.name, cast(SkipsPreFilter, plugin).skips_pre_filter)
+            for plugin, _ in self._plugins
+            if hasattr(plugin, "skips_pre_filter")
+        ]
+        self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
+
+    def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
+        """As `run`, with nobody who stops it."""
+        return drive(self.run(state, pod, None))
+
+    def run(
+        self,
+        state: CycleState,
+        pod: Pod,
+        stepper: Stepper | None,
+        only: Sequence[tuple[PreFilterPlugin, CallCounter]] | None = None,
+    ) -> Work[PreFiltered]:
+        """Run the plugins for this pod, or `only` these of them. With a `stepper` it may be stopped before each."""
+        narrowed: PreFilterResult | None = None
+        narrowed_by: set[str] = set()
+        rejected: Status | None = None
+        asked, idle = self._concerned(pod.signature) if only is None else (only, ())
+        state.skip_filter.update(idle)
+        for plugin, calls in asked:
+            if stepper is not None:
+                yield from stepper.before("preFilter", plugin.name)
+            began = calls.start() if calls.sampling.plugins else None
+            try:
+                said = plugin.pre_filter(state, pod, self._cluster)
+            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                said = error(fault_text(fault))
+            if said is None and began is None:
+                calls.evaluations += 1
+                continue
+            calls.answered(began, said)
+            if said is None:
+                continue
+            if isinstance(said, PreFilterResult):
+                narrowed_by.add(plugin.name)
+                if said.already_filtered:
+                    state.already_filtered_by = plugin.name
+                narrowed = said if narrowed is None else PreFilterResult(narrowed.node_names & said.node_names)
+                if stepper is not None:
+                    stepper.narrowed_to = narrowed.node_names
+                if not narrowed.node_names:
+                    return PreFiltered(narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by)
+            elif said.code == Code.SKIP:
+                state.skip_filter.add(plugin.name)
+            elif said.code in _REJECTIONS:
+                rejected = said.by(plugin.name)
+                if stepper is not None:
+                    stepper.rejected_by = rejected
+                    yield from stepper.rejected("preFilter", plugin.name)
+                if said.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                    return PreFiltered(None, rejected)
+                # The other plugins' PreFilter still runs, because PostFilter's dry runs need their state.
+            elif said.code != Code.SUCCESS:
+                text = f'running PreFilter plugin "{plugin.name}": {said.message}'
+                return PreFiltered(None, Status(Code.ERROR, (text,), plugin.name))
+        return PreFiltered(narrowed, rejected, narrowed_by)
+
+    def _concerned(self, signature: PodSignature) -> Concerned:
+        """The plugins whose PreFilter runs for pods of this signature, with what counts its calls, and the names of
+        those that skip it."""
+        number = signature.id
+        if self._in_tree:
+            ignoring_node = signature.signature_ignoring_node
+            number = signature.signature_ignoring_amounts if ignoring_node == number else ignoring_node
+        known = self._concerned_by.get(number)
+        if known is None:
+            idle = frozenset([name for name, is_idle in self._idle if is_idle(signature)])
+            asked = [each for each in self._plugins if each[0].name not in idle]
+            if len(self._concerned_by) >= _MOST_SHAPES:
+                self._concerned_by.clear()
+            known = self._concerned_by[number] = asked, idle
+        return known
+
+    def no_verdicts(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:
+        """Verdicts where PreFilter rejected the pod on all nodes."""
+        none = np.zeros(0, dtype=np.int64)
+        table = self._cluster.table
+        return Verdicts(
+            table, self._profile.filters, state, pod, none, none.astype(np.int16), none, default_status=status
+        )
+
+
+def _unsatisfied(plugins: set[str]) -> str:
+    if len(plugins) == 1:
+        return f"node(s) didn't satisfy plugin {next(iter(plugins))}"
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}] simultaneously"

@@ -1,0 +1,167 @@
+"""PreparedAttempt: the part of an attempt that is the same for all pods of a class, until the cluster changes.
+
+Most pods come in numbers, from one template. Between their attempts pods come to nodes, and most plugins return the
+same from PreFilter and PreScore whatever the pods on the nodes are. A `PreparedAttempt` keeps what these plugins left
+in the CycleState, and names the plugins that have to be called for every pod. An attempt that is prepared takes the
+same way as one that is not; it calls fewer plugins.
+
+Invariant: a prepared attempt has the result that it would have otherwise. It is made from a whole attempt that found a
+node, and is valid
+
+* for pods of one class and one controller (a DaemonSet's pods, which differ in the node that they name, share one),
+* that have neither a node nor a nomination,
+* until some part of the cluster changes that `Versions.at` dates.
+
+A plugin that promises nothing (`RepeatsWhileUnchanged`) is called for every pod; so is every plugin out of the tree
+with PreFilter or PreScore. Its calls are all that it costs.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final, cast
+
+import attrs
+
+from kschedd.api.base import OwnerReference
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.fast_path import RepeatsWhileUnchanged, SkipsPreFilter
+from kschedd.framework.interface import PRE_FILTER, PRE_SCORE, Plugin, PreFilterPlugin, PreScorePlugin
+from kschedd.scheduling.attempt.pre_filtering import PreFiltered
+from kschedd.scheduling.attempt.ranking import Ranking
+from kschedd.scheduling.filtering.filters import Filters
+from kschedd.scheduling.profiles import plugin_metrics as points
+from kschedd.scheduling.profiles.plugin_metrics import CallCounter
+from kschedd.scheduling.profiles.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
+
+_MOST: Final = 4096
+
+
+@attrs.frozen(eq=False)
+class PreparedAttempt:
+    """See the module. `state` is copied for each attempt (`begin`).
+
+    named: PreFilter narrows the search to the node that the pod's affinity names.
+    alone: no plugin reads more of the cluster than one row, so attempts that visit different rows do not affect each
+    other. immediate: no plugin that is called can make the attempt wait.
+    """
+
+    stamp: int
+    owner: OwnerReference | None
+    state: CycleState
+    pre_filters: tuple[tuple[PreFilterPlugin, CallCounter], ...]
+    pre_scores: tuple[tuple[PreScorePlugin, CallCounter], ...]
+    constant: int  # weighted sum of the scores that are the same on all nodes
+    scores: tuple[EnabledScore, ...]  # those to add to it and to the cached sum
+    named: bool
+    others: tuple[EnabledFilter, ...]  # filters that read more than the row they judge and may reject the pod
+    alone: bool
+    immediate: bool
+
+    def begin(self) -> CycleState:
+        """Return the state of a new attempt, before the remaining PreFilter plugins are called."""
+        state = self.state
+        return CycleState(
+            state.data.copy(),
+            state.skip_filter.copy() if self.pre_filters else state.skip_filter,
+            state.already_filtered_by,
+            state.skip_score.copy() if self.pre_scores else state.skip_score,
+        )
+
+
+@attrs.define(eq=False)
+class Preparations:
+    """What is prepared for the classes of one profile on one cluster."""
+
+    _profile: Framework
+    _cluster: SchedulerCache
+    _filters: Filters
+    _ranking: Ranking
+    _by_class: dict[int, PreparedAttempt] = attrs.field(
+        factory=dict, init=False
+    )  # by signature, ignoring the named node
+
+    def of(self, pod: Pod) -> PreparedAttempt | None:
+        """Return what is prepared for the pod, if it is valid now."""
+        table = self._cluster.table
+        prepared = self._by_class.get(pod.signature.signature_ignoring_node)
+        if (
+            prepared is None
+            or prepared.stamp != table.versions.parts_at
+            or pod.nominated_node_name
+            or pod.node_name
+            or table.wraps
+            or prepared.owner != pod.owner
+        ):
+            return None
+        return prepared
+
+    def learn(self, pod: Pod, state: CycleState, pre_filtered: PreFiltered) -> None:
+        """Prepare attempts for pods like this one, after a whole attempt that has found a node for it."""
+        signature, profile = pod.signature, self._profile
+        if signature.spec.resource_requests.wraps:
+            return
+        repeats = {
+            plugin.name: self._repeats(plugin, pod) for plugin in (*profile.at(PRE_FILTER), *profile.at(PRE_SCORE))
+        }
+        pre_filters = tuple(
+            plugin
+            for plugin in profile.at(PRE_FILTER)
+            if "pre_filter" not in repeats[plugin.name] and not _skips_pre_filter(plugin, signature)
+        )
+        pre_scores = tuple(plugin for plugin in profile.at(PRE_SCORE) if "pre_score" not in repeats[plugin.name])
+        narrowed_by = pre_filtered.narrowed_by - {plugin.name for plugin in pre_filters}
+        named = bool(narrowed_by)
+        if named and (
+            pre_filters
+            or pre_filtered.narrowed is None
+            or not state.already_filtered_by
+            or pre_filtered.narrowed.node_names != {signature.spec.required_node}
+        ):
+            return
+        if len(self._by_class) >= _MOST:
+            self._by_class.clear()
+        self._by_class[signature.signature_ignoring_node] = self._made(pod, state, pre_filters, pre_scores, named)
+
+    def _made(
+        self,
+        pod: Pod,
+        state: CycleState,
+        pre_filters: Sequence[PreFilterPlugin],
+        pre_scores: Sequence[PreScorePlugin],
+        named: bool,
+    ) -> PreparedAttempt:
+        profile, calls = self._profile, self._profile.plugin_metrics.calls
+        state = state.clone()
+        state.skip_filter -= {plugin.name for plugin in pre_filters}
+        state.skip_score -= {plugin.name for plugin in pre_scores}
+        if not named:
+            state.already_filtered_by = ""
+        constant, scores = (0, []) if named else self._ranking.not_cached(state, pod)  # one node needs no score
+        others = self._filters.called(state, pod)
+        called = [*pre_filters, *pre_scores]
+        local = all(score.style is EvaluationStyle.CACHED for score in scores)
+        return PreparedAttempt(
+            self._cluster.versions.parts_at,
+            pod.owner,
+            state,
+            tuple((plugin, calls(plugin.name, points.PRE_FILTER)) for plugin in pre_filters),
+            tuple((plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in pre_scores),
+            constant,
+            tuple(scores),
+            named,
+            tuple(others),
+            not called and not others and local,
+            all(plugin.name in profile.in_tree for plugin in called)
+            and all(one.in_tree and one.style is not EvaluationStyle.PER_NODE for one in others)
+            and all(one.in_tree and one.style is not EvaluationStyle.PER_NODE for one in scores),
+        )
+
+    def _repeats(self, plugin: Plugin, pod: Pod) -> Collection[str]:
+        if plugin.name not in self._profile.in_tree or not hasattr(plugin, "repeats_while_unchanged"):
+            return ()
+        return cast(RepeatsWhileUnchanged, plugin).repeats_while_unchanged(pod, self._cluster)
+
+
+def _skips_pre_filter(plugin: Plugin, signature: PodSignature) -> bool:
+    return hasattr(plugin, "skips_pre_filter") and cast(SkipsPreFilter, plugin).skips_pre_filter(signature)

@@ -1,0 +1,627 @@
+"""One attempt to schedule one pod, as a pure state machine: a cluster and a pod go in, a decision comes out.
+
+The attempt is a generator. It yields only where per-node plugins look at nodes one by one: then it yields
+shards of that work and receives their answers, so the caller can spread them over workers, put a time limit on
+them, or (`drive`) run them at once; and where extenders are asked: then it yields calls (`ExtenderCall`), likewise.
+Vector plugins never make it yield.
+
+Nothing here waits, reads a clock or has its own randomness: `choose` breaks ties.
+
+Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from typing import Final
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Ints, Rows
+from kschedd.extenders.calls import ExtenderFailure
+from kschedd.extenders.extender import HTTPExtender
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.events import EXTENDER_NAME
+from kschedd.framework.faults import PluginError
+from kschedd.framework.interface import PreFilterResult
+from kschedd.framework.status import Code, Status, error, unresolvable
+from kschedd.scheduling.attempt.batch import Batches, Batching, SortedNodes
+from kschedd.scheduling.attempt.extended import filtered, scored
+from kschedd.scheduling.attempt.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
+from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
+from kschedd.scheduling.attempt.post_filtering import FailedAttemptView, PostFiltering
+from kschedd.scheduling.attempt.pre_filtering import PreFiltered, PreFiltering
+from kschedd.scheduling.attempt.prepared import Preparations, PreparedAttempt
+from kschedd.scheduling.attempt.ranking import Ranking
+from kschedd.scheduling.attempt.signing import signer_of
+from kschedd.scheduling.attempt.ties import Choose
+from kschedd.scheduling.debug.breakpoints import ERROR, PREEMPTING, SCHEDULED, UNSCHEDULABLE
+from kschedd.scheduling.debug.stepper import AttemptDropped, Stepper, dropped_status
+from kschedd.scheduling.debug.work import Work, drive
+from kschedd.scheduling.filtering.evaluation import Evaluation, Evaluations
+from kschedd.scheduling.filtering.filters import Filters
+from kschedd.scheduling.filtering.node_local_plugins import PluginFault
+from kschedd.scheduling.nominations.counted import NO_NOMINATED, Nominated, NominatedPods
+from kschedd.scheduling.preemption.candidates import Candidates
+from kschedd.scheduling.profiles.metrics import SUCCESS
+from kschedd.scheduling.profiles.profile import EnabledFilter, Framework
+from kschedd.scheduling.verdicts import Diagnosis
+
+_MOST_NAMED: Final = 64  # attempts for pods that name their nodes, in a run
+_MOST_IN_TURN: Final = 16  # and for pods that affect each other: some 100 microseconds each
+NOTHING_FILTERED: Final = PreFiltered(None)
+NO_NODES: Final = "no nodes available to schedule pods"
+
+
+@attrs.define(eq=False)
+class Scheduler:
+    """The attempts of one profile. `start` is where the next search begins; profiles of one daemon share it."""
+
+    profile: Framework
+    cluster: SchedulerCache
+    choose: Choose
+    start: "StartNode"
+    remember: bool = True
+    extenders: tuple[HTTPExtender, ...] = ()
+    batches: Batches | None = None
+    evaluations: Evaluations = attrs.field(init=False)
+    filters: Filters = attrs.field(init=False)
+    search: NodeSearch = attrs.field(init=False)
+    ranking: Ranking = attrs.field(init=False)
+    candidates: Candidates = attrs.field(init=False)
+    pre_filters: PreFiltering = attrs.field(init=False)
+    post_filters: PostFiltering = attrs.field(init=False)
+    preparations: Preparations | None = attrs.field(init=False)  # None: every plugin is called in every attempt
+    _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None: no pod can have a batch signature
+
+    def __attrs_post_init__(self) -> None:
+        self.evaluations = Evaluations(self.profile, self.cluster, self.remember)
+        self.filters = Filters(self.profile, self.cluster)
+        self.search = NodeSearch(self.filters, self.evaluations)
+        self.ranking = Ranking(self.profile, self.cluster, self.evaluations)
+        self.candidates = Candidates(self.filters)
+        self.pre_filters = PreFiltering(self.profile, self.cluster)
+        self.post_filters = PostFiltering(self.profile, self.cluster, self.candidates, self.extenders)
+        self.preparations = None
+        if self.remember:
+            self.preparations = Preparations(self.profile, self.cluster, self.filters, self.ranking)
+        batched = self.batches is not None and self.profile.rules.opportunistic_batching
+        self._sign = signer_of(self.profile, self.cluster) if batched else None
+
+    def attempt(
+        self,
+        pod: Pod,
+        nominated: Nominated,
+        *,
+        every_node: bool = False,
+        stepper: Stepper | None = None,
+        batching: Batching | None = None,
+    ) -> Attempt:
+        """Find a node, or explain why there is none and what PostFilter did.
+
+        `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does. With a
+        `stepper` it may be stopped at each plugin. `batching`: see `batched`.
+        """
+        try:
+            if stepper is None:
+                result = yield from self._attempt(pod, nominated, every_node, None, batching)
+                assert result is not None, "an attempt without a limit has a result"
+                return result
+            return (yield from self._stepped(pod, nominated, stepper, batching))
+        except AttemptDropped:
+            return FitError(pod, dropped_status(), Diagnosis(self.cluster.table.node_count), CycleState())
+        except PluginError as fault:
+            return FitError(pod, broken_off(fault), Diagnosis(self.cluster.table.node_count), CycleState())
+        except ExtenderFailure as failure:
+            return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
+
+    def _attempt(
+        self,
+        pod: Pod,
+        nominated: Nominated,
+        every_node: bool,
+        stepper: Stepper | None,
+        batching: Batching | None,
+        *,
+        within: int | None = None,
+    ) -> Work[ScheduleResult | FitError | None]:
+        """Make an attempt. `within`: return None if it would visit more nodes than so many, or find none."""
+        table = self.cluster.table
+        if table.node_count == 0:
+            return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
+        prepared = None
+        if self.preparations is not None and stepper is None and not every_node:
+            prepared = self.preparations.of(pod)
+        state = CycleState() if prepared is None else prepared.begin()
+        if stepper is not None:
+            stepper.state = state
+        counting = NominatedPods(table, pod, nominated, apart=stepper is not None)
+        diagnosis = Diagnosis(table.node_count)
+        times = self.profile.times
+        began = times.start()
+        pre_filtered = yield from self._pre_filter(state, pod, prepared, stepper)
+        narrowed, status = pre_filtered.narrowed, pre_filtered.status
+        if prepared is None:
+            began = times.ended("PreFilter", began, _label(status))
+        if pre_filtered.narrowed_by:
+            diagnosis.unschedulable_plugins.update(pre_filtered.narrowed_by)
+        if status is not None:
+            if within is not None:
+                return None
+            if not status.rejected:
+                return FitError(pod, status, diagnosis, state)
+            diagnosis.pre_filter = status
+            diagnosis.add_plugin(status)
+            view = FailedAttemptView(
+                self.post_filters, self.pre_filters.no_verdicts(state, pod, status), counting, None
+            )
+            return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
+        known = self.evaluations.apart(state) if stepper is not None else self.evaluations.of(pod, state)
+        try:
+            if batching is not None:
+                yield from self._hint(batching, state, pod)
+            wished = pod.nominated_node_name or ("" if batching is None else batching.hint)
+            others = None if prepared is None else prepared.others
+            found = yield from self._find(
+                state, pod, narrowed, diagnosis, counting, every_node, known, stepper, wished, others
+            )
+        except PluginFault as fault:
+            return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+        if within is not None and (found.error is not None or not len(found.rows) or found.visited > within):
+            return None
+        diagnosis.verdicts = found.verdicts
+        searched = 0.0
+        if prepared is None or found.error is not None or not len(found.rows):
+            times.ended("Filter", began, _label(found.error))
+        else:
+            searched = times.start()
+        if found.error is not None:
+            diagnosis.add_verdicts(found.verdicts.before_error())
+            return FitError(pod, found.error, diagnosis, state)
+        if not len(found.rows):
+            diagnosis.add_verdicts()
+            view = FailedAttemptView(self.post_filters, found.verdicts, counting, None if known.shared else known)
+            return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
+        result = yield from self._select(state, pod, found, diagnosis, known, stepper, prepared)
+        if isinstance(result, ScheduleResult):
+            if batching is not None:
+                raw = None
+                if self.profile.rules.batch_rescores and result.totals is not None:
+                    if batching.replaces(result.node_name):
+                        raw = yield from self.ranking.raw_scores(state, pod, result.feasible)
+                batching.store(result.node_name, result.feasible, result.totals, table.names, raw)
+            if prepared is None and self.preparations is not None and not known.shared and not every_node:
+                if narrowed is not None or len(result.feasible) > 1:
+                    self.preparations.learn(pod, state, pre_filtered)
+            elif prepared is not None:
+                times.repeated(searched - began, None if result.totals is None else times.start() - searched)
+        return result
+
+    # -- several attempts in one go -----------------------------------------------------------------------------
+
+    def _may_run(self, pod: Pod) -> PreparedAttempt | None:
+        """What is prepared for a pod whose attempt cannot have to wait; None if it may."""
+        if self.preparations is None or self.extenders or self._sign is not None:
+            return None
+        prepared = self.preparations.of(pod)
+        return None if prepared is None or not prepared.immediate else prepared
+
+    def longest_run(self, pod: Pod) -> int:
+        """Return about how many attempts a run may make that begins with this pod; below 2, none is worth it."""
+        prepared = self._may_run(pod)
+        if prepared is None or self.profile.plugin_metrics.sampling.due:
+            return 0
+        if prepared.named:
+            return _MOST_NAMED
+        if not prepared.alone:
+            return _MOST_IN_TURN
+        nodes = len(self.cluster.table.order)
+        return nodes // max(1, min(nodes, self.search.expected(self._wanted(nodes))))
+
+    def runs_alone(self, pod: Pod) -> bool:
+        """Return whether the pods of a run that begins with this one may all be assumed at its end."""
+        prepared = self._may_run(pod)
+        return prepared is not None and prepared.alone
+
+    def run(self, pods: Sequence[Pod]) -> Iterator[ScheduleResult]:
+        """Yield the results of attempts for the first of these pods, as long as each finds a node and affects no other;
+        no pod is nominated.
+
+        If the run is not `runs_alone`, the pod must be on its node before the next result is asked for.
+        """
+        left = self.cluster.table.node_count  # nodes that no attempt has visited
+        alone: bool | None = None
+        for pod in pods:
+            prepared = self._may_run(pod)
+            if prepared is None or prepared.named or alone not in (None, prepared.alone):
+                return
+            alone = prepared.alone
+            start, result = self.start.index, None
+            try:
+                result = drive(self._attempt(pod, {}, False, None, None, within=left))
+            finally:
+                if not isinstance(result, ScheduleResult):
+                    self.start.index = start  # the attempt is made again, by itself
+            if not isinstance(result, ScheduleResult):
+                return
+            if alone:
+                left -= result.visited
+            yield result
+
+    def run_alike(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
+        """Return the results of attempts for the first of these pods, made in one go: those that are of one class, and
+        that no plugin is called for. No two of them visit the same node, so all may be assumed afterwards.
+
+        An attempt by itself has the same result; this one reads the columns once, not once for each pod.
+        """
+        first = pods[0]
+        prepared = self._may_run(first)
+        if prepared is None or not prepared.alone:
+            return []
+        if prepared.named:
+            return self._run_named(pods, prepared)
+        known = self.evaluations.of(first, prepared.state)
+        signature, owner, nodes = first.signature, first.owner, known.size
+        wanted, start = self._wanted(nodes), self.start.index % nodes
+        alike = list(takewhile(lambda pod: pod.signature is signature and pod.owner == owner, pods))
+        if known.shared or wanted < 2 or len(alike) < 2:
+            return []
+        times, state = self.profile.times, prepared.state
+        began = times.start()
+        try:
+            at, visited = self.search.windows(known, state, first, start, wanted, len(alike))
+            if not visited:
+                return []
+            searched = times.start()
+            rows, many, scores = known.order[at], len(visited), (prepared.constant, prepared.scores)
+            totals = drive(self.ranking.totals(state, first, rows, known, at, None, scores, many))
+        except PluginFault:
+            return []
+        times.repeated_several(many, (searched - began) / many, (times.start() - searched) / many)
+        self.start.index = (start + sum(visited)) % nodes
+        return self._choices(alike, state, rows.reshape(many, wanted), totals.reshape(many, wanted), visited)
+
+    def _run_named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
+        """The results for the first of these pods that differ only in the node that they name, no two the same."""
+        first, table, times, state = pods[0], self.cluster.table, self.profile.times, prepared.state
+        began, template, rows = times.start(), first.signature.signature_ignoring_node, dict[int, None]()
+        for pod in pods:
+            row = table.row_of.get(pod.signature.spec.required_node or "")
+            if row is None or row in rows:
+                break
+            if pod.signature.signature_ignoring_node != template or pod.owner != prepared.owner:
+                break
+            rows[row] = None
+        known = self.evaluations.of(first, state)
+        if not rows or known.shared:
+            return []
+        visited = np.fromiter(rows, np.int64, len(rows))
+        at = known.place[visited]
+        try:
+            self.evaluations.judge(known, state, first, at)
+        except PluginFault:
+            return []
+        rejected = (~known.passes[at]).nonzero()[0]
+        many = int(rejected[0]) if len(rejected) else len(at)
+        if not many:
+            return []
+        self.evaluations.use.hits += many
+        times.repeated_several(many, (times.start() - began) / many)
+        self.start.index = (self.start.index + many) % table.node_count
+        return [
+            ScheduleResult(pod, table.names[row], self.profile, state, only, 1, None, None, 1, None)
+            for pod, row, only in zip(pods[:many], rows, visited.reshape(-1, 1), strict=False)
+        ]
+
+    def _choices(
+        self, pods: Sequence[Pod], state: CycleState, rows: Rows, totals: Ints, visited: Sequence[int]
+    ) -> list[ScheduleResult]:
+        """One of the best for each of several attempts: of a row of `rows` by the same row of `totals`."""
+        names, wanted, metrics = self.cluster.table.names, rows.shape[1], self.profile.plugin_metrics
+        highest = totals.max(axis=1)
+        are_best = (totals == highest[:, np.newaxis]).ravel().nonzero()[0]
+        ends = are_best.searchsorted(np.arange(0, totals.size + 1, wanted)).tolist()
+        best, results = rows.ravel()[are_best], []
+        for number, score in enumerate(highest.tolist()):
+            first, end = ends[number], ends[number + 1]
+            if end - first == 1:
+                row = best.item(first)
+            else:
+                row = self.choose(best[first:end], names, are_best[first:end] - number * wanted)
+            if metrics.sampling.plugins:
+                metrics.chosen(totals[number], score, end - first)
+            results.append(
+                ScheduleResult(
+                    pods[number],
+                    names[row],
+                    self.profile,
+                    state,
+                    rows[number],
+                    visited[number],
+                    totals[number],
+                    score,
+                    end - first,
+                    None,
+                )
+            )
+        return results
+
+    # -- batching ---------------------------------------------------------------------------------------------
+
+    def batched(self, pod: Pod, cycle: int, now_s: float) -> Batching | None:
+        """What an attempt in this scheduling cycle knows of the one before; None where no pod can be signed."""
+        if self._sign is None:
+            return None
+        assert self.batches is not None, "otherwise nothing is signed"
+        state = self.batches.of(self.profile.name)
+        state.hinted = ""
+        return Batching(state, cycle, self._sign(pod), now_s)
+
+    def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
+        """Take the next best node of the cycle before, if the one it chose is full for this pod or is rescored."""
+        rules = self.profile.rules
+        if pod.nominated_node_name and rules.nominated_pods_unbatched:
+            return
+        row = self.cluster.table.row_of.get(batching.full_node)
+        if row is None:
+            return
+        rows = np.array([row], dtype=np.int64)
+        known = self.evaluations.apart(state)
+        there = yield from self.search.run(known, state, pod, known.place[rows], 0, 1, NO_NOMINATED)
+        if there.error is not None:
+            return
+        if not len(there.rows) or (
+            rules.batch_rescores and (yield from self._rescored(batching.nodes_left(self.choose), state, pod, row))
+        ):
+            batching.take_hint(self.choose)
+
+    def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[bool]:
+        """Score the row anew and add it to the nodes, which are normalized with it; False if that fails."""
+        table, state = self.cluster.table, state.clone()
+        found = [table.row_of.get(name) for name in nodes.names]
+        rows = [known for known in found if known is not None]
+        if len(rows) < len(found):
+            return False
+        together = np.array([*rows, row], dtype=np.int64)
+        try:
+            if (yield from self.ranking.pre_scoring(state, pod, together, None)) is not None:
+                return False
+            fresh = yield from self.ranking.raw_scores(state, pod, together[-1:])
+            nodes.add(table.names[row], {plugin: int(values[0]) for plugin, values in fresh.items()})
+            nodes.totals = self.ranking.totals_of(state, pod, together, nodes.raw).tolist()
+        except PluginFault:
+            return False
+        return True
+
+    # -- step by step -----------------------------------------------------------------------------------------
+
+    def _stepped(self, pod: Pod, nominated: Nominated, stepper: Stepper, batching: Batching | None) -> Attempt:
+        """An attempt, and what somebody makes of its outcome who is stopped at it."""
+        made = yield from self._attempt(pod, nominated, False, stepper, batching)
+        assert made is not None, "an attempt without a limit has a result"
+        result: ScheduleResult | FitError = made
+        while True:
+            result = self._by_hand(result, stepper)
+            known = stepper.changed
+            if isinstance(result, ScheduleResult):
+                yield from stepper.ended(SCHEDULED, result.node_name, result.feasible)
+            else:
+                post = result.post_filter
+                if post is not None:
+                    stepper.victims, stepper.nominated_node = post.victims, post.nominated_node or ""
+                failed = ERROR if result.status.code == Code.ERROR else UNSCHEDULABLE
+                yield from stepper.ended(PREEMPTING if stepper.victims else failed)
+            if stepper.changed == known:
+                return result
+
+    def _by_hand(self, result: ScheduleResult | FitError, stepper: Stepper) -> ScheduleResult | FitError:
+        """The outcome with the node that was forced; without nodes that were vetoed after the search."""
+        table, pod, state = self.cluster.table, result.pod, result.state
+        row = table.row_of.get(stepper.forced)
+        if row is not None:
+            if isinstance(result, ScheduleResult):
+                return attrs.evolve(result, node_name=stepper.forced)
+            verdicts = result.diagnosis.verdicts or self.pre_filters.no_verdicts(state, pod, result.status)
+            rows = np.array([row], dtype=np.int64)
+            return ScheduleResult(
+                pod, stepper.forced, self.profile, state, rows, len(verdicts.rows), None, None, 1, verdicts
+            )
+        if not isinstance(result, ScheduleResult) or not (stepper.vetoed or stepper.replaced):
+            return result
+        vetoed = stepper.vetoes(result.feasible)
+        if vetoed:
+            left = result.feasible[~np.isin(result.feasible, list(vetoed))]
+            assert result.verdicts is not None, "of an attempt of its own"
+            result = attrs.evolve(result, verdicts=result.verdicts.overruled(vetoed, ()), feasible=left, totals=None)
+        if not len(result.feasible):
+            diagnosis = Diagnosis(table.node_count, result.verdicts)
+            diagnosis.add_verdicts()
+            return FitError(pod, Status(Code.UNSCHEDULABLE, (diagnosis.message,)), diagnosis, state)
+        if stepper.scoring is None:
+            return attrs.evolve(result, node_name=table.names[int(result.feasible[0])])
+        return self._chosen(result, stepper.totals()[np.isin(stepper.scoring, result.feasible)])
+
+    def _chosen(self, result: ScheduleResult, totals: Ints) -> ScheduleResult:
+        """The result with one of the best by these totals; the one it has, if that is one of them."""
+        names = self.cluster.table.names
+        score = np.maximum.reduce(totals)
+        places = (totals == score).nonzero()[0]
+        best = result.feasible[places]
+        if self.cluster.table.row_of[result.node_name] in best:
+            return attrs.evolve(result, totals=totals, score=int(score), ties=len(best))
+        chosen = int(best[0]) if len(best) == 1 else self.choose(best, names, places)
+        return attrs.evolve(result, node_name=names[chosen], totals=totals, score=int(score), ties=len(best))
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def _pre_filter(
+        self, state: CycleState, pod: Pod, prepared: PreparedAttempt | None, stepper: Stepper | None
+    ) -> Work[PreFiltered]:
+        """Call the PreFilter plugins, as far as their answers are not prepared."""
+        if prepared is None:
+            return (yield from self.pre_filters.run(state, pod, stepper))
+        if prepared.named:
+            name = pod.signature.spec.required_node or ""
+            return PreFiltered(PreFilterResult(frozenset((name,)), True), None, {state.already_filtered_by})
+        if prepared.pre_filters:
+            return (yield from self.pre_filters.run(state, pod, None, prepared.pre_filters))
+        return NOTHING_FILTERED
+
+    def _find(
+        self,
+        state: CycleState,
+        pod: Pod,
+        narrowed: PreFilterResult | None,
+        diagnosis: Diagnosis,
+        counting: NominatedPods,
+        every_node: bool,
+        known: Evaluation,
+        stepper: Stepper | None,
+        wished: str,
+        others: Sequence[EnabledFilter] | None,
+    ) -> Work[Found]:
+        """`wished`: the node that is tried first, by a nomination or a hint; "" for none. `others`: see
+        `NodeSearch.run`."""
+        table = self.cluster.table
+        nominee: Found | None = None
+        if wished and wished in table.row_of:
+            of_nominee = known
+            if narrowed is not None and wished not in narrowed.node_names and not known.shared:
+                # An evaluation shared by pods pinned to different nodes is valid only on the nodes PreFilter named.
+                of_nominee = self.evaluations.apart(state)
+            at = of_nominee.place[[table.row_of[wished]]]
+            nominee = yield from self.search.run(of_nominee, state, pod, at, 0, 1, counting.at(wished), stepper)
+            if self.extenders and len(nominee.rows):
+                nominee = yield from self._nominee_left(pod, nominee)
+            if len(nominee.rows) and not every_node:
+                return nominee
+            if not len(nominee.rows) and nominee.error is None:
+                # Plugins that rejected the nominated node are named even if other nodes pass them.
+                diagnosis.add_verdicts(nominee.verdicts)
+        among, nodes = None, known.size
+        if narrowed is not None:
+            rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
+            among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
+        wanted = nodes if every_node else self._wanted(nodes)
+        start = self.start.index % nodes if nodes else 0
+        found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
+        if narrowed is not None:
+            # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
+            found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
+        processed = found.visited
+        if nominee is not None and not len(nominee.rows) and nominee.error is None:
+            if table.row_of[wished] not in found.verdicts.rows:
+                # The verdict on the nominated node stays, even if PreFilter excluded that node.
+                found = attrs.evolve(found, verdicts=found.verdicts.joined(nominee.verdicts))
+                processed += 1
+        if not every_node:
+            self.start.index = (self.start.index + processed) % table.node_count
+        if self.extenders and found.error is None:
+            left = yield from filtered(self.extenders, pod, table, found)
+            if len(left.rows) != len(found.rows):
+                diagnosis.unschedulable_plugins.add(EXTENDER_NAME)
+            found = left
+        return found
+
+    def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
+        """The nominated node if the extenders leave it; one that fails makes it a node like all others."""
+        try:
+            return (yield from filtered(self.extenders, pod, self.cluster.table, nominee))
+        except ExtenderFailure:
+            return attrs.evolve(nominee, rows=nominee.rows[:0])
+
+    def _wanted(self, nodes: int) -> int:
+        """Of so many nodes, how many feasible ones end a search."""
+        if not self.profile.scores and not any(one.filters or one.prioritizes for one in self.extenders):
+            return 1
+        return nodes_to_find(nodes, self.profile.percentage)
+
+    # -- score ------------------------------------------------------------------------------------------------
+
+    def _select(
+        self,
+        state: CycleState,
+        pod: Pod,
+        found: Found,
+        diagnosis: Diagnosis,
+        known: Evaluation,
+        stepper: Stepper | None,
+        prepared: PreparedAttempt | None,
+    ) -> Work[ScheduleResult | FitError]:
+        rows = found.rows
+        if len(rows) == 1:
+            return self._only_node(state, pod, found)
+        state.scores_without_pods = found.without_pods
+        if stepper is not None:
+            stepper.scoring = rows
+        began = self.profile.times.start()
+        failure = None
+        if prepared is None:
+            failure = yield from self.ranking.pre_scoring(state, pod, rows, stepper)
+        elif prepared.pre_scores:
+            failure = yield from self.ranking.pre_scoring(state, pod, rows, None, prepared.pre_scores)
+        if prepared is None:
+            began = self.profile.times.ended("PreScore", began, _label(failure))
+        if failure is not None:
+            diagnosis.add_verdicts()
+            return FitError(pod, failure, diagnosis, state)
+        try:
+            at = known.place[rows] if found.at is None else found.at
+            scores = None if prepared is None else (prepared.constant, prepared.scores)
+            totals = yield from self.ranking.totals(state, pod, rows, known, at, stepper, scores)
+            if prepared is None:
+                self.profile.times.ended("Score", began)
+        except PluginFault as fault:
+            self.profile.times.ended("Score", began, Code.ERROR.label)
+            diagnosis.add_verdicts()
+            return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
+        plain = totals
+        if self.extenders:
+            totals = yield from scored(self.extenders, pod, self.cluster.table, rows, totals)
+        return self._choice(state, pod, found, totals, extended=totals is not plain)
+
+    def _only_node(self, state: CycleState, pod: Pod, found: Found) -> ScheduleResult:
+        """The one feasible node, which needs no score."""
+        rows = found.rows
+        name = self.cluster.table.names[int(rows[0])]
+        return ScheduleResult(pod, name, self.profile, state, rows, found.visited, None, None, 1, found.verdicts)
+
+    def _choice(
+        self, state: CycleState, pod: Pod, found: Found, totals: Ints, *, extended: bool = False
+    ) -> ScheduleResult:
+        """One of the best by these totals; `extended`: an extender has scored."""
+        score = totals.item(totals.argmax())
+        places = (totals == score).nonzero()[0]
+        best = found.rows[places]
+        names, ties = self.cluster.table.names, len(best)
+        chosen = int(best[0]) if ties == 1 else self.choose(best, names, None if extended else places)
+        metrics = self.profile.plugin_metrics
+        if metrics.sampling.plugins:
+            metrics.chosen(totals, score, ties)
+        scored, self.ranking.scored = self.ranking.scored, None
+        if scored is not None:
+            place = int((found.rows == chosen).nonzero()[0][0])
+            for plugin, weighted in scored.weighted.items():
+                metrics.scored(plugin, int(weighted[place]))
+        return ScheduleResult(
+            pod, names[chosen], self.profile, state, found.rows, found.visited, totals, score, ties, found.verdicts
+        )
+
+
+@attrs.define(eq=False)
+class StartNode:
+    """Where in the visiting order the next search begins."""
+
+    index: int = 0
+
+
+def broken_off(fault: PluginError) -> Status:
+    """The status of an attempt that an out-of-tree plugin aborted."""
+    text = f'running plugin "{fault.plugin}", {fault.method}: {fault.why}'
+    return Status(Code.ERROR, (text,), fault.plugin)
+
+
+def _label(status: Status | None) -> str:
+    return SUCCESS if status is None else status.code.label

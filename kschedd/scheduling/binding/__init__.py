@@ -1,0 +1,1 @@
+"""From an assumed pod to a bound one: Reserve, Permit, PreBind, Bind, PostBind."""

@@ -1,0 +1,44 @@
+"""Whether PreBind has work to do for a pod: asked before its binding, so that others learn where the pod is going.
+
+Binding volumes or reserving devices may take a while; a cluster autoscaler that sees the pod still pending must not
+remove the node meanwhile. So where a PreBind plugin has work, or the pod waits at Permit, the node is written to its
+status (`nominatedNodeName`) first. By the rule nominated_before_binding.
+
+Source: Kubernetes v1.36, scheduler/schedule_one.go (bindingCycle) and framework/runtime/framework.go
+(RunPreBindPreFlights).
+"""
+
+from typing import cast
+
+from kschedd.api.pods import Pod
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import PRE_BIND, PreBindPreFlight
+from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.framework.writes import MergePatch, Plan
+from kschedd.scheduling.profiles.profile import Framework
+
+
+def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_name: str) -> bool | Status:
+    """A Status if a plugin cannot say; a plugin that cannot be asked has work."""
+    work = False
+    for plugin in framework.at(PRE_BIND):
+        if not hasattr(plugin, "pre_bind_pre_flight"):
+            work = True
+            continue
+        try:
+            said = cast(PreBindPreFlight, plugin).pre_bind_pre_flight(state, pod, node_name)
+        except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            said = error(fault_text(fault))
+        if said is None or said.code == Code.SUCCESS:
+            work = True
+        elif said.code != Code.SKIP:
+            return error(f'running PreBindPreFlight "{plugin.name}": {said.message}').by(plugin.name)
+    return work
+
+
+def nomination(pod: Pod, node_name: str) -> Plan:
+    """The plan that tells where the pod is going; it has no writes where that has been told."""
+    if pod.nominated_node_name == node_name:
+        return Plan(())
+    patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node_name}}
+    return Plan((MergePatch("Pod", pod.namespace, pod.name, patch, "status"),))

@@ -1,0 +1,1 @@
+"""Stopping attempts: breakpoints, the debugger, and attempts that run step by step."""

@@ -1,0 +1,166 @@
+"""Breakpoints: where an attempt, or the binding cycle after it, is to be stopped.
+
+A `StopPoint` is a place of an attempt that may be stopped: before a plugin is called (`outcome` is ""), after it has
+rejected something, or when the attempt has come to its outcome (`point` is "" then). A breakpoint matches a stop point
+if all that it names match. One that names no plugin matches the first plugin of each extension point only, and one that
+names no extension point either the first stop point of an attempt at which what it names is concerned; so that nobody
+is stopped thirty times for one pod. One that names an outcome matches wherever that outcome occurs.
+
+Conditions are CEL expressions on the variables of `VARIABLES`. One that fails disables its breakpoint.
+Pure. Errors: CelCompileError from `compile_condition`; no matching raises.
+"""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.cache.table import NodeTable, Rows
+from kschedd.devices.cel.errors import CelFailure
+
+if TYPE_CHECKING:
+    from kschedd.devices.cel.program import CelCondition
+
+REJECTED, SCHEDULED, UNSCHEDULABLE = "rejected", "scheduled", "unschedulable"
+PREEMPTING, WAITING, ERROR = "preempting", "waiting", "error"
+OUTCOMES: Final[Mapping[str, str]] = {
+    REJECTED: "a plugin has rejected the pod, or nodes for it",
+    SCHEDULED: "a node has been chosen, and nothing is assumed yet",
+    UNSCHEDULABLE: "no node fits, and nothing has been done about it yet",
+    PREEMPTING: "no node fits, and victims have been chosen but not evicted yet",
+    WAITING: "a Permit plugin keeps the pod waiting",
+    ERROR: "the attempt has failed with an error",
+}
+POINTS: Final = (
+    *("preFilter", "filter", "postFilter", "preScore", "score"),
+    *("reserve", "permit", "preBind", "bind", "postBind"),
+)
+#: the variables of a breakpoint's condition, with their CEL types
+VARIABLES: Final[Mapping[str, str]] = {
+    "pod": "dyn",
+    "attempt": "int",
+    "point": "string",
+    "plugin": "string",
+    "outcome": "string",
+    "node": "string",
+    "nodes": "int",
+    "time": "double",
+}
+
+
+@attrs.frozen(eq=False)
+class StopPoint:
+    """See the module. `rows` are the nodes that the plugin is about to be asked about, or has rejected."""
+
+    cycle: int  # number of the attempt among all
+    pod: Pod
+    attempt: int  # of this pod
+    point: str
+    plugin: str
+    outcome: str = ""
+    node: str = ""  # where one has been chosen
+    rows: Rows | None = None
+    table: NodeTable | None = None
+
+    def concerns(self, node_name: str) -> bool:
+        """Whether the node is the chosen one, or among `rows`."""
+        if self.node:
+            return self.node == node_name
+        if self.rows is None or self.table is None:
+            return False
+        row = self.table.row_of.get(node_name)
+        return row is not None and bool((self.rows == row).any())
+
+    def values(self, now_s: float) -> dict[str, Any]:
+        """The variables of a condition."""
+        return {
+            "pod": self.pod.raw,
+            "attempt": self.attempt,
+            "point": self.point,
+            "plugin": self.plugin,
+            "outcome": self.outcome,
+            "node": self.node,
+            "nodes": 0 if self.rows is None else len(self.rows),
+            "time": now_s,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class BreakpointSpec:
+    """What a breakpoint stops at; "" stands for anything. `pod` is a pattern of `namespace/name`."""
+
+    pod: str = ""
+    selector: str = ""
+    node: str = ""
+    plugin: str = ""
+    point: str = ""
+    outcome: str = ""
+    condition: str = ""
+
+    def __bool__(self) -> bool:
+        return any(attrs.astuple(self))
+
+
+@attrs.define(eq=False)
+class Breakpoint:
+    """One breakpoint. `ignore`: how many more times it is passed without stopping; `once`: it goes when it has stopped
+    somebody."""
+
+    number: int
+    spec: BreakpointSpec
+    by: str = ""  # who set it
+    ignore: int = 0
+    once: bool = False
+    enabled: bool = True
+    hits: int = 0  # how often it was reached, ignored or not
+    disabled_because: str = ""
+    _selector: LabelSelector | None = None
+    _condition: "CelCondition | None" = None
+    _last: tuple[object, ...] = ()  # the place where it matched last
+
+    def may_match(self, pod: Pod) -> bool:
+        """Whether it can stop an attempt of this pod."""
+        spec = self.spec
+        if not self.enabled or (spec.pod and not fnmatchcase(pod.key, spec.pod)):
+            return False
+        return self._selector is None or self._selector.matches(pod.labels)
+
+    def reached(self, at: StopPoint, now_s: float) -> bool:
+        """Whether to stop here; counts the hit."""
+        if not self._matches(at):
+            return False
+        place = (at.cycle, at.point if self.spec.point else "", self.spec.plugin and (at.point, at.plugin), at.outcome)
+        if not at.outcome and place == self._last:
+            return False
+        if self._condition is not None and not self._holds(self._condition, at, now_s):
+            return False
+        self._last = place
+        self.hits += 1
+        if self.ignore:
+            self.ignore -= 1
+            return False
+        return True
+
+    def _matches(self, at: StopPoint) -> bool:
+        spec = self.spec
+        if spec.outcome != at.outcome or (spec.point and spec.point != at.point):
+            return False
+        if (spec.plugin and spec.plugin != at.plugin) or not self.may_match(at.pod):
+            return False
+        return not spec.node or at.concerns(spec.node)
+
+    def _holds(self, condition: "CelCondition", at: StopPoint, now_s: float) -> bool:
+        try:
+            return condition.holds(at.values(now_s))
+        except CelFailure as failure:
+            self.disable(f"its condition failed at {at.pod.key}: {failure}")
+            return False
+
+    def disable(self, why: str = "") -> None:
+        self.enabled, self.disabled_because = False, why
+
+    def enable(self) -> None:
+        self.enabled, self.disabled_because = True, ""

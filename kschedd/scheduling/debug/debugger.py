@@ -1,0 +1,387 @@
+"""Debugger: whether scheduling goes on, up to where, and who decides that.
+
+    running ──pause──▶ stopped between two attempts ──step N──▶ runs N attempts, then stops
+       ▲  │                │        ▲                ──next──▶ stops at the next plugin, or extension point
+       │  ╰─breakpoint──▶ stopped within an attempt ──until──▶ runs up to a time, a condition, a number of pods
+       ╰──────resume───────╯
+
+The driver asks `lets_begin` before each attempt; an attempt that may have to stop has a `Stepper`, which asks `arrives`
+at each stop point and, if that is to stop, yields the point to its caller, who goes on with it when `stop` is None
+again. Nothing else stops: events, bindings and questions are served as ever.
+
+The cycle of a PodGroup is stopped before (`enters_group`), by `next` or by a breakpoint that matches one of its pods;
+`next` goes on from one of its pods to the next (`before_member`), and stops after it. Within the attempt of one of its
+pods it is not stopped: others are on nodes on trial then, which nobody may see.
+
+One client holds the debugger at a time; others may look. When its connection ends, scheduling goes on and its
+breakpoints are disabled, unless it said `keep`.
+
+Pure: its owner (the driver) passes the time. `engaged` is False where there is nothing to do, the only thing that is
+looked at then; `changes` counts what a watcher is to be told of.
+Errors: DebuggerHeld, NotStopped; BreakpointRefused, CelCompileError, SelectorError for breakpoints.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.selector_text import parse_selector_text
+from kschedd.devices.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
+from kschedd.errors import KscheddError
+from kschedd.scheduling.debug.breakpoints import VARIABLES, Breakpoint, BreakpointSpec, StopPoint
+
+if TYPE_CHECKING:
+    from kschedd.devices.cel.program import CelCondition
+
+#: the variables of a condition that is waited for, with their CEL types
+STATE_VARIABLES: Final[Mapping[str, str]] = {
+    "attempts": "int",
+    "scheduled": "int",
+    "failed": "int",
+    "pending": "int",
+    "waiting": "int",
+    "binding": "int",
+    "nodes": "int",
+    "pods": "int",
+    "time": "double",
+}
+
+MOST_BREAKPOINTS: Final = 100  # each of them is looked at in every attempt
+MOST_CONDITION_COST: Final = 10_000  # of CEL, about a millisecond: nothing else runs meanwhile
+LONGEST_PATTERN: Final = 2 * 253 + 1  # a pod's namespace and name have no more
+
+
+@attrs.define(eq=False)
+class BreakpointRefused(KscheddError):
+    """One too many, or one that no pod can match."""
+
+    why: str
+    rpc_code: ClassVar[str] = "invalid"
+
+
+def compile_state_condition(expression: str) -> "CelCondition":
+    """A condition on `STATE_VARIABLES`. Raises CelCompileError."""
+    return _compiled(expression, STATE_VARIABLES)
+
+
+def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
+    """Raises CelCompileError, which names the variables."""
+    from kschedd.devices.cel.program import compile_condition  # with the first condition: most runs have none
+
+    try:
+        return compile_condition(expression, variables, MOST_CONDITION_COST)
+    except CelCompileError as wrong:
+        why = f"{wrong.why}\na condition is CEL on {', '.join(variables)}"
+        raise CelCompileError(expression, why) from None
+
+
+@attrs.define(eq=False)
+class DebuggerHeld(KscheddError):
+    """Somebody else holds the debugger."""
+
+    holder: str
+    rpc_code: ClassVar[str] = "conflict"
+
+    def __str__(self) -> str:
+        return f"client {self.holder} holds the debugger: `pause --take` (`debug.attach`) takes it over"
+
+
+@attrs.define(eq=False)
+class NotStopped(KscheddError):
+    """What is asked for makes sense at a stop only."""
+
+    why: str
+    rpc_code: ClassVar[str] = "conflict"
+
+
+class Run(Enum):
+    """Up to where scheduling runs, breakpoints aside."""
+
+    FREE = "free"
+    ATTEMPTS = "attempts"  # so many attempts
+    POINT = "point"  # up to the next extension point
+    PLUGIN = "plugin"  # up to the next plugin
+
+
+@attrs.frozen(eq=False)
+class SchedulingStop:
+    """Scheduling is stopped. `point` None: between two attempts."""
+
+    why: str
+    since_s: float
+    point: StopPoint | None = None
+    breakpoint: int | None = None
+
+
+@attrs.frozen(eq=False)
+class Until:
+    """What a run is to end with; None where that is not asked for."""
+
+    what: str  # in words
+    time_s: float | None = None
+    scheduled: int | None = None  # pods bound since the start
+    condition: "CelCondition | None" = None
+    breakpoint: int | None = None  # which is there for this run only
+
+
+@attrs.define(eq=False)
+class Debugger:
+    """See the module. `state` gives the values of `STATE_VARIABLES`, but for the time."""
+
+    state: Callable[[], dict[str, Any]]
+    engaged: bool = False
+    stop: SchedulingStop | None = None
+    holder: str = ""  # the client that decides; "" if nobody does
+    keep: bool = False  # what the holder has set outlives its connection
+    breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
+    most_breakpoints: int = MOST_BREAKPOINTS
+    most_set: int = 0  # there have been
+    until: Until | None = None
+    changes: int = 0
+    stops: int = 0  # how often scheduling was stopped
+    now_s: float = 0.0  # as last told
+    cycle: int = 0  # number of the attempt that was begun last
+    _run: Run = Run.FREE
+    _attempts_left: int = 0
+    _why: str = ""  # why the run ends
+    _last: tuple[int, str] = (0, "")  # the cycle and extension point of the last stop point
+    _entered: tuple[int, str] = (0, "")  # the number of attempts and the PodGroup of the last stop before its cycle
+    _made: int = 0  # breakpoints
+
+    # -- who decides ------------------------------------------------------------------------------------------
+
+    def attach(self, client: str, *, take: bool = False, keep: bool | None = None) -> None:
+        """Let this client decide from now on. Raises DebuggerHeld if another does."""
+        if self.holder not in ("", client) and not take:
+            raise DebuggerHeld(self.holder)
+        if self.holder != client:
+            self.holder, self.keep = client, False
+        if keep is not None:
+            self.keep = keep
+        self._changed()
+
+    def detach(self, client: str) -> None:
+        """The client decides no longer, because it says so or has gone."""
+        if self.holder != client:
+            return
+        self.holder = ""
+        if not self.keep:
+            for each in self.breakpoints.values():
+                if each.by == client and each.enabled:
+                    each.disable("the client that set it has gone")
+            self.resume()
+        self._changed()
+
+    # -- running and stopping ---------------------------------------------------------------------------------
+
+    def pause(self, now_s: float, *, attempting: bool = False) -> None:
+        """Stop: now, or when the running attempt has ended."""
+        self.now_s = now_s
+        self._forget_until()
+        if self.stop is None:
+            self._go(Run.ATTEMPTS, "paused", attempts=0)
+            if not attempting:
+                self._halt(SchedulingStop("paused", now_s))
+
+    def resume(self) -> None:
+        self._forget_until()
+        self._go(Run.FREE)
+
+    def step(self, attempts: int) -> None:
+        """Run so many attempts; one that is under way counts."""
+        within = self.stop is not None and self.stop.point is not None
+        self._forget_until()
+        self._go(Run.ATTEMPTS, "step", attempts=attempts - within)
+
+    def next(self, *, point: bool = False) -> None:
+        """Run up to the next plugin that is called, or the next extension point at which one is."""
+        self._forget_until()
+        self._go(Run.POINT if point else Run.PLUGIN, "next")
+
+    def run_until(self, until: Until) -> None:
+        self._forget_until()
+        self.until = until
+        self._go(Run.FREE)
+
+    def end(self) -> None:
+        """Nobody can decide any more: go on, and stop nowhere."""
+        self.breakpoints.clear()
+        self.resume()
+
+    def _forget_until(self) -> None:
+        if self.until is not None and self.until.breakpoint is not None:
+            self.breakpoints.pop(self.until.breakpoint, None)
+        self.until = None
+
+    def _go(self, run: Run, why: str = "", *, attempts: int = 0) -> None:
+        self.stop, self._run, self._why, self._attempts_left = None, run, why, attempts
+        self._changed()
+
+    def _halt(self, stop: SchedulingStop) -> None:
+        self.stop = stop
+        self._forget_until()
+        self.stops += 1
+        self._run = Run.ATTEMPTS  # whatever is begun before somebody says otherwise is begun by mistake
+        self._attempts_left, self._why = 0, stop.why
+        self._changed()
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self.engaged = (
+            self.stop is not None
+            or self._run is not Run.FREE
+            or self.until is not None
+            or any(each.enabled for each in self.breakpoints.values())
+        )
+
+    # -- asked by the driver ----------------------------------------------------------------------------------
+
+    def tick(self, now_s: float) -> None:
+        """Stop if what the run is to end with has come; called between two attempts."""
+        self.now_s = now_s
+        if self.stop is not None or self.until is None:
+            return
+        try:
+            reached = self._reached(self.until)
+        except CelFailure as failure:
+            self._halt(SchedulingStop(f"{self.until.what}: {failure}", now_s))
+            return
+        if reached:
+            self._halt(SchedulingStop(self.until.what, now_s))
+
+    def _reached(self, until: Until) -> bool:
+        if until.time_s is not None and self.now_s >= until.time_s:
+            return True
+        if until.scheduled is None and until.condition is None:
+            return False
+        values = self.state()
+        if until.scheduled is not None and values["scheduled"] >= until.scheduled:
+            return True
+        return until.condition is not None and until.condition.holds({**values, "time": self.now_s})
+
+    def lets_begin(self, now_s: float) -> bool:
+        """Whether an attempt may begin; stops if the run ends here."""
+        self.tick(now_s)
+        if self.stop is None and self._run is Run.ATTEMPTS and self._attempts_left <= 0:
+            self._halt(SchedulingStop(self._why, now_s))
+        return self.stop is None
+
+    def enters_group(self, group: str, pods: Mapping[Pod, int], now_s: float) -> bool:
+        """Whether the cycle of these pods of one PodGroup may begin; stops before it, once. The values: attempts."""
+        entering = (self.cycle, group)
+        if self._entered == entering:
+            return True
+        why, number = self._why if self._run in (Run.POINT, Run.PLUGIN) else "", None
+        for pod, attempt in pods.items():
+            at = StopPoint(self.cycle + 1, pod, attempt, "", "")
+            for each in list(self.breakpoints.values()):
+                if number is None and each.reached(at, now_s):
+                    why, number = f"breakpoint {each.number}", each.number
+                    if each.once:
+                        del self.breakpoints[each.number]
+        if not why:
+            return True
+        self._entered = entering
+        self._halt(SchedulingStop(why, now_s, None, number))
+        return False
+
+    def before_member(self, at: StopPoint) -> bool:
+        """Whether to stop within the cycle of a PodGroup, before the attempt of this pod."""
+        if self._run not in (Run.POINT, Run.PLUGIN):
+            return False
+        self._halt(SchedulingStop(self._why, self.now_s, at))
+        return True
+
+    def left_group(self, now_s: float) -> None:
+        """The cycle of a PodGroup has ended: whoever runs up to the next plugin stops behind it."""
+        if self._run in (Run.POINT, Run.PLUGIN):
+            self._halt(SchedulingStop(self._why, now_s))
+
+    def began(self, pod: Pod) -> bool:
+        """An attempt begins; returns whether it has to ask at each stop point."""
+        self.cycle += 1
+        if self._run is Run.ATTEMPTS:
+            self._attempts_left -= 1
+        return self.may_stop_within(pod)
+
+    def may_stop_within(self, pod: Pod) -> bool:
+        """Whether an attempt of this pod may be stopped on its way."""
+        stepping = self._run in (Run.POINT, Run.PLUGIN)
+        return stepping or any(each.may_match(pod) for each in self.breakpoints.values())
+
+    @property
+    def watches_outcomes(self) -> bool:
+        """Whether some breakpoint waits for a plugin to reject something."""
+        return any(each.enabled and each.spec.outcome for each in self.breakpoints.values())
+
+    def arrives(self, at: StopPoint) -> bool:
+        """Whether to stop at this point of an attempt or a binding cycle."""
+        if not self.engaged:
+            return False
+        place, last = (at.cycle, at.point), self._last
+        self._last = place
+        why, number = "", None
+        for each in list(self.breakpoints.values()):
+            was_enabled = each.enabled
+            if each.reached(at, self.now_s):
+                why, number = f"breakpoint {each.number}", each.number
+                if each.once:
+                    del self.breakpoints[each.number]
+            if was_enabled and not each.enabled:
+                self._changed()
+        if not why and at.outcome not in ("", *_ENDS):
+            return False
+        if not why and (self._run is Run.PLUGIN or (self._run is Run.POINT and place != last)):
+            why = self._why
+        if not why:
+            return False
+        self._halt(SchedulingStop(why, self.now_s, at, number))
+        return True
+
+    # -- breakpoints ------------------------------------------------------------------------------------------
+
+    def add(self, spec: BreakpointSpec, *, by: str = "", ignore: int = 0, once: bool = False) -> Breakpoint:
+        """A new breakpoint. Raises CelCompileError, SelectorError, BreakpointRefused."""
+        if len(self.breakpoints) >= self.most_breakpoints:
+            raise BreakpointRefused(f"there are {self.most_breakpoints} breakpoints, which is the limit: delete some")
+        _check_lengths(spec)
+        selector = parse_selector_text(spec.selector) if spec.selector else None
+        condition = _compiled(spec.condition, VARIABLES) if spec.condition else None
+        self._made += 1
+        made = Breakpoint(self._made, spec, by, ignore, once, selector=selector, condition=condition)
+        self.breakpoints[made.number] = made
+        self.most_set = max(self.most_set, len(self.breakpoints))
+        self._changed()
+        return made
+
+    def change(self, number: int, *, enabled: bool | None = None, ignore: int | None = None) -> Breakpoint:
+        """Raises KeyError."""
+        found = self.breakpoints[number]
+        if enabled is not None:
+            found.enable() if enabled else found.disable()
+        if ignore is not None:
+            found.ignore = ignore
+        self._changed()
+        return found
+
+    def delete(self, number: int) -> None:
+        """Raises KeyError."""
+        del self.breakpoints[number]
+        self._changed()
+
+
+_ENDS: Final = ("scheduled", "unschedulable", "preempting", "error")
+
+
+def _check_lengths(spec: BreakpointSpec) -> None:
+    for name, most in (
+        ("pod", LONGEST_PATTERN),
+        ("node", 253),
+        ("plugin", 253),
+        ("selector", LONGEST_EXPRESSION),
+    ):
+        if (length := len(getattr(spec, name))) > most:
+            raise BreakpointRefused(f"{name}: {length} characters are too long: at most {most}")

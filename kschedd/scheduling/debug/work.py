@@ -1,0 +1,45 @@
+"""Work: what an attempt is to its caller, a generator that yields what it waits for.
+
+It yields shards of independent work (calls of per-node plugins, or of extenders) and gets their answers; where a
+debugger stops it, it yields the StopPoint and goes on when it is resumed, with whatever it is sent.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TypeVar
+
+from kschedd.framework.faults import PluginError
+from kschedd.framework.status import Status
+from kschedd.scheduling.debug.breakpoints import StopPoint
+
+# Independent pieces of work; the caller of the search runs them, in parallel if it wants to.
+Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
+Shards = list[Callable[[], Answers]]
+T = TypeVar("T")
+Work = Generator[Shards | StopPoint, list[Answers], T]
+
+
+def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()) -> T:
+    """Run a search to its end at once, one shard after the other. `answer`: to see what is asked, and answered.
+
+    Nobody stops it: it has no debugger.
+    """
+    answers: list[Answers] | None = None
+    try:
+        while True:
+            shards = next(work) if answers is None else work.send(answers)
+            assert not isinstance(shards, StopPoint), f"nobody can be stopped here, at {shards.point} {shards.plugin}"
+            answers = answered(work, shards, answer)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+
+
+def answered(
+    work: Work[T], shards: Shards, answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()
+) -> list[Answers]:
+    """The answers to shards, worked out at once; a plugin's fault ends the work."""
+    try:
+        return [answer(shard) for shard in shards]
+    except PluginError as fault:
+        work.throw(fault)
+        raise AssertionError("a search ends with the fault of a plugin") from fault

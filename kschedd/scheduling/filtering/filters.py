@@ -1,0 +1,408 @@
+"""Run a profile's filters over rows: of the cluster's table, or of a what-if copy.
+
+A filter is called only on the rows that no earlier one rejected. Per-node filters, which see one node at
+a time, are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them
+at once, one after the other).
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters).
+Errors: PluginFault where a vector filter fails; a failing per-node filter gives an Error status for that node.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Generic, Literal, TypeVar, cast
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.dry_run import AffectedBySomePods, DryRunColumns, KnownToPass, TriesRowsTogether
+from kschedd.framework.exclusion import SchedulerLock
+from kschedd.framework.fast_path import NeverRejects
+from kschedd.framework.faults import PluginError
+from kschedd.framework.guard import GuardedCall
+from kschedd.framework.guarding.answers import Answer
+from kschedd.framework.guarding.guarded import GuardedPlugin
+from kschedd.framework.interface import PRE_FILTER, Plugin, PreFilterExtensions
+from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.status import Code, Status, error, fault_text
+from kschedd.scheduling.debug.stepper import Stepper
+from kschedd.scheduling.debug.work import Shards, Work, drive
+from kschedd.scheduling.filter_pass import FilterPass
+from kschedd.scheduling.filtering.node_local_plugins import NodeLocalPlugins, filter_columns
+from kschedd.scheduling.profiles.plugin_metrics import ERROR, SUCCESS, UNSCHEDULABLE
+from kschedd.scheduling.profiles.profile import EnabledFilter, EvaluationStyle, Framework
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
+
+T = TypeVar("T")
+
+PodsSince = tuple[Ints, Sequence[Pod]]
+"""Pods that came to rows one by one: the kind of each, and one pod of each kind."""
+
+_EXTENSIONS: Final = {"add_pod": "PreFilterExtensionAddPod", "remove_pod": "PreFilterExtensionRemovePod"}
+_SHARD = 64  # rows in one shard of per-node work
+
+
+@attrs.define(eq=False)
+class Filters:
+    """Runs a profile's filters over a cluster."""
+
+    profile: Framework
+    cluster: SchedulerCache
+    local: NodeLocalPlugins = attrs.field(init=False)
+    of_pods: NodeLocalPlugins = attrs.field(init=False)
+    others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # those that are not node-local
+    _never_rejects: list[tuple[str, Callable[[Pod], bool]]] = attrs.field(init=False)
+    _notified: list[PreFilterExtensions] = attrs.field(init=False)  # plugins with PreFilter extensions
+
+    def __attrs_post_init__(self) -> None:
+        self.local = NodeLocalPlugins(self.profile, None)
+        self.of_pods = NodeLocalPlugins(self.profile, True)
+        self.others = tuple(filter_ for filter_ in self.profile.filters if filter_.style is not EvaluationStyle.CACHED)
+        self._never_rejects = [
+            (f.name, cast(NeverRejects, f.plugin).never_rejects if hasattr(f.plugin, "never_rejects") else _never)
+            for f in self.others
+        ]
+        self._notified = [
+            cast(PreFilterExtensions, plugin) for plugin in self.profile.at(PRE_FILTER) if hasattr(plugin, "add_pod")
+        ]
+
+    def run(
+        self,
+        state: CycleState,
+        pod: Pod,
+        rows: Rows,
+        explicit_status: dict[int, Status],
+        stepper: Stepper,
+    ) -> Work[FilterPass]:
+        """Call one filter after the other and return the rows that pass all of them; statuses of per-node filters go
+        to `explicit_status`."""
+        done = FilterPass(rows)
+        stepper.filtering(done, explicit_status, self.profile.filters)
+        table = self.cluster.table
+        for filter_ in self.profile.filters:
+            if filter_.name in state.skip_filter:
+                continue
+            passing = done.passing
+            if not len(passing):
+                break
+            yield from stepper.before("filter", filter_.name, passing)
+            if filter_.style is not EvaluationStyle.PER_NODE:
+                codes = filter_columns(filter_, state, pod, table, passing)
+            else:
+                codes = yield from _ask_per_node(filter_, state, pod, table, passing, explicit_status)
+            if codes is not None:
+                done.reject(filter_.place, codes)
+                yield from stepper.filtered(filter_.name, passing, done.passing)
+        return done
+
+    def run_others(
+        self,
+        others: Sequence[EnabledFilter],
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        failed: Places,
+        codes: Ints,
+    ) -> Work[dict[int, Status]]:
+        """Run filters that are not node-local (see `called`) on the rows that no earlier filter rejected."""
+        explicit_status: dict[int, Status] = {}
+        for filter_ in others:
+            places = (failed > filter_.place).nonzero()[0]
+            if not len(places):
+                continue
+            open_ = rows if len(places) == len(rows) else rows[places]
+            if filter_.style is not EvaluationStyle.PER_NODE:
+                said = filter_columns(filter_, state, pod, table, open_)
+            else:
+                said = yield from _ask_per_node(filter_, state, pod, table, open_, explicit_status)
+            if said is not None:
+                rejected = said.nonzero()[0]
+                if len(rejected):
+                    failed[places[rejected]] = filter_.place
+                    codes[places[rejected]] = said[rejected]
+        return explicit_status
+
+    # -- what if ----------------------------------------------------------------------------------------------
+
+    def row_by_row(self, state: CycleState, pod: Pod) -> bool:
+        """Return whether no filter that takes part reads anything but the row it judges."""
+        skipped = state.skip_filter
+        for name, never_rejects in self._never_rejects:
+            if name not in skipped and not never_rejects(pod):
+                return False
+        return True
+
+    def called(self, state: CycleState, pod: Pod) -> list[EnabledFilter]:
+        """Return the filters that read more than the row they judge and may reject the pod."""
+        never = {name for name, never_rejects in self._never_rejects if never_rejects(pod)}
+        return [one for one in self.others if one.name not in state.skip_filter and one.name not in never]
+
+    def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":
+        """The filters that are not node-local, for rows of a copy each of which stands for a cluster of its own.
+
+        None: some plugin needs a CycleState of its own for each row, or may look at that of others.
+        """
+        others = [filter_ for filter_ in self.others if filter_.name not in state.skip_filter]
+        notified = self.pre_filter_extensions(state)
+        if not all(filter_.in_tree for filter_ in others):
+            return None
+        if not all(plugin.name in self.profile.in_tree and hasattr(plugin, "dry_run_columns") for plugin in notified):
+            return None
+        columns = {}
+        for plugin in notified:
+            columns[plugin.name] = cast(TriesRowsTogether, plugin).dry_run_columns(state, pod, table)
+        return FiltersOfRows(state, pod, table, others, columns)
+
+    def judge_rows(
+        self,
+        plugins: NodeLocalPlugins,
+        state: CycleState,
+        pod: Pod,
+        table: NodeTable,
+        rows: Rows,
+        state_of: Callable[[int], CycleState] | None = None,
+    ) -> tuple[Places, Ints, dict[int, Status]]:
+        """The verdicts of these node-local filters and of all others on rows of a what-if copy, computed at once.
+
+        With `state_of` every row has its own CycleState, created only if a filter reads it.
+        """
+        failed, codes = plugins.judge(state, pod, table, rows)
+        others = self.called(state, pod)
+        if state_of is None:
+            return failed, codes, drive(self.run_others(others, state, pod, table, rows, failed, codes))
+        explicit_status: dict[int, Status] = {}
+        first = min((filter_.place for filter_ in others), default=PASSED)
+        for place in np.flatnonzero(failed > first).tolist():
+            one = slice(place, place + 1)
+            own = state_of(int(rows[place]))
+            explicit_status.update(drive(self.run_others(others, own, pod, table, rows[one], failed[one], codes[one])))
+        return failed, codes, explicit_status
+
+    def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
+        """The plugins whose state must follow pods added or removed in a what-if copy."""
+        return [plugin for plugin in self._notified if plugin.name not in state.skip_filter]
+
+    def notify(
+        self,
+        method: Literal["add_pod", "remove_pod"],
+        plugins: list[PreFilterExtensions],
+        state: CycleState,
+        pod: Pod,
+        other: Pod,
+        table: NodeTable,
+        row: int,
+    ) -> None:
+        """Call the plugins' AddPod or RemovePod for a pod added to or removed from a row of a copy."""
+        point = _EXTENSIONS[method]
+        for plugin in plugins:
+            calls = self.profile.plugin_metrics.calls(plugin.name, point)
+            began = calls.start()
+            getattr(plugin, method)(state, pod, other, NodeInfo(table, row))
+            calls.ended(began)
+
+
+@attrs.frozen(eq=False)
+class FiltersOfRows:
+    """Filters that are not node-local over rows of a what-if copy, in the profile's order."""
+
+    _state: CycleState
+    _pod: Pod
+    _table: TableCopy
+    _filters: list[EnabledFilter]
+    _columns: Mapping[str, DryRunColumns | None]  # of the plugins whose state follows pods; None: they pass all rows
+    _affected: dict[str, tuple[Sequence[Pod], Bools]] = attrs.field(factory=dict, init=False)
+
+    @property
+    def follows(self) -> bool:
+        """Whether some plugin's state follows pods."""
+        return any(columns is not None for columns in self._columns.values())
+
+    def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
+        """Pods of these kinds, of which `of` has one each, were added (`amount` 1) or removed (-1), each on its row."""
+        for columns in self._columns.values():
+            if columns is not None:
+                columns.follow(rows, kinds, of, amount)
+
+    def judge(self, rows: Rows, failed: Places, codes: Ints, since: PodsSince | None) -> dict[int, Status]:
+        """As `Filters.run_others`. `since`: what came to each row since it passed:
+        filters are asked about the rows where that affects them."""
+        explicit_status: dict[int, Status] = {}
+        for filter_ in self._filters:
+            open_ = failed > filter_.place
+            if since is not None and hasattr(filter_.plugin, "affected_by"):
+                kinds, of = since
+                open_ &= self._affecting(filter_, of)[kinds]
+            places = open_.nonzero()[0]
+            if not len(places):
+                continue
+            said = self._ask(filter_, rows[places], explicit_status)
+            if said is not None:
+                rejected = said.nonzero()[0]
+                failed[places[rejected]] = filter_.place
+                codes[places[rejected]] = said[rejected]
+        return explicit_status
+
+    def _affecting(self, filter_: EnabledFilter, of: Sequence[Pod]) -> Bools:
+        """Which of these pods affect the filter; worked out once for one list of them."""
+        known = self._affected.get(filter_.name)
+        if known is None or known[0] is not of:
+            affected_by = cast(AffectedBySomePods, filter_.plugin).affected_by
+            known = self._affected[filter_.name] = of, np.array([affected_by(pod.pod_spec) for pod in of])
+        return known[1]
+
+    def _ask(self, filter_: EnabledFilter, rows: Rows, explicit_status: dict[int, Status]) -> Ints | None:
+        state, pod, table = self._state, self._pod, self._table
+        if filter_.name in self._columns:
+            columns = self._columns[filter_.name]
+            if columns is None:
+                return None
+            codes = columns.codes(rows)
+            if filter_.style is EvaluationStyle.PER_NODE:
+                for place in codes.nonzero()[0].tolist():
+                    explicit_status[int(rows[place])] = columns.status(int(codes[place])).by(filter_.name)
+                    codes[place] = EXPLICIT
+            return codes
+        if filter_.style is not EvaluationStyle.PER_NODE:
+            return filter_columns(filter_, state, pod, table, rows)
+        return drive(_ask_per_node(filter_, state, pod, table, rows, explicit_status))
+
+
+def _ask_per_node(
+    filter_: EnabledFilter,
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    rows: Rows,
+    explicit_status: dict[int, Status],
+) -> Work[Ints]:
+    """A per-node filter's codes on the rows, EXPLICIT where it rejects one; statuses go to `explicit_status`."""
+    began = filter_.calls.start()
+    open_ = _not_known_to_pass(filter_, state, pod, table, rows)
+    asked = rows.tolist() if open_ is None else rows[open_].tolist()
+    shards: Shards = [
+        plain_shard(filter_, state, pod, table, asked[first : first + _SHARD]) for first in range(0, len(asked), _SHARD)
+    ]
+    statuses = [status for answers in (yield shards) for status in answers]
+    rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
+    explicit_status.update(rejected)
+    broken = any(not status.rejected for status in rejected.values())
+    none_passes = UNSCHEDULABLE if len(rejected) == len(rows) else SUCCESS
+    filter_.calls.ended(began, ERROR if broken else none_passes, len(rows))
+    said = np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
+    if open_ is None:
+        return said
+    codes = np.zeros(len(rows), dtype=np.int64)
+    codes[open_] = said
+    return codes
+
+
+def _not_known_to_pass(
+    filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
+) -> Ints | None:
+    """The places of the rows that a per-node filter has to be asked about; None: all."""
+    if not filter_.in_tree or not hasattr(filter_.plugin, "known_to_pass"):
+        return None
+    passes = cast(KnownToPass, filter_.plugin).known_to_pass(state, pod, table, rows)
+    return (~passes).nonzero()[0]
+
+
+def _never(pod: Pod) -> bool:
+    return False
+
+
+def plain_shard(
+    filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: list[int]
+) -> Callable[[], list[Status | None]]:
+    """A per-node filter's verdicts on these rows, as one piece of work."""
+
+    def run() -> list[Status | None]:
+        return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
+
+    def elsewhere(said: list[Answer | PluginError]) -> list[Status | None]:
+        return [_verdict(filter_, cast(Status | PluginError | None, answer)) for answer in said]
+
+    return as_one_call(filter_.plugin, "filter", NodesAsked(state, pod, table, rows), run, elsewhere)
+
+
+@attrs.frozen(eq=False)
+class NodesAsked:
+    """What a plugin is asked about, one node after the other."""
+
+    state: CycleState
+    pod: Pod
+    table: NodeTable
+    rows: list[int]
+
+
+def as_one_call(
+    plugin: Plugin,
+    method: str,
+    asked: NodesAsked,
+    work: Callable[[], T],
+    elsewhere: Callable[[list[Answer | PluginError]], T],
+) -> Callable[[], T]:
+    """Work that calls a plugin once per node, as one call with one time limit if the plugin is guarded.
+
+    If it has worker processes one of them does the work; `elsewhere` makes its answers what `work` returns.
+    """
+    return PluginBatch(plugin, method, asked, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
+
+
+@attrs.frozen(eq=False)
+class PluginBatch(Generic[T]):
+    """Many calls of one method of an out-of-tree plugin, with one limit."""
+
+    _plugin: GuardedPlugin
+    _method: str
+    _asked: NodesAsked
+    _work: Callable[[], T]
+    _elsewhere: Callable[[list[Answer | PluginError]], T]
+
+    @property
+    def limit_s(self) -> float:
+        """How long the thread that does it may take."""
+        # A worker process that hangs is ended, and so its thread comes back by itself.
+        return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
+
+    def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
+        """For its run in a thread: whose it is is known even if that has not begun at the time limit."""
+        return GuardedCall(
+            calling=self._plugin.guard, method=self._method, args=(self._asked.pod,), scheduler=scheduler
+        )
+
+    @property
+    def at_once(self) -> int | None:
+        """How many of them may be done at once, if that is limited."""
+        return None if self._plugin.elsewhere is None else self._plugin.worker_processes
+
+    def __call__(self) -> T:
+        asked = self._asked
+        if self._plugin.elsewhere is not None:
+            said = self._plugin.call_elsewhere(self._method, asked.state, asked.pod, asked.table, asked.rows)
+            return self._elsewhere(said)
+        done: T = self._plugin.batch(self._method, self._work, asked.pod)
+        return done
+
+
+def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
+    """One per-node filter's verdict on one node; a plugin's exception is an Error status that names it."""
+    try:
+        said = filter_.per_node.filter(state, pod, node)
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        return _verdict(filter_, fault)
+    return _verdict(filter_, said)
+
+
+def _verdict(filter_: EnabledFilter, said: Status | Exception | None) -> Status | None:
+    if isinstance(said, Exception):
+        said = error(fault_text(said))
+    if said is None or said.code == Code.SUCCESS:
+        return None
+    if not said.rejected:
+        said = Status(Code.ERROR, (f'running "{filter_.name}" filter plugin: {said.message}',))
+    return said.by(filter_.name)

@@ -1,0 +1,172 @@
+"""Plugins whose verdict on a node depends on that node alone, run over columns; and how plugin exceptions are reported.
+
+The plugins that declare what they read (`depends_on`) are run together here, in the profile's order: all of them, or
+only those that read more than the Node object, or only those that do not. Their answers may be cached row by row
+(`evaluation`).
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores).
+Shapes: one value for each of the given rows.
+Errors: PluginFault, in upstream's words.
+"""
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+from numpy import count_nonzero  # of a boolean column, several times faster than its `all` and `any`
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.errors import KscheddError
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.faults import PluginError
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.status import fault_text
+from kschedd.scheduling.filter_pass import FilterPass
+from kschedd.scheduling.profiles.plugin_metrics import ERROR, SUCCESS, UNSCHEDULABLE
+from kschedd.scheduling.profiles.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
+from kschedd.scheduling.verdicts import Places
+
+NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read nothing else
+
+
+@attrs.define(eq=False)
+class PluginFault(Exception):
+    """An out-of-tree plugin failed; the attempt ends with this error."""
+
+    plugin: str
+    message: str
+
+
+def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
+    """A vector filter's codes on the rows; None: all pass. Raises PluginFault."""
+    calls = filter_.calls
+    began = calls.start() if calls.sampling.plugins else None
+    try:
+        said = filter_.vector.filter_rows(state, pod, table, rows)
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        if filter_.in_tree:
+            raise
+        calls.ended(began, ERROR, len(rows))
+        text = f'running "{filter_.name}" filter plugin: {fault_text(fault)}'
+        raise PluginFault(filter_.name, text) from fault
+    if began is None:
+        calls.evaluations += len(rows)
+    else:
+        none_passes = said is not None and count_nonzero(said) == len(rows)
+        calls.ended(began, UNSCHEDULABLE if none_passes else SUCCESS, len(rows))
+    return said
+
+
+def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
+    """A vector plugin's raw scores of the rows. Raises PluginFault."""
+    calls = score.calls
+    began = calls.start() if calls.sampling.plugins else None
+    try:
+        said = score.vector.score_rows(state, pod, table, rows)
+    except KscheddError as wrong:  # an invalid pod, such as terms that cannot be parsed
+        why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
+        text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
+        raise PluginFault(score.name, text) from wrong
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        if score.in_tree:
+            raise
+        calls.ended(began, ERROR, len(rows))
+        text = f'running Score plugins: plugin "{score.name}" failed with: {fault_text(fault)}'
+        raise PluginFault(score.name, text) from fault
+    if began is None:
+        calls.evaluations += len(rows)
+    else:
+        calls.ended(began, SUCCESS, len(rows))
+    return said
+
+
+def out_of_range(values: Ints) -> Ints:
+    """The indices of final scores outside 0 to 100."""
+    return ((values < 0) | (values > MAX_NODE_SCORE)).nonzero()[0]
+
+
+def invalid_score(name: str, value: int) -> PluginFault:
+    return PluginFault(
+        name,
+        f'applying score defaultWeights on Score plugins: plugin "{name}" returns an invalid score {value}, '
+        f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing",
+    )
+
+
+def check_range(score: EnabledScore, values: Ints) -> None:
+    """Raises PluginFault where a final score is outside 0 to 100."""
+    wrong = out_of_range(values)
+    if len(wrong):
+        raise invalid_score(score.name, int(values[wrong[0]]))
+
+
+def judge(
+    filters: Sequence[EnabledFilter],
+    state: CycleState,
+    pod: Pod,
+    table: NodeTable,
+    rows: Rows,
+    already_filtered_by: str = "",
+) -> tuple[Places, Ints]:
+    """The index of the first of these filters that rejects each row (PASSED: none does), and its code.
+
+    `already_filtered_by` is a plugin whose filter is skipped: PreFilter has already checked the rows.
+    """
+    done = FilterPass(rows)
+    skipped = state.skip_filter
+    for filter_ in filters:
+        if filter_.name in skipped or filter_.name == already_filtered_by:
+            continue
+        passing = done.passing
+        if not len(passing):
+            break
+        codes = filter_columns(filter_, state, pod, table, passing)
+        if codes is not None:
+            done.reject(filter_.place, codes)
+    return done.columns()
+
+
+class NodeLocalPlugins:
+    """The node-local filters and scores of a profile, or a part of them, in the profile's order."""
+
+    def __init__(self, profile: Framework, of_pods: bool | None) -> None:
+        """`of_pods` True: plugins that read more than the Node; False: those that do not; None: both."""
+
+        def belongs(plugin: EnabledFilter | EnabledScore) -> bool:
+            return plugin.style is EvaluationStyle.CACHED and (
+                of_pods is None or (plugin.depends_on != NODE_ONLY) is of_pods
+            )
+
+        self.filters = tuple(filter_ for filter_ in profile.filters if belongs(filter_))
+        self.scores = tuple(score for score in profile.scores if belongs(score))
+
+    def judge(
+        self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
+    ) -> tuple[Places, Ints]:
+        """As the function of that name, of all filters here."""
+        return judge(self.filters, state, pod, table, rows, already_filtered_by)
+
+    def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:
+        """Weighted sum of the scores that need no normalizing, and the raw scores of the plugins that do."""
+        base = np.zeros(len(rows), dtype=np.int64)
+        raw = {}
+        for score in self.scores:
+            if score.name in state.skip_score:
+                continue
+            if (
+                score.constant is not None
+                and not score.normalizes
+                and (constant := score.constant(pod, table)) is not None
+            ):
+                if constant:  # most of them are 0
+                    base += constant * score.weight
+                continue
+            values = score_columns(score, state, pod, table, rows)
+            if score.normalizes:
+                raw[score.name] = values
+            else:
+                if not score.in_tree:
+                    check_range(score, values)
+                base += values if score.weight == 1 else values * score.weight
+        return base, raw

@@ -1,0 +1,145 @@
+"""Filters on nodes with nominated pods: such a node must pass with those pods added, too.
+
+A pod nominated by preemption waits for its victims' deletion. Pods of lower priority must not take the freed resources
+meanwhile, so a node counts its nominated pods of the same or higher priority as if they ran there; only if the
+incoming pod fits then is the node filtered again without them: the pod may fit only because of a nominated pod
+(required affinity to it), which may never arrive.
+
+Where no plugin reads beyond the row, the verdict is cached by pod signature until node, pods or nominations
+change; an attempt pays for the rows that did (`nominations`).
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
+"""
+
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.status import Code, Status, fault_text
+from kschedd.scheduling.filtering.evaluation import Evaluation
+from kschedd.scheduling.filtering.filters import Filters
+from kschedd.scheduling.filtering.what_if_rows import NominatedOnRows, WhatIfRows
+from kschedd.scheduling.nominations.counted import NO_NOMINATED, NominatedByRow
+from kschedd.scheduling.verdicts import EXPLICIT, PASSED, Places
+
+_NEVER = -1
+
+
+@attrs.frozen(eq=False)
+class NominatedVerdicts:
+    """The rows rejected with their nominated pods added: their indexes in the rows that were asked about, the filters'
+    indexes and codes, and by row the statuses that are EXPLICIT."""
+
+    places: Ints
+    failed: Places
+    codes: Ints
+    explicit_status: dict[int, Status]
+
+
+NONE_REJECTED: Final = NominatedVerdicts(
+    np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int16), np.zeros(0, dtype=np.int64), {}
+)
+
+
+class _Verdicts:
+    """Cached verdicts on rows with their nominated pods added, for one signature."""
+
+    def __init__(self, table: NodeTable) -> None:
+        size = table.capacity
+        self.stamp = table.versions.now
+        self.counted = NO_NOMINATED
+        self.judged_at: Ints = np.full(size, _NEVER, dtype=np.int64)
+        self.failed: Places = np.zeros(size, dtype=np.int16)
+        self.codes: Ints = np.zeros(size, dtype=np.int64)
+        self.explicit_status: dict[int, Status] = {}
+
+    def invalidate(self, table: NodeTable, counted: NominatedByRow) -> None:
+        """Invalidate rows whose node or nominated pods changed; a row's pods are checked when the row is used."""
+        versions = table.versions
+        nodes = versions.nodes.since(self.stamp) if versions.nodes.at > self.stamp else ()
+        differing = counted.differing(self.counted)
+        if nodes is None or differing is None:
+            self.judged_at[:] = _NEVER
+        else:
+            self.judged_at[differing] = _NEVER
+            if nodes:
+                self.judged_at[nodes] = _NEVER
+        self.stamp, self.counted = versions.now, counted
+
+
+@attrs.define(eq=False)
+class NominatedPodFilter:
+    """Filters rows with their nominated pods added, for one profile on one cluster."""
+
+    filters: Filters
+    _known: WeakKeyDictionary[Evaluation, _Verdicts] = attrs.field(factory=WeakKeyDictionary, init=False)
+
+    def rejected(
+        self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, cached: Evaluation | None
+    ) -> NominatedVerdicts:
+        """The verdicts on the rows rejected with their nominated pods added.
+
+        The other rows must still be filtered without them.
+        """
+        places = counted.places(rows)
+        if not len(places):
+            return NONE_REJECTED
+        asked = rows[places]
+        explicit_status: dict[int, Status]
+        if cached is not None and self.filters.row_by_row(state, pod):
+            columns = self._judged(cached, state, pod, asked, counted)
+            failed, codes, explicit_status = columns.failed[asked], columns.codes[asked], columns.explicit_status
+        else:
+            failed, codes, explicit_status = self._judge_with_nominated(state, pod, asked, counted)
+        rejected = (failed != PASSED).nonzero()[0]
+        if explicit_status:
+            explicit_status = {row: explicit_status[row] for row in asked[rejected].tolist() if row in explicit_status}
+        return NominatedVerdicts(places[rejected], failed[rejected], codes[rejected], explicit_status)
+
+    def _judged(
+        self, cached: Evaluation, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
+    ) -> _Verdicts:
+        """The signature's columns, valid on these rows."""
+        table = self.filters.cluster.table
+        columns = self._known.get(cached)
+        if columns is None or len(columns.judged_at) != table.capacity:
+            columns = self._known[cached] = _Verdicts(table)
+        columns.invalidate(table, counted)
+        stale = rows[columns.judged_at[rows] < table.versions.row_pods_at[rows]]
+        if len(stale):
+            columns.failed[stale], columns.codes[stale], explicit_status = self._judge_with_nominated(
+                state, pod, stale, counted
+            )
+            columns.judged_at[stale] = table.versions.now
+            if columns.explicit_status:
+                for row in stale.tolist():
+                    columns.explicit_status.pop(row, None)
+            columns.explicit_status.update(explicit_status)
+        return columns
+
+    def _judge_with_nominated(
+        self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
+    ) -> tuple[Places, Ints, dict[int, Status]]:
+        """Filter indexes and codes of these rows, and by row the statuses that are EXPLICIT."""
+        filters, asked = self.filters, rows.tolist()
+        on = WhatIfRows(filters, state, pod, filters.cluster.table.copy_rows(asked))
+        nominated = NominatedOnRows(on, counted)
+        numbers = np.arange(len(asked), dtype=np.int64)
+        broken: dict[int, Status] = {}
+        if on.notifies:
+            for number in range(len(asked)):
+                try:
+                    nominated.add(numbers[number : number + 1])
+                except Exception as fault:  # a plugin's fault ends here, not in the daemon
+                    broken[number] = Status(Code.ERROR, (fault_text(fault),))
+        else:
+            nominated.add(numbers)
+        failed, codes, explicit_status = on.judge(numbers, filters.local)
+        for number, status in broken.items():
+            failed[number], codes[number], explicit_status[number] = 0, EXPLICIT, status
+        return failed, codes, {asked[number]: status for number, status in explicit_status.items()}

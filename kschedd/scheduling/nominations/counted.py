@@ -1,0 +1,270 @@
+"""Nominated pods as attempts count them: by row, those of equal or higher priority than the pod's, without itself.
+
+An attempt may meet thousands of nominations of which hardly any has changed since the attempt before. So the
+nominations log the nodes whose pods change, and for each priority that attempts have had there is one
+`NominatedByPriority`, which follows this log and that of the table's nodes. What an attempt counts (`NominatedByRow`)
+is a view of it that differs at most in one row: that to which the pod itself is nominated.
+
+Whoever caches something that depends on nominated pods keeps the view and asks the next one which rows differ
+(`NominatedByRow.differing`).
+
+Invariant: a view's pods equal those of a fresh walk over all nominations.
+
+Shapes: `there` and `changed_at` have one element for each row of the table.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+from weakref import WeakKeyDictionary
+
+import attrs
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.api.resources import ResizeRules
+from kschedd.cache.added_pods import AddedPods
+from kschedd.cache.recently_used import RecentlyUsed
+from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
+
+Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
+
+_LOG_LIMIT = 1 << 16
+_MEMORY = 32 << 20  # bytes of columns of all priorities together
+_BYTES_A_ROW = 64  # with the sums of a few resources
+_FEWEST = 16  # priorities kept, however large the cluster
+_NOBODY: Final[tuple[Pod, ...]] = ()
+
+
+class Nominations(dict[str, tuple[Pod, ...]]):
+    """Node name -> pods nominated to it, in the order of their nomination. Changed by the nominator alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.node_of: dict[str, str] = {}  # uid -> node
+        self._changed: list[str] = []  # the nodes whose pods changed, in order
+        self._forgotten = 0  # how many changes were before these
+        self._by_priority: WeakKeyDictionary[NodeTable, RecentlyUsed[int, NominatedByPriority]] = WeakKeyDictionary()
+
+    def change(self, node_name: str, pods: tuple[Pod, ...]) -> None:
+        """The pods nominated to the node are these from now on."""
+        if pods:
+            self[node_name] = pods
+        else:
+            self.pop(node_name, None)
+        self._changed.append(node_name)
+        if len(self._changed) > _LOG_LIMIT:
+            half = _LOG_LIMIT // 2
+            self._forgotten += half
+            del self._changed[:half]
+
+    def copy_of(self, other: "Nominations") -> None:
+        """Have the pods of another one."""
+        self.clear()
+        self.update(other)
+        self.node_of.clear()
+        self.node_of.update(other.node_of)
+        self._forgotten += len(self._changed) + 1
+        self._changed.clear()
+
+    @property
+    def changes(self) -> int:
+        """How many changes there were so far."""
+        return self._forgotten + len(self._changed)
+
+    def changed_since(self, changes: int) -> list[str] | None:
+        """The nodes whose pods changed after so many changes; None if the log does not reach back that far."""
+        if changes < self._forgotten:
+            return None
+        return self._changed[changes - self._forgotten :]
+
+    def counted(self, table: NodeTable, pod: Pod) -> "NominatedByRow":
+        """Those that count for the pod, by row of the table."""
+        found = self._of_priority(table, pod.priority)
+        row = table.row_of.get(self.node_of.get(pod.uid, ""), -1)
+        pods = found.pods.get(row, _NOBODY)
+        others = tuple([other for other in pods if other.uid != pod.uid])
+        if len(others) == len(pods):
+            return NominatedByRow(found)
+        return NominatedByRow(found, row, others)
+
+    def _of_priority(self, table: NodeTable, priority: int) -> "NominatedByPriority":
+        kept = self._by_priority.get(table)
+        if kept is None:
+            kept = self._by_priority[table] = RecentlyUsed()
+        found = kept.get(priority)
+        if found is None or found.size != table.capacity:
+            most = max(_FEWEST, _MEMORY // (table.capacity * _BYTES_A_ROW))
+            found = kept.keep(priority, NominatedByPriority(table.capacity, priority), most)
+        found.follow(table, self)
+        kept.move_to_end(priority)
+        return found
+
+
+class NominatedByPriority:
+    """The nominated pods of at least this priority, by row."""
+
+    def __init__(self, size: int, priority: int) -> None:
+        self.size = size
+        self.priority = priority
+        self.pods: dict[int, tuple[Pod, ...]] = {}
+        self.there: Bools = np.zeros(size, dtype=np.bool_)
+        self.changed_at: Ints = np.zeros(size, dtype=np.int64)  # in updates
+        self.updates = 0
+        self._changes = -1  # of the nominations that are known here
+        self._stamp = 0  # of the table's nodes that are known here
+        self._added = AddedPods(size)
+        self._resize_rules: ResizeRules | None = None  # the table's, by which they are counted there
+        self._stale: set[int] = set()  # rows that have other pods than there
+
+    def follow(self, table: NodeTable, nominations: Nominations) -> None:
+        """Count what has changed of the nominations, and of the nodes that rows stand for."""
+        versions, changes = table.versions, nominations.changes
+        if changes == self._changes and versions.nodes.at <= self._stamp:
+            return
+        names, rows = nominations.changed_since(self._changes), versions.nodes.since(self._stamp)
+        self._changes, self._stamp = changes, versions.now
+        self.updates += 1
+        if names is None or rows is None:
+            names, rows = list(nominations), list(self.pods)
+        for name in dict.fromkeys(names):
+            row = table.row_of.get(name)
+            if row is not None:
+                self.count(row, nominations.get(name, _NOBODY))
+        for row in dict.fromkeys(rows):
+            self.count(row, nominations.get(table.names[row], _NOBODY))
+
+    def count(self, row: int, nominated: tuple[Pod, ...]) -> None:
+        """These pods are nominated to the row's node."""
+        priority = self.priority
+        # Most often all count; then the same tuple object is kept.
+        if not all([pod.priority >= priority for pod in nominated]):
+            nominated = tuple([pod for pod in nominated if pod.priority >= priority])
+        if self.pods.get(row, _NOBODY) == nominated:
+            return
+        if nominated:
+            self.pods[row] = nominated
+        else:
+            del self.pods[row]
+        self.there[row] = bool(nominated)
+        self.changed_at[row] = self.updates
+        self._stale.add(row)
+
+    def added(self, table: NodeTable) -> AddedPods:
+        """What these pods add to the rows of the table."""
+        if table.resize_rules != self._resize_rules:
+            self._resize_rules, self._stale = table.resize_rules, set(self.pods)
+        for row in self._stale:
+            self._added.put(table, row, self.pods.get(row, _NOBODY))
+        self._stale.clear()
+        return self._added
+
+
+class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
+    """The nominated pods that count for one pod, by row: valid until nominations or nodes change."""
+
+    __slots__ = ("_base", "_others", "_row", "_updates")
+
+    def __init__(self, base: NominatedByPriority, row: int = -1, others: tuple[Pod, ...] = _NOBODY) -> None:
+        """On `row`, to which the pod itself is nominated, only `others` count."""
+        self._base, self._row, self._others = base, row, others
+        self._updates = base.updates
+
+    def __getitem__(self, row: int) -> tuple[Pod, ...]:
+        if row != self._row:
+            return self._base.pods[row]
+        if not self._others:
+            raise KeyError(row)
+        return self._others
+
+    def __contains__(self, row: object) -> bool:
+        return row in self._base.pods and (row != self._row or bool(self._others))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([row for row in self._base.pods if row in self])
+
+    def __len__(self) -> int:
+        return len(self._base.pods) - (self._row >= 0 and not self._others)
+
+    def places(self, rows: Rows) -> Ints:
+        """The indexes in `rows` of those with pods that count."""
+        if len(rows) == 1:
+            return _FIRST if int(rows[0]) in self else _NONE
+        places: Ints = self._base.there[rows].nonzero()[0]
+        if self._row >= 0 and not self._others:
+            places = places[rows[places] != self._row]
+        return places
+
+    def count(self, copy: TableCopy, rows: Rows, sign: int) -> None:
+        """Count the pods of these distinct rows of a copy of the table there (1), or no longer (-1)."""
+        of = copy.rows_of_whole[rows]
+        if self._row >= 0:
+            own = of == self._row
+            others = AddedPods(1)
+            others.put(copy.whole, 0, self._others)
+            others.count(copy, rows[own], np.zeros(np.count_nonzero(own), dtype=np.int64), sign)
+            rows, of = rows[~own], of[~own]
+        self._base.added(copy.whole).count(copy, rows, of, sign)
+
+    def differing(self, before: "NominatedByRow") -> Rows | None:
+        """The rows on which other pods count than in a view from before; None: any may."""
+        base = self._base
+        if before._base is not base:
+            return None
+        if before._updates == base.updates:
+            rows = _NONE
+        else:
+            rows = (base.changed_at > before._updates).nonzero()[0]
+        if (self._row, self._others) != (before._row, before._others):
+            own = [row for row in (self._row, before._row) if row >= 0]
+            rows = np.concatenate((rows, np.array(own, dtype=np.int64)))
+        return rows
+
+
+_NONE: Final = np.zeros(0, dtype=np.int64)
+_FIRST: Final = np.zeros(1, dtype=np.int64)
+NO_NOMINATED: Final = NominatedByRow(NominatedByPriority(0, 0))
+
+
+@attrs.define(eq=False)
+class NominatedPods:
+    """The nominated pods that count for one pod. Computed on demand, and then as they are until the attempt ends.
+
+    `apart`: the attempt may be stopped, and nominations counted for others meanwhile.
+    """
+
+    table: NodeTable
+    pod: Pod
+    nominated: Nominated
+    apart: bool = False
+    _everywhere: NominatedByRow | None = attrs.field(default=None, init=False)
+
+    @property
+    def everywhere(self) -> NominatedByRow:
+        if self._everywhere is None:
+            nominated = self.nominated
+            if isinstance(nominated, Nominations) and not self.apart:
+                self._everywhere = nominated.counted(self.table, self.pod)
+            else:
+                self._everywhere = self._by_itself() if nominated else NO_NOMINATED
+        return self._everywhere
+
+    @property
+    def if_any(self) -> NominatedByRow:
+        """As `everywhere`, for a search, which keeps nothing of it where there is none: then nothing is looked up."""
+        return self.everywhere if self.nominated else NO_NOMINATED
+
+    def at(self, node_name: str) -> NominatedByRow:
+        """As `everywhere`, for whoever looks at this node only."""
+        pods = self.nominated.get(node_name)
+        return self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED
+
+    def _counts(self, other: Pod) -> bool:
+        return other.priority >= self.pod.priority and other.uid != self.pod.uid
+
+    def _by_itself(self) -> NominatedByRow:
+        counted = NominatedByPriority(self.table.capacity, self.pod.priority)
+        for node_name, pods in self.nominated.items():
+            row = self.table.row_of.get(node_name)
+            if row is not None:
+                counted.count(row, tuple(filter(self._counts, pods)))
+        return NominatedByRow(counted)

@@ -1,0 +1,110 @@
+"""Nominator: the pending pods that preemption (or a user) has nominated to a node, by node.
+
+The nominations here may be newer than `status.nominatedNodeName`: preemption adds one before the API server has it.
+The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
+
+Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference, without visible effect: a nomination of
+"" is deleted, not kept under an empty node name. Owned by the scheduling driver, read by each attempt.
+"""
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from kschedd.api.pods import Pod
+from kschedd.scheduling.nominations.counted import Nominations
+
+CurrentPod = Callable[[str], Pod | None]
+"""The stored pod of that key, None if it is gone."""
+
+
+@attrs.define(eq=False)
+class Nominator:
+    current_pod: CurrentPod | None = None  # None: every nominated pod is assumed to exist
+    version: int = 0  # incremented with every change
+    _by_node: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
+    _pods: Nominations = attrs.field(factory=Nominations, init=False)  # the same in tuples, and uid -> node
+
+    def __bool__(self) -> bool:
+        return bool(self._pods.node_of)
+
+    def copy_of(self, other: "Nominator") -> None:
+        """Have the nominations of another one."""
+        self.version = other.version
+        self._by_node = {node: pods.copy() for node, pods in other._by_node.items()}
+        self._pods.copy_of(other._pods)
+
+    def add(self, pod: Pod, node_name: str | None = None) -> None:
+        """Nominate the pod to `node_name`; "" clears its nomination, None takes the node from the pod's status."""
+        self.remove(pod)
+        node = pod.nominated_node_name if node_name is None else node_name
+        if not node:
+            return
+        if self.current_pod is not None:
+            stored = self.current_pod(pod.key)
+            if stored is None or stored.node_name:
+                return
+        self.version += 1
+        self._pods.node_of[pod.uid] = node
+        self._by_node.setdefault(node, {})[pod.uid] = pod
+        self._pods.change(node, tuple(self._by_node[node].values()))
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """Replace a pod's version. Where neither version names a node, ours stays: the API server only lags behind."""
+        keep = None
+        if not old.nominated_node_name and not new.nominated_node_name:
+            if old.uid not in self._pods.node_of:
+                return
+            keep = self._pods.node_of[old.uid]
+        self.remove(old)
+        self.add(new, keep)
+
+    def remove(self, pod: Pod) -> None:
+        node = self._pods.node_of.pop(pod.uid, None)
+        if node is None:
+            return
+        self.version += 1
+        there = self._by_node[node]
+        del there[pod.uid]
+        if not there:
+            del self._by_node[node]
+        self._pods.change(node, tuple(there.values()))
+
+    def left_queue(self, uid: str) -> None:
+        """The pod was skipped because it is being deleted: it is in no queue, yet neither deleted nor bound.
+
+        Nominated pods are looked up in the queue; of this one only the name is known from now on.
+        """
+        node = self._pods.node_of.get(uid)
+        if node is not None:
+            pod = self._by_node[node][uid]
+            named = {"name": pod.name, "namespace": pod.namespace, "uid": uid}
+            self._by_node[node][uid] = Pod.from_raw({"kind": "Pod", "metadata": named, "spec": {}})
+            self._pods.change(node, tuple(self._by_node[node].values()))
+            self.version += 1
+
+    def node_of(self, uid: str) -> str:
+        """The node the pod is nominated to, "" if none."""
+        return self._pods.node_of.get(uid, "")
+
+    def node_by_uid(self) -> dict[str, str]:
+        """The node of every nominated pod, by uid: the caller's own copy."""
+        return self._pods.node_of.copy()
+
+    def on_node(self, node_name: str) -> tuple[Pod, ...]:
+        """The pods nominated to the node, in the order of their nomination."""
+        return self._pods.get(node_name, ())
+
+    @property
+    def nominated(self) -> Nominations:
+        """All nominated pods, node by node. A live view, not to be changed."""
+        return self._pods
+
+    def by_node(self) -> dict[str, tuple[Pod, ...]]:
+        """All nominated pods as they are now, node by node: the caller's own copy."""
+        return self._pods.copy()
+
+    @property
+    def nodes(self) -> Mapping[str, Mapping[str, Pod]]:
+        """Node -> uid -> pod, of the nodes that have nominated pods. A live view, not to be changed."""
+        return self._by_node

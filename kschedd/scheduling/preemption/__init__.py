@@ -1,0 +1,1 @@
+"""Preemption: dry runs, candidates, disruption budgets, and the writes that evict victims."""

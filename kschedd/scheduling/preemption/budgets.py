@@ -1,0 +1,113 @@
+"""PodDisruptionBudgets in preemption: which pods' eviction would exceed the disruptions a budget allows.
+
+Budgets are read once for each version of their object and found by namespace.
+
+Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation); v1.37,
+scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation).
+Errors: none; a budget whose selector cannot be read, or selects everything or nothing, covers no pod, as upstream.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.selectors import NOTHING, LabelSelector, SelectorError, parse_label_selector
+from kschedd.cache.scheduler_cache import SchedulerCache
+
+KIND: Final = "PodDisruptionBudget"
+
+
+@attrs.frozen(eq=False)
+class Budget:
+    source: Object
+    selector: LabelSelector
+    allowed: int  # disruptions
+    disrupted: Collection[str]  # names of pods whose eviction is already counted
+
+    @property
+    def key(self) -> str:
+        return self.source.key
+
+    @property
+    def namespace(self) -> str:
+        return self.source.namespace
+
+    @classmethod
+    def of(cls, source: Object) -> "Budget":
+        try:
+            selector = parse_label_selector(source.spec.get("selector"))
+        except SelectorError:
+            selector = NOTHING
+        if selector.empty:
+            selector = NOTHING
+        status = source.status
+        return cls(source, selector, status.get("disruptionsAllowed") or 0, status.get("disruptedPods") or ())
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether the budget selects the pod. The pod must be in the budget's namespace."""
+        return bool(pod.labels) and self.selector.matches(pod.labels)
+
+
+@attrs.frozen(eq=False)
+class Split:
+    """Pods whose eviction violates a budget and the others, each in the given order; and the budgets that cover any."""
+
+    violating: list[Pod]
+    others: list[Pod]
+    covering: frozenset[str]  # keys
+
+
+_NONE: Final[frozenset[str]] = frozenset()
+
+
+@attrs.define(eq=False)
+class Budgets:
+    """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds that they changed."""
+
+    cluster: SchedulerCache
+    first_violated_only: bool = False  # charges a pod to no budget after the first that it violates (a rule)
+    all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
+    _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
+    _stamp: int = attrs.field(default=0, init=False)
+
+    def refresh(self) -> None:
+        """Read the budgets again if any changed; call before each use."""
+        versions = self.cluster.versions
+        if self._stamp >= versions.latest(KIND):
+            return
+        self._stamp = versions.now
+        known = self.all
+        found: dict[str, Budget] = {}
+        for key, source in self.cluster.of_kind(KIND).items():
+            before = known.get(key)
+            found[key] = before if before is not None and before.source is source else Budget.of(source)
+        self.all = found
+        self._by_namespace = {}
+        for budget in found.values():
+            self._by_namespace.setdefault(budget.namespace, []).append(budget)
+
+    def split(self, pods: Iterable[Pod]) -> Split:
+        """Count the pods against the budgets in this order; those that exceed an allowance are violating."""
+        if not self._by_namespace:
+            return Split([], list(pods), _NONE)
+        left: dict[str, int] = {}
+        violating: list[Pod] = []
+        others: list[Pod] = []
+        covering: set[str] = set()
+        for pod in pods:
+            broken = False
+            for budget in self._by_namespace.get(pod.namespace, ()):
+                if not budget.covers(pod):
+                    continue
+                covering.add(budget.key)
+                if pod.name in budget.disrupted:
+                    continue
+                remaining = left[budget.key] = left.get(budget.key, budget.allowed) - 1
+                broken = broken or remaining < 0
+                if broken and self.first_violated_only:
+                    break
+            (violating if broken else others).append(pod)
+        return Split(violating, others, frozenset(covering))

@@ -1,0 +1,90 @@
+"""RowPods: the pods of each node as preemption looks at them, the more important ones first, kept from one to the next.
+
+A preemption looks at some hundred nodes, of which the one before has changed one or two. In which order the pods of a
+node are reprieved, from where on they are less important than the preemptor, and of what kind each is, follows from
+these pods alone.
+
+Kept for each row of the node table; valid as long as the row has the pods that it had (`Versions.row_pods_at`).
+Owned by the candidates of one profile.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from kschedd.api.pods import Pod
+from kschedd.api.text.times import micros
+from kschedd.cache.pod_batch import kind_of_pod
+from kschedd.cache.table import Ints, NodeTable, Rows
+from kschedd.values import fast_frozen
+
+NOT_STARTED: Final = (1 << 63) - 1
+"""Later than any other start: upstream takes a pod without a start time to start now."""
+
+_NEVER: Final = -1
+
+
+def started(pod: Pod) -> int:
+    """When the pod started; NOT_STARTED if it has not, or its start time cannot be read."""
+    try:
+        return micros(pod.start_time) if pod.start_time else NOT_STARTED
+    except ValueError:
+        return NOT_STARTED
+
+
+def importance(pod: Pod) -> tuple[int, int]:
+    """Sort key, more important pods first: higher priority, then earlier start."""
+    return -pod.signature.spec.priority, started(pod)
+
+
+@fast_frozen(eq=False)
+class RowPods:
+    """Pods of one row, the more important ones first; equal ones in the order in which the table has them."""
+
+    pods: Sequence[Pod]
+    kinds: Sequence[object]  # of each pod: see `PodBatch`
+    priorities: Sequence[int]  # of each pod
+    starts: Sequence[int]  # of each pod: see `started`
+
+    @classmethod
+    def of(cls, pods: Sequence[Pod]) -> "RowPods":
+        keys = list(map(importance, pods))
+        # Most rows' pods are in that order: they came one after the other, and are as important.
+        if any(map(tuple.__gt__, keys, keys[1:])):
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            pods, keys = [pods[place] for place in order], [keys[place] for place in order]
+        priorities, starts = [-priority for priority, _ in keys], [start for _, start in keys]
+        return cls(tuple(pods), [kind_of_pod(pod) for pod in pods], priorities, starts)
+
+    def below(self, priority: int) -> "RowPods":
+        """Those of lower priority."""
+        priorities = self.priorities
+        if not priorities or priorities[0] < priority:
+            return self
+        first = next((place for place, own in enumerate(priorities) if own < priority), len(priorities))
+        return RowPods(self.pods[first:], self.kinds[first:], priorities[first:], self.starts[first:])
+
+
+class PodsByImportance:
+    """See the module."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._known: list[RowPods | None] = []  # by row
+        self._at: Ints = np.zeros(0, dtype=np.int64)  # stamps
+
+    def on(self, rows: Rows) -> list[RowPods]:
+        table, versions = self._table, self._table.versions
+        if len(self._known) != table.capacity:
+            self._known = [None] * table.capacity
+            self._at = np.full(table.capacity, _NEVER, dtype=np.int64)
+        known = self._known
+        stale = rows[self._at[rows] < versions.row_pods_at[rows]]
+        if len(stale):
+            for row in stale.tolist():
+                known[row] = RowPods.of(table.pods[row])
+            self._at[stale] = versions.now
+        found = [known[row] for row in rows.tolist()]
+        assert None not in found, "a row that is not stale is known"
+        return found

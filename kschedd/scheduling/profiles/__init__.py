@@ -1,0 +1,1 @@
+"""Profiles ready to run, and the metrics of their plugins."""

@@ -1,0 +1,37 @@
+"""Calls of one plugin for one pod and node: a fault ends here as a Status, and the call is counted."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from kschedd.api.pods import Pod
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import Plugin
+from kschedd.framework.status import Status, error, fault_text
+from kschedd.framework.writes import Plan
+from kschedd.scheduling.profiles.profile import Framework
+
+T = TypeVar("T")
+
+
+def contained(
+    framework: Framework,
+    point: str,
+    plugin: Plugin,
+    method: Callable[[CycleState, Pod, str], T],
+    state: CycleState,
+    pod: Pod,
+    node_name: str,
+) -> T | Status:
+    """Call a plugin at this extension point; its exception becomes an Error status that names the plugin."""
+    calls = framework.plugin_metrics.calls(plugin.name, point)
+    began = calls.start() if calls.sampling.plugins else None
+    said: T | Status
+    try:
+        said = method(state, pod, node_name)
+    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+        said = error(fault_text(fault)).by(plugin.name)
+    if began is None and (said is None or type(said) is Plan):
+        calls.evaluations += 1
+    else:
+        calls.answered(began, said[0] if isinstance(said, tuple) else said)
+    return said

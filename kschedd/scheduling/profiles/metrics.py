@@ -1,0 +1,220 @@
+"""Metrics of scheduling attempts and bindings: kube-scheduler's, by its names, labels and buckets, and some more.
+
+Written by the scheduling driver and by what it runs, who own it. Those named `kschedd_…` upstream has not.
+Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import MOST_UNSORTED, Counter, Histogram, HistogramSeries, Labels, MetricFamily
+from kschedd.scheduling.profiles.plugin_metrics import PluginInstruments, PluginMetrics, Sampling
+
+Timer = Callable[[], float]
+"""Seconds of a clock that only goes forward."""
+
+SCHEDULED: Final = "scheduled"
+UNSCHEDULABLE: Final = "unschedulable"
+ERROR: Final = "error"
+SUCCESS: Final = "Success"  # the label of a status
+
+_MANY_ATTEMPTS: Final = 15
+
+
+@attrs.frozen
+class AttemptEnded:
+    """What came of an attempt that found no node; seconds. `of_binding`: it had found one, and the binding failed."""
+
+    profile: str
+    result: str  # UNSCHEDULABLE or ERROR
+    took_s: float
+    of_binding: bool
+    preempted: bool  # PostFilter ran
+    victims: int
+    rejections: Iterable[tuple[str, str, int]]  # (plugin, reason, nodes)
+
+
+class PointTimes:
+    """Times the extension points of one profile: `start`, then `ended` after each, which begins the next.
+
+    `steps` are the extension points of the latest attempt and their seconds; those of its binding join them.
+    """
+
+    def __init__(self, histogram: Histogram, profile: str, timer: Timer) -> None:
+        self.start = timer
+        self.steps: dict[str, float] = {}
+        self._histogram = histogram
+        self._profile = profile
+        self._series: dict[Labels, HistogramSeries] = {}  # by point and status
+        self._repeated: list[tuple[float, float]] = []  # of attempts that are not counted yet: Filter, Score
+        self._searched: list[float] = []  # of those that scored nothing: Filter
+        self._skipped: dict[tuple[str, ...], int] = {}  # how often these points had no plugin to call
+
+    def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
+        """An extension point that began then has ended; returns when."""
+        now_s = self.start()
+        took_s = now_s - began_s
+        try:
+            series = self._series[point, status]
+        except KeyError:
+            series = self._series[point, status] = self._histogram.series(point, status, self._profile)
+        series.observe(took_s)
+        if point == "PreFilter":  # the first of an attempt
+            self.steps = {}
+        self.steps[point] = took_s
+        return now_s
+
+    def ended_each(self, point: str, began_s: Iterable[float]) -> None:
+        """As `ended`, with success, of each that began then."""
+        now_s = self.start()
+        self._histogram.series(point, SUCCESS, self._profile).observe_all([now_s - each for each in began_s])
+
+    def skipped(self, points: tuple[str, ...], times: int = 1) -> None:
+        """Extension points at which no plugin had to be called, so many times: they took no time."""
+        self._skipped[points] = self._skipped.get(points, 0) + times
+
+    def repeated(self, filter_s: float, score_s: float | None = None) -> None:
+        """An attempt that searched and scored nodes for so long (None: there was one); no other plugin was called."""
+        if score_s is None:
+            self.steps = {"Filter": filter_s}
+            self._searched.append(filter_s)
+        else:
+            self.steps = {"Filter": filter_s, "Score": score_s}
+            self._repeated.append((filter_s, score_s))
+        if len(self._repeated) + len(self._searched) >= MOST_UNSORTED:
+            self.count_skipped()
+
+    def repeated_several(self, attempts: int, filter_s: float, score_s: float | None = None) -> None:
+        """As `repeated` for so many attempts, each of which took so long."""
+        self.repeated(filter_s, score_s)
+        if score_s is None:
+            self._searched += [filter_s] * (attempts - 1)
+        else:
+            self._repeated += [(filter_s, score_s)] * (attempts - 1)
+
+    def count_skipped(self) -> None:
+        """Observe what was skipped so far."""
+        searched, self._searched = self._searched, []
+        if searched:
+            self._histogram.series("Filter", SUCCESS, self._profile).observe_all(searched)
+            self._skipped["PreFilter",] = self._skipped.get(("PreFilter",), 0) + len(searched)
+        repeated, self._repeated = self._repeated, []
+        if repeated:
+            for point, took_s in zip(("Filter", "Score"), zip(*repeated, strict=True), strict=True):
+                self._histogram.series(point, SUCCESS, self._profile).observe_all(took_s)
+            for point in ("PreFilter", "PreScore"):
+                self._skipped[point,] = self._skipped.get((point,), 0) + len(repeated)
+        skipped, self._skipped = self._skipped, {}
+        for points, times in skipped.items():
+            for point in points:
+                self._histogram.series(point, SUCCESS, self._profile).observe_many(0.0, times)
+
+
+class NoTimes:
+    """Times nothing: where nobody asks."""
+
+    steps: Final[Mapping[str, float]] = {}
+
+    def start(self) -> float:
+        return 0.0
+
+    def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
+        return 0.0
+
+    def ended_each(self, point: str, began_s: Iterable[float]) -> None: ...
+
+    def skipped(self, points: tuple[str, ...], times: int = 1) -> None: ...
+
+    def repeated(self, filter_s: float, score_s: float | None = None) -> None: ...
+
+    def repeated_several(self, attempts: int, filter_s: float, score_s: float | None = None) -> None: ...
+
+
+NO_TIMES: Final = NoTimes()
+
+
+class SchedulingMetrics:
+    """See the module. `timer` times extension points; `seed` draws the attempts of which more is noted."""
+
+    def __init__(self, timer: Timer, seed: int = 0) -> None:
+        self.timer = timer
+        self.sampling = Sampling(seed, timer)
+        self._plugins = PluginInstruments(self.sampling)
+        self.attempts = Counter(catalogue.ATTEMPTS)
+        self.attempt_s = Histogram(catalogue.ATTEMPT_DURATION)
+        self.algorithm_s = Histogram(catalogue.ALGORITHM_DURATION)
+        self.victims = Histogram(catalogue.PREEMPTION_VICTIMS)
+        self.preemptions = Counter(catalogue.PREEMPTION_ATTEMPTS)
+        self.sli_s = Histogram(catalogue.SLI_DURATION)
+        self.pod_attempts = Histogram(catalogue.POD_ATTEMPTS)
+        self.point_s = Histogram(catalogue.EXTENSION_POINT_DURATION)
+        self.permit_s = Histogram(catalogue.PERMIT_WAIT)
+        self.rejections = Counter(catalogue.REJECTIONS)
+        self._times: dict[str, PointTimes] = {}  # by profile
+        # (profile, attempts) -> what is not counted yet of pods that were bound: attempt_s, waited_s
+        self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
+
+    def times(self, profile: str) -> PointTimes:
+        """What times the extension points of this profile; the same each time."""
+        found = self._times.get(profile)
+        if found is None:
+            found = self._times[profile] = PointTimes(self.point_s, profile, self.timer)
+        return found
+
+    def plugins_of(self, profile: str) -> PluginMetrics:
+        """What is counted of this profile's plugins; the same each time."""
+        return self._plugins.of(profile)
+
+    def found_no_node(self, ended: AttemptEnded) -> None:
+        self.attempts.add(ended.result, ended.profile)
+        self.attempt_s.observe(ended.took_s, ended.result, ended.profile)
+        if not ended.of_binding:
+            self.algorithm_s.observe(ended.took_s)
+        if ended.preempted:
+            self.preemptions.add()
+        if ended.victims:
+            self.victims.observe(ended.victims)
+        for plugin, reason, nodes in ended.rejections:
+            self.rejections.add(plugin, reason, amount=nodes)
+
+    def bound(self, profile: str, attempt_s: float, attempts: int, waited_s: float) -> None:
+        """A pod was bound: `attempt_s` after its last attempt began, `waited_s` after it was first to be tried."""
+        try:
+            bound = self._bound[profile, attempts]
+        except KeyError:
+            if len(self._bound) >= _MANY_ATTEMPTS:
+                self._count_bound()
+            bound = self._bound[profile, attempts] = []
+        bound.append((attempt_s, waited_s))
+        if len(bound) >= MOST_UNSORTED:
+            self._count_bound()
+
+    def found_nodes(self, took_s: float, attempts: int) -> None:
+        """So many attempts have found a node, each within that time."""
+        self.algorithm_s.series().observe_all([took_s] * attempts)
+
+    def _count_bound(self) -> None:
+        uncounted, self._bound = self._bound, {}
+        for (profile, attempts), bound in uncounted.items():
+            attempt_s, waited_s = zip(*bound, strict=True)
+            self.attempts.add(SCHEDULED, profile, amount=len(bound))
+            self.attempt_s.series(SCHEDULED, profile).observe_all(attempt_s)
+            self.pod_attempts.series().observe_all([attempts] * len(bound))
+            label = str(attempts) if attempts < _MANY_ATTEMPTS else f"{_MANY_ATTEMPTS}+"
+            self.sli_s.series(label).observe_all(waited_s)
+
+    def families(self, sizes: Mapping[str, int], running: Mapping[str, int]) -> list[MetricFamily]:
+        """All of them. `sizes`: of the scheduler cache; `running`: how much of what is done at once."""
+        self._count_bound()
+        for times in self._times.values():
+            times.count_skipped()
+        instruments = [each for each in vars(self).values() if isinstance(each, Counter | Histogram)]
+        return [
+            *(each.family() for each in instruments),
+            *self._plugins.families(),
+            MetricFamily(catalogue.CACHE_SIZE, {(of,): size for of, size in sizes.items()}),
+            MetricFamily(catalogue.GOROUTINES, {(of,): count for of, count in running.items()}),
+        ]

@@ -1,0 +1,269 @@
+"""A profile ready to run: its plugin instances, and for each extension point the list of plugins that take part.
+
+Filter and score plugins run in one of three styles: `CACHED` ones declare what their answers depend on, so these are
+cached; `VECTOR` ones are called on rows in each attempt; `PER_NODE` ones see one node at a time.
+
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
+"""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, TypeVar, cast
+
+import attrs
+
+from kschedd.api.pods import Pod, PodSignature
+from kschedd.cache.table import NodeTable
+from kschedd.config.loading.limits import limits_of
+from kschedd.config.model import Config, Profile
+from kschedd.config.versions.rules import Rules
+from kschedd.framework.fast_path import CacheableEvaluation, ConstantScore, Dependency, SkipsBindingCycle
+from kschedd.framework.guarding.guarded import GuardedPlugin, guarded
+from kschedd.framework.handle import Handle
+from kschedd.framework.interface import (
+    BIND,
+    FILTER,
+    PERMIT,
+    POST_BIND,
+    PRE_BIND,
+    PRE_FILTER,
+    PRE_SCORE,
+    RESERVE,
+    SCORE,
+    BindPlugin,
+    ExtensionPoint,
+    FilterPlugin,
+    Plugin,
+    ScoreExtensions,
+    ScorePlugin,
+    VectorFilterPlugin,
+    VectorScorePlugin,
+)
+from kschedd.framework.registry import Registry
+from kschedd.scheduling.profiles import plugin_metrics as points
+from kschedd.scheduling.profiles.metrics import NO_TIMES, NoTimes, PointTimes
+from kschedd.scheduling.profiles.plugin_metrics import CallCounter, PluginMetrics
+from kschedd.scheduling.profiles.unprepared import prepared
+
+P = TypeVar("P", bound=Plugin)
+
+_MOST_SIGNATURES = 4096
+
+
+class EvaluationStyle(Enum):
+    CACHED = "cached"
+    VECTOR = "vector"
+    PER_NODE = "per node"
+
+
+@attrs.frozen(eq=False)
+class EnabledFilter:
+    """A filter plugin of a profile; `vector` or `per_node` is the plugin, typed by the Protocol it implements."""
+
+    place: int  # index in the profile's order
+    name: str
+    style: EvaluationStyle
+    depends_on: frozenset[Dependency]
+    in_tree: bool  # its answers need no check
+    vector: VectorFilterPlugin
+    per_node: FilterPlugin
+    calls: CallCounter
+
+    @property
+    def plugin(self) -> Plugin:
+        return self.per_node
+
+
+@attrs.frozen(eq=False)
+class EnabledScore:
+    name: str
+    weight: int
+    style: EvaluationStyle
+    depends_on: frozenset[Dependency]
+    in_tree: bool
+    vector: VectorScorePlugin
+    per_node: ScorePlugin
+    normalizes: bool
+    extensions: ScoreExtensions  # the plugin, if it has any
+    constant: Callable[[Pod, NodeTable], int | None] | None
+    calls: CallCounter
+    normalizing: CallCounter
+
+    @property
+    def plugin(self) -> Plugin:
+        return self.per_node
+
+
+def _style(plugin: Plugin, vector_method: str) -> tuple[EvaluationStyle, frozenset[Dependency]]:
+    if not hasattr(plugin, vector_method):
+        return EvaluationStyle.PER_NODE, frozenset()
+    depends_on = cast(CacheableEvaluation, plugin).depends_on if hasattr(plugin, "depends_on") else None
+    return (EvaluationStyle.CACHED, depends_on) if depends_on else (EvaluationStyle.VECTOR, frozenset())
+
+
+def enabled_filter(place: int, name: str, plugin: Plugin, in_tree: bool, metrics: PluginMetrics) -> EnabledFilter:
+    style, depends_on = _style(plugin, "filter_rows")
+    return EnabledFilter(
+        place,
+        name,
+        style,
+        depends_on,
+        in_tree,
+        cast(VectorFilterPlugin, plugin),
+        cast(FilterPlugin, plugin),
+        metrics.calls(name, points.FILTER),
+    )
+
+
+def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool, metrics: PluginMetrics) -> EnabledScore:
+    style, depends_on = _style(plugin, "score_rows")
+    constant = in_tree and hasattr(plugin, "constant_score")
+    return EnabledScore(
+        name,
+        weight,
+        style,
+        depends_on,
+        in_tree,
+        cast(VectorScorePlugin, plugin),
+        cast(ScorePlugin, plugin),
+        hasattr(plugin, "normalize"),
+        cast(ScoreExtensions, plugin),
+        cast(ConstantScore, plugin).constant_score if constant else None,
+        metrics.calls(name, points.SCORE),
+        metrics.calls(name, points.NORMALIZE),
+    )
+
+
+@attrs.frozen
+class MadeOf:
+    """The inputs of a plugin instance: while they are unchanged, the instance is reused."""
+
+    plugin_class: type[Plugin]
+    args: Any  # of the class's own type
+    feature_gates: Mapping[str, bool]
+    rules: Rules
+
+
+@attrs.define(eq=False)
+class Framework:
+    profile: Profile
+    percentage: int  # of nodes to score; 0 is adaptive
+    plugins: dict[str, Plugin]
+    filters: tuple[EnabledFilter, ...]
+    scores: tuple[EnabledScore, ...]
+    in_tree: frozenset[str]  # names
+    reads_pods: bool  # whether a cached answer depends on the pods of a node
+    made_of: Mapping[str, MadeOf]
+    plugin_metrics: PluginMetrics
+    times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
+    _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
+    # By signature ignoring the node, or amounts.
+    _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
+    # Of each plugin of the binding cycle but those of Bind: whether it skips a signature.
+    _skips: list[Callable[[PodSignature], bool]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        points: tuple[ExtensionPoint[Any], ...] = (RESERVE, PERMIT, PRE_BIND, POST_BIND)
+        plugins = {plugin.name: plugin for point in points for plugin in self.at(point)}
+        self._skips = [
+            cast(SkipsBindingCycle, plugin).skips_binding_cycle
+            if name in self.in_tree and hasattr(plugin, "skips_binding_cycle")
+            else _never
+            for name, plugin in plugins.items()
+        ]
+
+    @property
+    def name(self) -> str:
+        return self.profile.scheduler_name
+
+    @property
+    def rules(self) -> Rules:
+        """Those of the version whose decisions are made."""
+        return next(made.rules for made in self.made_of.values())
+
+    def at(self, point: ExtensionPoint[P]) -> list[P]:
+        """The plugins at an extension point, in order; in-tree plugins with nothing to do there are left out."""
+        found = self._at.get(point.name)
+        if found is None:
+            plugins = [self.plugins[ref.name] for ref in self.profile.at(point.name)]
+            found = self._at[point.name] = [plugin for plugin in plugins if point.has(plugin)]
+        return found
+
+    def bound_by(self, signature: PodSignature) -> BindPlugin | None:
+        """The Bind plugin of pods of this signature where no other plugin takes part in their binding cycle, from
+        Reserve on; None where some may."""
+        number = signature.signature_ignoring_node
+        if number == signature.id:
+            number = signature.signature_ignoring_amounts
+        try:
+            return self._bound_by[number]
+        except KeyError:
+            if len(self._bound_by) >= _MOST_SIGNATURES:
+                self._bound_by.clear()
+            binders = self.at(BIND)
+            direct = bool(binders) and binders[0].name in self.in_tree
+            direct = direct and all([skips(signature) for skips in self._skips])
+            found = self._bound_by[number] = binders[0] if direct else None
+            return found
+
+
+def _never(signature: PodSignature) -> bool:
+    return False
+
+
+def build_profile(
+    config: Config,
+    profile: Profile,
+    registry: Registry,
+    handle: Handle,
+    before: Framework | None = None,
+    metrics: PluginMetrics | None = None,
+) -> Framework:
+    """Build the plugins of the profile. Raises PluginLoadError where an out-of-tree one cannot be constructed.
+
+    Instances of the previous profile (`before`) are reused where their inputs (`MadeOf`) are unchanged. `metrics`: what
+    counts the plugins' calls; None: nobody does.
+    """
+    metrics = metrics or PluginMetrics()
+    registry = guarded(registry)
+    made_of = {
+        name: MadeOf(registry.plugin_class(name), profile.args(name), handle.feature_gates, handle.rules)
+        for name in profile.names()
+    }
+    known = {} if before is None else before.made_of
+    plugins = {
+        name: before.plugins[name]
+        if before is not None and known.get(name) == of
+        else registry.make(name, of.args, handle)
+        for name, of in made_of.items()
+    }
+    for name, plugin in plugins.items():
+        if isinstance(plugin, GuardedPlugin):
+            plugin.limit(limits_of(profile, name))
+    called = {point.name: frozenset(ref.name for ref in profile.at(point.name)) for point in (PRE_FILTER, PRE_SCORE)}
+
+    def at(point: ExtensionPoint[Any], before: ExtensionPoint[Any]) -> list[tuple[str, int, Plugin, bool]]:
+        """Name, weight, the plugin or its replacement, and whether it is in-tree."""
+        return [
+            (ref.name, ref.weight, prepared(plugins[ref.name], before, called[before.name]), ref.name in in_tree)
+            for ref in profile.at(point.name)
+        ]
+
+    in_tree = frozenset(name for name in plugins if name not in registry.added)
+    filters = [
+        enabled_filter(place, name, plugin, ours, metrics)
+        for place, (name, _, plugin, ours) in enumerate(at(FILTER, PRE_FILTER))
+    ]
+    scores = [enabled_score(*score, metrics) for score in at(SCORE, PRE_SCORE)]
+    reads_pods = any("pods" in one.depends_on for one in filters) or any("pods" in one.depends_on for one in scores)
+    return Framework(
+        profile,
+        config.percentage(profile),
+        plugins,
+        tuple(filters),
+        tuple(scores),
+        in_tree,
+        reads_pods,
+        made_of,
+        metrics,
+    )

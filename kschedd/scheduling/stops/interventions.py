@@ -1,0 +1,139 @@
+"""What somebody may change of an attempt that is stopped: force a node, veto nodes, replace a score, drop it.
+
+Functions over the driver; what they change takes effect when the attempt goes on.
+Errors: NotStopped where no attempt is stopped, or it is too late; DoesNotFit; UnknownNode, CannotReplace.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.framework.cycle_state import CycleState
+from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.scheduling.debug.breakpoints import StopPoint
+from kschedd.scheduling.debug.debugger import NotStopped
+from kschedd.scheduling.debug.stepper import Intervention, Stepper
+from kschedd.scheduling.debug.work import drive
+from kschedd.scheduling.driver import SchedulingDriver
+from kschedd.scheduling.inputs import Intervene
+from kschedd.scheduling.nominations.counted import NominatedPods
+
+_CHOSEN = ("reserve", "permit", "preBind", "bind", "postBind")
+
+
+@attrs.define(eq=False)
+class DoesNotFit(KscheddError):
+    """The node that is to be forced does not fit the pod."""
+
+    pod: str
+    node: str
+    reasons: Sequence[str]
+    rpc_code: ClassVar[str] = "conflict"
+
+    def __str__(self) -> str:
+        return f"pod {self.pod} does not fit on {self.node}: {'; '.join(self.reasons)}"
+
+
+@attrs.define(eq=False)
+class UnknownNode(KscheddError):
+    """There is no such node."""
+
+    node: str
+    rpc_code: ClassVar[str] = "not_found"
+
+    def __str__(self) -> str:
+        return f'there is no node "{self.node}"'
+
+
+@attrs.define(eq=False)
+class CannotReplace(KscheddError):
+    """A score that is not given, or not to this node."""
+
+    why: str
+    rpc_code: ClassVar[str] = "invalid"
+
+
+def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -> Sequence[str]:
+    """Have the attempt choose this node; returns what speaks against it. Raises DoesNotFit."""
+    stepper = _undecided(driver)
+    reasons = why_not(driver, stepper, _row(stepper, node))
+    if reasons and not even_if_unfit:
+        raise DoesNotFit(stepper.pod.key, node, reasons)
+    driver.step(Intervene(Intervention("force", node)))
+    return reasons
+
+
+def veto(driver: SchedulingDriver, node: str) -> None:
+    """Have the attempt choose any node but this one."""
+    stepper = _undecided(driver)
+    _row(stepper, node)
+    driver.step(Intervene(Intervention("veto", node)))
+
+
+def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
+    """Put this in the place of the plugin's normalized score of the node."""
+    stepper = _undecided(driver)
+    row = _row(stepper, node)
+    if not 0 <= value <= MAX_NODE_SCORE:
+        raise CannotReplace(f"a score is from 0 to {MAX_NODE_SCORE}, not {value}")
+    scores = driver.machine.schedulers[stepper.pod.scheduler_name].profile.scores
+    if plugin not in [each.name for each in scores]:
+        raise CannotReplace(f"{plugin} scores no nodes in this profile: {', '.join(each.name for each in scores)} do")
+    if stepper.state is not None and plugin in stepper.state.skip_score:
+        raise CannotReplace(f"{plugin} does not score this pod: its PreScore has said Skip")
+    left = stepper.nodes_left()
+    if left is not None and row not in left:
+        raise CannotReplace(f"{node} is not among the nodes that are left")
+    driver.step(Intervene(Intervention("score", node, plugin, value)))
+
+
+def drop(driver: SchedulingDriver) -> None:
+    """Have the attempt given up: the pod goes back to the queue."""
+    stepper, at = _stepper(driver)
+    if at.point in ("preBind", "bind", "postBind"):
+        raise NotStopped(f"pod {stepper.pod.key} is being bound: the attempt is over")
+    driver.step(Intervene(Intervention("drop")))
+
+
+def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:
+    """What each plugin that rejects the node says; computed anew."""
+    pod, state = stepper.pod, CycleState()
+    scheduler = driver.machine.schedulers[pod.scheduler_name]
+    said = scheduler.pre_filters.at_once(state, pod)
+    name = stepper.table.names[row]
+    if said.status is not None:
+        return [f"{said.status.plugin}: {said.status.message}"]
+    if said.narrowed is not None and name not in said.narrowed.node_names:
+        return ["a PreFilter plugin leaves other nodes only"]
+    counting = NominatedPods(stepper.table, pod, driver.nominator.nominated)
+    known = scheduler.evaluations.apart(state)
+    found = drive(scheduler.search.run(known, state, pod, known.place[[row]], 0, 1, counting.everywhere))
+    rejected = found.verdicts.status(0)
+    return [] if rejected is None else [f"{rejected.plugin}: {rejected.message}"]
+
+
+def _row(stepper: Stepper, node: str) -> int:
+    row = stepper.table.row_of.get(node)
+    if row is None:
+        raise UnknownNode(node)
+    return row
+
+
+def _stepper(driver: SchedulingDriver) -> tuple[Stepper, StopPoint]:
+    """The stepper of the attempt that is stopped, and where it is."""
+    stop, stepper = driver.debugger.stop, driver.stepper
+    if stop is None:
+        raise NotStopped("scheduling is not stopped: `pause` stops it, `next` begins an attempt and stops within it")
+    if stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
+        raise NotStopped("no attempt is under way at this stop: `next` begins one")
+    return stepper, stop.point
+
+
+def _undecided(driver: SchedulingDriver) -> Stepper:
+    """As `_stepper`, as long as a node can still be chosen."""
+    stepper, at = _stepper(driver)
+    if at.point in _CHOSEN:
+        raise NotStopped(f"{at.node} has been chosen for {stepper.pod.key} already: `drop` gives it up")
+    return stepper

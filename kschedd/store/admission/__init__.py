@@ -1,0 +1,1 @@
+"""Admission: the chain of plugins, and the admission of one request."""

@@ -1,0 +1,1 @@
+"""What a manifest becomes as a new object, or in the place of one."""

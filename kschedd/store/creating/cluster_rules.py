@@ -1,0 +1,73 @@
+"""Rules about an object that look at the rest of the cluster.
+
+Most rules know the object alone (`kschedd.registry`, `kschedd.api`). Those here, and those of custom resources
+(`custom`), ask what else there is: the namespace of a claim for devices, the addresses of other Services, the schema of
+the fields that a manager has. Objects are checked by them where they are created, and where they are replaced.
+Raises: Invalid, RangeFull, TooLarge.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.devices.checks import KINDS as DEVICE_KINDS
+from kschedd.devices.checks import admin_faults, admin_status_faults, selector_faults
+from kschedd.managed_fields.field_manager import FieldWrite
+from kschedd.registry.networking.service_addresses import stack_faults, validate_addresses
+from kschedd.store.creating.service_addresses import allocate
+from kschedd.store.custom_resources import kinds as custom
+from kschedd.store.custom_resources.definition_names import with_accepted_names
+from kschedd.store.errors import Invalid, TooLarge
+from kschedd.store.managing import field_write
+from kschedd.store.reader import StoreReader
+from kschedd.store.times import stamp
+
+
+def managing_write(cluster: StoreReader, manager: str, raw: Raw, subresource: str, stored: str = "") -> FieldWrite:
+    """`managing.field_write` of an object that may be a custom one, now."""
+    definition = None if raw.get("kind") in BY_NAME else custom.definition_of(cluster, raw)
+    return field_write(manager, raw, definition, subresource, stamp(cluster.now), stored)
+
+
+def device_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
+    """Device selectors that do not compile, and admin access where the namespace does not allow it."""
+    if kind not in DEVICE_KINDS:
+        return [], []
+    shares = cluster.rules.consumable_capacity
+    return selector_faults(raw, shares=shares), admin_faults(raw, _namespace_labels(cluster, raw))
+
+
+def claim_status_faults(cluster: StoreReader, old: Raw, new: Raw) -> list[FieldError]:
+    """Admin access to devices that are allocated where the namespace does not allow it."""
+    return admin_status_faults(old, new, _namespace_labels(cluster, new))
+
+
+def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:
+    namespace = cluster.find("Namespace", "", raw["metadata"].get("namespace") or "")
+    return {} if namespace is None else namespace.labels
+
+
+def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:
+    """A Service with its cluster IP and node ports; raises Invalid if it cannot have those it asks for.
+
+    Of one whose ports or address are at fault by themselves nothing is allocated: validation refuses it.
+    """
+    spec = service["spec"]
+    faults = validate_addresses(spec) or stack_faults(spec, None if old is None else old.spec)
+    if faults:
+        raise Invalid("Service", service["metadata"].get("name") or "", tuple(faults))
+    others = [obj for space in cluster.present("Service") for obj in space if old is None or obj.uid != old.uid]
+    return allocate(service, others, cluster.service_range, dry_run)
+
+
+def with_names(cluster: StoreReader, definition: Raw) -> dict[str, Any]:
+    """A CustomResourceDefinition with the names that are accepted beside all others."""
+    return with_accepted_names(definition, cluster.list(custom.DEFINITION), stamp(cluster.now))
+
+
+def check_size(cluster: StoreReader, kind: str, name: str, size: int) -> None:
+    """Refuse an object of so many bytes if that is more than one may have."""
+    if size > cluster.max_object_bytes:
+        raise TooLarge(kind, name, size, cluster.max_object_bytes)

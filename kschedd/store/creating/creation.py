@@ -1,0 +1,203 @@
+"""Creation: what becomes of a manifest before it is kept as a new object.
+
+It is identified (kind, namespace, name, which may have to be made), defaulted, admitted, found valid, given what only
+the server sets (uid, creation time, resourceVersion, generation), and noted to be its manager's. A pod takes the fast
+path of `pod_strategy`. Whether the namespace takes new objects, and whether the name is free, is asked by the store.
+
+Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/create.go (BeforeCreate), registry/generic/registry
+(Store.Create).
+Raises: ApiError.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.schemas.check import check_meta_schema
+from kschedd.api.schemas.codec import encoded_object
+from kschedd.api.schemas.fields import FieldError, invalid, required
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.registry.strategy import prepare_create, strategy_of
+from kschedd.store.admission.request import RequestAdmission
+from kschedd.store.admission_plugins.attributes import Attributes
+from kschedd.store.creating.cluster_rules import check_size, device_faults, managing_write, with_addresses, with_names
+from kschedd.store.creating.job_selector import with_own_labels, with_selector
+from kschedd.store.custom_resources import kinds as custom
+from kschedd.store.errors import Invalid, Undecodable
+from kschedd.store.managing import (
+    MANAGED,
+    NOBODY,
+    Managing,
+    as_stated,
+    entries_of_new,
+    new_pod_entries,
+    with_entries,
+)
+from kschedd.store.objects.stored import typed
+from kschedd.store.prototypes.generated import Generated
+from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, accepted, new_pod, packed
+from kschedd.store.reader import StoreReader
+from kschedd.store.times import stamp
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Creation:
+    """See the module."""
+
+    def __init__(
+        self,
+        cluster: StoreReader,
+        admission: RequestAdmission,
+        pods: PodStrategy,
+        generated: Generated,
+    ) -> None:
+        self._cluster = cluster
+        self._admission = admission
+        self._pods = pods
+        self._generated = generated
+
+    def identified(self, raw: Raw, *, served: bool = False) -> tuple[str, dict[str, Any]]:
+        """The kind, and the metadata with name and namespace as they will be stored.
+
+        With `served` the kind must be one that is served in this version, else NoMatch.
+        """
+        kind = raw.get("kind")
+        if not isinstance(kind, str) or not kind:
+            raise Invalid("Object", "", (required("kind"),))
+        given = raw.get("metadata")
+        pod = kind == "Pod" and raw.get("apiVersion", "v1") == "v1"
+        cluster = self._cluster
+        known = BY_NAME["Pod"] if pod else custom.creatable_kind(cluster, raw) if served else cluster.kind_of(raw)
+        if given is None:
+            given = _NOTHING
+        if type(given) is not dict and not isinstance(given, Mapping):
+            raise Undecodable(known.name, "", (invalid("metadata", given, "must be a mapping"),))
+        meta = {
+            field: value
+            for field, value in given.items()
+            if value or (value is not None and value != {} and value != [])  # most say something: asked first
+        }
+        if known.namespaced:
+            meta["namespace"] = meta.get("namespace") or "default"
+        else:
+            meta.pop("namespace", None)
+        if meta.get("name") in (None, ""):
+            base = meta.get("generateName")
+            if base and isinstance(base, str):
+                taken = cluster.names(known.name, meta.get("namespace") or "")
+                meta["name"] = self._generated.name(known.name, base, taken)
+            elif known.name in BY_NAME:
+                meta["name"] = ""  # validation refuses it, with whatever else is wrong
+            else:
+                raise Invalid(known.name, "", (required("metadata.name", "name or generateName is required"),))
+        if not isinstance(meta["name"], str) or not isinstance(meta.get("namespace") or "", str):
+            raise Undecodable(known.name, "", tuple(check_meta_schema(meta)))
+        return known.name, meta
+
+    def new(
+        self, kind: str, raw: Raw, meta: dict[str, Any], managing: Managing, *, restore: bool, dry_run: bool
+    ) -> Object:
+        """The new object; `kind` and `meta` are as it was `identified`."""
+        if kind == "Pod":
+            return self._new_pod(raw, meta, restore, managing)
+        if kind not in BY_NAME and not restore:
+            raw = custom.as_defined(self._cluster, raw, None, "")
+        return self._new_object(kind, raw, meta, restore, dry_run, managing)
+
+    def _new_pod(self, raw: Raw, meta: dict[str, Any], restore: bool, managing: Managing) -> Object:
+        spec, name = raw.get("spec"), meta["name"]
+        node_name = (spec.get("nodeName") or "") if type(spec) is dict or isinstance(spec, Mapping) else ""
+        if raw.get("apiVersion") != "v1":
+            accepted("Pod", name, {**raw, "metadata": meta})
+        if not restore and type(meta.get("generation")) is int:
+            del meta["generation"]  # it begins at 1, whatever number is said
+        admitted = self._pods.admit(raw, meta, name)
+        for warning in admitted.warnings:
+            self._admission.warn(warning)
+        for field in SHARED_META:
+            meta.pop(field, None)
+        meta.update(admitted.meta)
+        if admitted.annotations:
+            meta["annotations"] = {**(meta.get("annotations") or {}), **admitted.annotations}
+        self._born("Pod", meta, restore)
+        if managing is not NOBODY and (managing.manager or managing.entries):
+            meta[MANAGED] = new_pod_entries(managing, meta, admitted.stated_spec, node_name)
+        status: Raw = admitted.status_at(meta["creationTimestamp"])
+        if restore and raw.get("status"):
+            status = self._pods.restored_status(status, raw, meta, name)
+        check_size(self._cluster, "Pod", name, admitted.size + len(packed("Pod", name, (meta, status))))
+        return new_pod(raw, meta, admitted, node_name, status)
+
+    def _new_object(
+        self, kind: str, raw: Raw, meta: dict[str, Any], restore: bool, dry_run: bool, managing: Managing
+    ) -> Object:
+        cluster, name = self._cluster, meta["name"]
+        asked = Attributes("CREATE", kind, meta.get("namespace") or "", name)
+        entries = managing.entries
+
+        def prepare(defaulted: dict[str, Any]) -> dict[str, Any]:
+            nonlocal entries
+            if entries is None and managing.manager:
+                write = managing_write(cluster, managing.manager, defaulted, "", kind)
+                entries = entries_of_new(encoded_object(as_stated(defaulted, raw)), write)
+            admitted = self._admission.admit(asked, defaulted)
+            prepared = prepare_create(kind, admitted, stamp(cluster.now), cluster.features)
+            if kind == "CertificateSigningRequest" and not restore:
+                prepared["spec"] = self._requested(prepared.get("spec") or {})
+            if restore and defaulted.get("status"):
+                prepared["status"] = defaulted["status"]
+            meta = dict(prepared["metadata"])
+            if restore and (given := defaulted["metadata"].get("generation")):
+                meta["generation"] = given
+            if kind == "Job":
+                self._born(kind, meta, restore)
+            prepared["metadata"] = meta
+            if kind == "Service" and not restore:
+                return with_addresses(cluster, prepared, None, dry_run)
+            if kind == "Job":
+                return with_selector(prepared)
+            return with_names(cluster, prepared) if kind == custom.DEFINITION else prepared
+
+        def check(new: Raw) -> list[FieldError]:
+            selectors, admin = device_faults(cluster, new.get("kind") or "", new)
+            return admin + selectors
+
+        whole = accepted(kind, name, {**raw, "metadata": meta}, prepare, check)
+        if kind == "Job" and not (raw.get("metadata") or {}).get("labels"):
+            whole = with_own_labels(whole)
+        custom.check_definition(kind, whole)
+        self._admission.validate(asked, whole, None)
+        if kind != "Job":  # whose selector names its uid
+            meta = dict(whole["metadata"])
+            self._born(kind, meta, restore)
+            whole["metadata"] = meta
+        stored = encoded_object(whole)
+        if entries:
+            stored = with_entries(stored, entries)
+        check_size(cluster, kind, name, len(packed(kind, name, stored)))
+        return typed(kind, stored)
+
+    def _requested(self, spec: Raw) -> Raw:
+        """What is asked to be signed, in the name of who asks, whatever name is stated; the cluster itself has none."""
+        asked = {field: value for field, value in spec.items() if field not in ("username", "uid", "groups", "extra")}
+        user = self._admission.user
+        if user is None:
+            return asked
+        return {**asked, "username": user.name, **({"groups": list(user.groups)} if user.groups else {})}
+
+    def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
+        """Complete the metadata of a new object in place (it is our own copy)."""
+        cluster = self._cluster
+        if not (restore and meta.get("uid")) or cluster.has_uid(meta["uid"]):
+            meta["uid"] = self._generated.uid(kind)
+        if not (restore and meta.get("creationTimestamp")):
+            meta["creationTimestamp"] = stamp(cluster.now)
+        meta.pop("selfLink", None)
+        if not restore:
+            meta.pop("deletionTimestamp", None)
+            meta.pop("deletionGracePeriodSeconds", None)
+        meta.pop("managedFields", None)
+        meta["resourceVersion"] = str(cluster.version + 1)
+        if strategy_of(kind).born and not (restore and meta.get("generation")):
+            meta["generation"] = 1

@@ -1,0 +1,176 @@
+"""Replacement: what an object becomes that a request wants replaced, before that is kept.
+
+An update, a patch and an apply all come to this: there is the object as it is, and the whole of it, or the part that a
+subresource is about, as it is wanted. What is wanted is defaulted, admitted and found valid, with all the server keeps
+or counts; then the fields that changed are noted to be their manager's. A status is checked by itself: much the most
+frequent write is that of a pod's, and the rest of the pod is not looked at.
+
+Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
+(Store.Update).
+Raises: ApiError.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.pods import Pod
+from kschedd.api.schemas.check import check_meta_schema, check_schema, check_status_schema
+from kschedd.api.schemas.codec import decoded_object, encoded_object
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import BY_NAME, kind_of
+from kschedd.registry.defaults import default_typed
+from kschedd.registry.strategy import prepare_finalize, prepare_status, prepare_update, strategy_of
+from kschedd.registry.validation import validate_updated
+from kschedd.registry.validation_times import status_meta_faults, times_validated
+from kschedd.registry.validation_update import validate_status_update
+from kschedd.store.admission.request import RequestAdmission
+from kschedd.store.admission_plugins.attributes import Attributes
+from kschedd.store.creating import updates
+from kschedd.store.creating.cluster_rules import (
+    check_size,
+    claim_status_faults,
+    device_faults,
+    managing_write,
+    with_addresses,
+    with_names,
+)
+from kschedd.store.custom_resources import kinds as custom
+from kschedd.store.errors import Invalid, Undecodable
+from kschedd.store.managing import MANAGED, Component, Managing, entries_after, unless_times_only, with_entries
+from kschedd.store.prototypes.pod_strategy import PodStrategy, accepted, checked_status, packed, status_with_faults
+from kschedd.store.reader import StoreReader
+from kschedd.store.times import stamp
+
+_NOTHING: Mapping[str, Any] = {}
+_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # all but the uid of it is not looked at
+
+
+class Replacement:
+    """See the module."""
+
+    def __init__(self, cluster: StoreReader, admission: RequestAdmission, pods: PodStrategy) -> None:
+        self._cluster = cluster
+        self._admission = admission
+        self._pods = pods
+
+    def checked(
+        self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
+    ) -> tuple[dict[str, Any], Raw]:
+        """The object as it is to be kept, and as it was asked for: with its defaults alone, where admission may have
+        changed it. `with_status`: the status is replaced, too.
+        """
+        if subresource == "status" and isinstance(old, Pod):
+            mistyped = [] if raw.get("metadata") == old.metadata else check_meta_schema(raw.get("metadata"))
+            if not isinstance(raw.get("status") or _NOTHING, Mapping):  # of a map each field is checked later
+                mistyped = [*mistyped, *check_status_schema(old.kind, raw["status"])]
+        elif old.kind in BY_NAME:
+            mistyped = check_schema(dict(raw))
+        else:
+            mistyped = check_meta_schema(raw.get("metadata") or {})
+        if mistyped:
+            raise Undecodable(old.kind, old.name, tuple(mistyped))
+        asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+        self._admission.authorize(asked, raw, old.raw)
+        if old.kind not in BY_NAME:
+            raw = custom.as_defined(self._cluster, raw, old, subresource)
+        if subresource in updates.OF_STATUS:
+            wanted = self._checked_status(old, raw, subresource)
+            check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
+            return wanted, wanted
+        wanted, requested = self._checked(asked, old, raw, subresource, dry_run)
+        if with_status and raw.get("status"):
+            wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
+        check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted)))
+        if not subresource:
+            self._admission.validate_whole(asked, wanted, old.raw)
+        return wanted, requested
+
+    def managed(
+        self, old: Object, wanted: dict[str, Any], requested: Raw, subresource: str, managing: Managing
+    ) -> dict[str, Any]:
+        """The object with its entries after this write; where nobody is named, or only noted, with those it had."""
+        before = old.metadata.get(MANAGED)
+        if not managing.manager or (isinstance(managing.manager, Component) and subresource == "status"):
+            if wanted["metadata"].get(MANAGED) is before:
+                return wanted
+            return with_entries(wanted, before or [])
+        entries = managing.entries
+        if entries is None:
+            write = managing_write(self._cluster, managing.manager, old.raw, subresource, old.kind)
+            entries = entries_after(old, requested, write)
+        return unless_times_only(old, with_entries(wanted, entries))
+
+    def _checked_status(self, old: Object, raw: Raw, subresource: updates.Subresource) -> dict[str, Any]:
+        """The object with its new status, decoded and found valid."""
+        given, before = raw.get("metadata") or _NOTHING, old.metadata
+        meta = before if given == before else updates.merged_meta(old, given)
+        wanted = {**raw, "metadata": meta}
+        if not isinstance(old, Pod) and old.kind in BY_NAME:
+            wanted = default_typed(decoded_object(wanted))
+        elif meta is not before:
+            wanted["metadata"] = decoded_object({**old.raw, "metadata": meta})["metadata"]
+        cluster = self._cluster
+        wanted = prepare_status(old.kind, wanted, old.raw, stamp(cluster.now), cluster.features, subresource)
+        faults = claim_status_faults(cluster, old.raw, wanted) if old.kind == "ResourceClaim" else []
+        if meta is not before:
+            kept = strategy_of(old.kind).status_keeps
+            changed = {field: part for field, part in given.items() if field not in kept}
+            faults += status_meta_faults(kind_of(old.raw), wanted["metadata"], updates.meta_faults(old, changed))
+        wanted, wrong = status_with_faults(old.kind, old.name, wanted)
+        if faults := [*faults, *wrong, *validate_status_update(old.raw, wanted, subresource)]:
+            raise Invalid(old.kind, old.name, tuple(faults))
+        return wanted
+
+    def _checked(
+        self, asked: Attributes, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
+    ) -> tuple[dict[str, Any], Raw]:
+        """As `checked`, but for the status; the generation is counted up if something new is asked for."""
+        cluster = self._cluster
+        wanted = updates.merged_update(old, raw, subresource)
+        given = raw.get("metadata") or _NOTHING
+        if subresource in _KEEP_METADATA:
+            given = {field: given[field] for field in ("uid",) if field in given}
+        wrong = updates.meta_faults(old, given)
+
+        # A pod's update is compared as it is stored, any other as it is decoded.
+        before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
+
+        requested: list[dict[str, Any]] = []
+
+        def prepare(new: dict[str, Any]) -> dict[str, Any]:
+            requested.append(new)
+            if subresource == "finalize":
+                return prepare_finalize(new, before)
+            prepared = prepare_update(old.kind, new, before, cluster.features)
+            if old.kind == custom.DEFINITION:
+                return with_names(cluster, prepared)
+            return with_addresses(cluster, prepared, old, dry_run) if old.kind == "Service" else prepared
+
+        def check(new: Raw) -> list[FieldError]:
+            found = updates.update_faults(old, before, new, subresource, cluster.features)
+            if not isinstance(old, Pod):
+                found += times_validated(old.kind) * device_faults(cluster, old.kind, new)[0]
+            return found
+
+        if isinstance(old, Pod):
+            wanted["spec"] = _kept_fields(old.raw["spec"], wanted.get("spec"))
+            checked = self._pods.admit_update(wanted, old, subresource, check, wrong, self._admission.warn)
+            checked = prepare(checked)
+            if checked["spec"] == old.raw["spec"]:
+                checked["spec"] = old.raw["spec"]
+            return checked, checked
+        checked = accepted(
+            old.kind, old.name, wanted, prepare, check, lambda done: validate_updated(done, wrong, before)
+        )
+        custom.check_definition(old.kind, checked)
+        self._admission.validate(asked, checked, before)
+        return encoded_object(checked), encoded_object(requested[0])
+
+
+def _kept_fields(old: Raw, new: Any) -> Any:
+    """What admission filled in at birth and an update need not repeat."""
+    if not isinstance(new, Mapping):
+        return new
+    kept = ("priority", "preemptionPolicy")
+    return {**new, **{name: old[name] for name in kept if name in old and new.get(name) is None}}

@@ -1,0 +1,129 @@
+"""Cluster IPs and node ports of Services: given out as a Service is created or changed.
+
+The lowest that is free is taken, so that the same requests get the same ones. The first part of each range is left to
+Services that state theirs, as a cluster's DNS does: it is taken from only where nothing else is free.
+Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset);
+kube-apiserver's --service-node-port-range.
+"""
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Final
+
+from kschedd.api.objects import Object
+from kschedd.api.schemas.fields import invalid
+from kschedd.registry.networking.service_addresses import headless, needs_cluster_ip
+from kschedd.registry.networking.services import has_node_ports, needs_health_check_port, wants_node_ports
+from kschedd.store.errors import Invalid, RangeFull
+
+Raw = dict[str, Any]
+
+SERVICE_RANGE: Final = "10.0.0.0/16"  # of which kube-apiserver takes the first 256 by default
+NODE_PORTS: Final = range(30_000, 32_768)
+_LEAST_RESERVED: Final = 16
+
+
+def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool) -> Raw:
+    """The Service with the addresses and ports that it lacks; `others` are all other Services.
+
+    Raises Invalid for one that somebody else has, or that is outside the range; of stated ports upstream does not ask
+    that in a dry run.
+    """
+    spec = dict(service["spec"])
+    name = service["metadata"].get("name") or ""
+    specs = [other.spec for other in others]
+    if needs_cluster_ip(spec) and not headless(spec):
+        _allocate_address(name, spec, specs, ipaddress.ip_network(network), dry_run)
+    if has_node_ports(spec):
+        _allocate_ports(name, spec, specs, dry_run)
+    if needs_health_check_port(spec) and not spec.get("healthCheckNodePort"):
+        used = {*_used_ports(specs), *_used_ports([spec])}
+        spec["healthCheckNodePort"] = _free_port(used)
+    return {**service, "spec": spec}
+
+
+def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], network: Any, dry_run: bool) -> None:
+    used = {address for other in specs for address in other.get("clusterIPs") or ()}
+    if given := spec.get("clusterIPs"):
+        why = ""
+        if given[0] in used:
+            why = "provided IP is already allocated"
+        elif ipaddress.ip_address(given[0]) not in network:
+            why = f"provided IP is not in the valid range. The range of valid IPs is {network}"
+        if why:
+            path = "spec.clusterIPs"
+            raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
+        return
+    if dry_run:  # upstream does not look for a free one
+        spec["clusterIP"], spec["clusterIPs"] = str(network[0]), [str(network[0])]
+        return
+    usable = range(2, network.num_addresses - 1)  # all but the network's own, the API server's, and the last
+    numbers = {_number(address) for address in used}  # an address of a network takes longer to make than to look up
+    version, first = network.version, int(network.network_address)
+    for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
+        if (version, first + offset) not in numbers:
+            address = str(network[offset])
+            spec["clusterIP"], spec["clusterIPs"] = address, [address]
+            return
+    raise RangeFull("serviceIP")
+
+
+@lru_cache(maxsize=1 << 16)
+def _number(address: str) -> tuple[int, int]:
+    """The version of IP, and the address as a number; (0, 0) for what is no address, as "None"."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return 0, 0
+    return parsed.version, int(parsed)
+
+
+def _reserved(size: int, step: int, most: int) -> int:
+    """How many at the beginning of a range of this size are left to Services that state theirs."""
+    return 0 if size <= _LEAST_RESERVED else min(max(size // step, _LEAST_RESERVED), most)
+
+
+def _dynamic_first(numbers: range, reserved: int) -> Iterator[int]:
+    return chain(numbers[reserved:], numbers[:reserved])
+
+
+def _used_ports(specs: Iterable[Mapping[str, Any]]) -> set[int]:
+    used = {port["nodePort"] for spec in specs for port in spec.get("ports") or () if port.get("nodePort")}
+    return used | {spec["healthCheckNodePort"] for spec in specs if spec.get("healthCheckNodePort")}
+
+
+def _free_port(used: set[int]) -> int:
+    for port in _dynamic_first(NODE_PORTS, _reserved(len(NODE_PORTS), 32, 128)):
+        if port not in used:
+            return port
+    raise RangeFull("nodePort")
+
+
+def _allocate_ports(name: str, spec: Raw, specs: list[Mapping[str, Any]], dry_run: bool) -> None:
+    """Ports of one number and several protocols have the same node port."""
+    used = _used_ports(specs)
+    stated = [port for port in spec.get("ports") or () if port.get("nodePort")]
+    by_number: dict[int, int] = {port.get("port") or 0: port["nodePort"] for port in stated}
+    mine = {*by_number.values()}
+    ports: list[Raw] = []
+    for index, port in enumerate(spec.get("ports") or ()):
+        given = port.get("nodePort")
+        here = f"spec.ports[{index}].nodePort"
+        if given:
+            if given in used and not dry_run:
+                raise Invalid("Service", name, (invalid(here, given, "provided port is already allocated"),))
+            if given not in NODE_PORTS and not dry_run:
+                ends = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
+                why = f"provided port is not in the valid range. The range of valid ports is {ends}"
+                raise Invalid("Service", name, (invalid(here, given, why),))
+        elif wants_node_ports(spec):
+            given = by_number.get(port.get("port") or 0)
+            taken = {each.get("protocol") for each in ports if each.get("nodePort") == given}
+            if given is None or port.get("protocol") in taken:
+                given = _free_port(used | mine)
+            mine.add(given)
+            by_number.setdefault(port.get("port") or 0, given)
+        ports.append({**port, "nodePort": given} if given else port)
+    spec["ports"] = ports

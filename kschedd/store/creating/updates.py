@@ -1,0 +1,163 @@
+"""Updates: which parts of an object a request may change, and which the store keeps unchanged.
+
+A plain update does not change the status, a status update changes nothing else; server-set metadata (uid, creation,
+deletion) is never changed by the caller. `kschedd.registry.validation_update` states which other fields are immutable.
+Source: Kubernetes v1.34, the strategies in pkg/registry.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.schemas.fields import WHOLE, FieldError, forbidden, invalid
+from kschedd.registry.pods.annotations import (
+    MIRROR,
+    validate_annotation_changes,
+    validate_pod_annotations,
+)
+from kschedd.registry.pods.resize import refuse_resize, validate_pod_resize
+from kschedd.registry.pods.update import validate_pod_update
+from kschedd.registry.validation_update import validate_meta_update, validate_update
+from kschedd.store.errors import Conflict, Invalid, MalformedVersion
+from kschedd.store.patches.merging import merge_patch
+
+Subresource = Literal["", "status", "resize", "ephemeralcontainers", "finalize", "scale", "approval"]
+OF_STATUS: Final[frozenset[Subresource]] = frozenset(("status", "approval"))
+"""Subresources that change the status, and nothing else but the metadata."""
+
+_IDENTITY: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
+
+
+_RESIZED: Final = ("resources", "resizePolicy")
+
+
+def check_preconditions(old: Object, meta: Raw) -> None:
+    """Raise Conflict if the request's resourceVersion or uid is not the object's."""
+    check_resource_version(old, meta)
+    uid = meta.get("uid")
+    if uid and uid != old.uid:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old.uid}"
+        raise Conflict(old.kind, old.name, why)
+
+
+def check_resource_version(old: Object, meta: Raw) -> None:
+    """Raise Conflict if the request's resourceVersion is set and not the object's, MalformedVersion if it is none."""
+    version = meta.get("resourceVersion")
+    if isinstance(version, str) and version and not (version.isascii() and version.isdigit()):
+        raise MalformedVersion(version)
+    if version and str(version) not in ("0", str(old.resource_version)):
+        raise Conflict(old.kind, old.name)
+
+
+def merge_patched(old: Object, patch: Any) -> dict[str, Any]:
+    """The whole object that a client's RFC 7386 patch asks for. Raises Invalid, Conflict and MalformedVersion."""
+    if not isinstance(patch, Mapping) or not isinstance(patch.get("metadata") or {}, Mapping):
+        wrong = invalid("", patch, "a merge patch is a mapping, and so is its metadata")
+        raise Invalid(old.kind, old.name, (wrong,))
+    meta = patch.get("metadata") or {}
+    check_resource_version(old, meta)
+    whole: dict[str, Any] = merge_patch(old.raw, {**patch, "metadata": meta})
+    if "metadata" in patch and patch["metadata"] is None:
+        whole["metadata"] = None
+    return whole
+
+
+def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, Any]:
+    """The updated object: the part that this request may change from `raw`, the rest from `old`."""
+    meta = merged_meta(old, raw.get("metadata") or {})
+    if subresource == "resize":
+        return {**old.raw, "spec": _resized(old.raw["spec"], raw.get("spec") or {})}
+    if subresource == "ephemeralcontainers":
+        added = (raw.get("spec") or {}).get("ephemeralContainers") or []
+        return {**old.raw, "spec": {**old.raw["spec"], "ephemeralContainers": added}}
+    changed = {**raw, "metadata": meta}
+    changed.setdefault("apiVersion", old.raw.get("apiVersion"))
+    return changed
+
+
+def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
+    """The metadata of an update, with what only the server sets."""
+    before = old.metadata
+    meta = {name: value for name, value in given.items() if name not in _IDENTITY}
+    meta.update((name, before[name]) for name in _IDENTITY if name in before)
+    return meta
+
+
+def meta_faults(old: Object, given: Raw) -> list[FieldError]:
+    """The faults of the changes of metadata."""
+    return validate_meta_update(old.metadata, given)
+
+
+def _resized(old: Raw, new: Raw) -> Raw:
+    """The old spec with the new spec's container resources.
+
+    If the containers themselves differ, the new ones are kept, so that validation refuses them.
+    """
+    spec = dict(old)
+    for field in ("containers", "initContainers"):
+        before, after = old.get(field) or [], new.get(field) or []
+        if not isinstance(after, list) or not all(isinstance(container, Mapping) for container in after):
+            spec[field] = after
+        elif [container.get("name") for container in before] != [container.get("name") for container in after]:
+            spec[field] = after
+        elif before:
+            spec[field] = [_with_resources(then, now) for then, now in zip(before, after, strict=True)]
+    return spec
+
+
+def _with_resources(then: Raw, now: Raw) -> Raw:
+    changed = {**then, **{field: now[field] for field in _RESIZED if field in now}}
+    return {field: value for field, value in changed.items() if field not in _RESIZED or field in now}
+
+
+def update_faults(
+    old: Object, before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]
+) -> list[FieldError]:
+    """The faults of changes of what may not change; `before` is the old object, decoded as the new one is, `features`
+    are rules that hold. Raises Invalid with a fault that is told alone, whatever else is wrong."""
+    if old.kind != "Pod":
+        return validate_update(before, new)
+    if alone := _told_alone(before, new, subresource, features):
+        raise Invalid(old.kind, old.name, tuple(alone))
+    faults = _annotation_faults(before, new, subresource)
+    if subresource == "ephemeralcontainers":
+        present = before["spec"].get("ephemeralContainers") or []
+        after = {each.get("name"): each for each in new["spec"].get("ephemeralContainers") or []}
+        for each in present:
+            name, kept = each.get("name"), after.get(each.get("name"))
+            if kept != each:
+                what = "changed" if kept else "removed"
+                why = f'existing ephemeral containers "{name}" may not be {what}\n'
+                faults.append(forbidden("spec.ephemeralContainers", why))
+        return faults
+    if subresource == "resize":
+        return faults + validate_pod_resize(before, new)
+    return faults + validate_pod_update(before["spec"], new["spec"])
+
+
+def _told_alone(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
+    """Why a pod's subresource is not for such a pod at all."""
+    if subresource == "resize":
+        return refuse_resize(before, new, features)
+    if subresource == "ephemeralcontainers" and MIRROR in (before["metadata"].get("annotations") or {}):
+        return [forbidden(WHOLE, "static pods do not support ephemeral containers")]
+    return []
+
+
+def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:
+    """The faults of a pod's annotations: with its spec, and, but for a resize, with what they were."""
+    old, annotations = (raw["metadata"].get("annotations") or {} for raw in (before, new))
+    path, found, changes = "metadata.annotations", list[FieldError](), list[FieldError]()
+    validate_pod_annotations(annotations, new["spec"], path, found, old)
+    if subresource == "resize":
+        return found
+    validate_annotation_changes(old, annotations, path, changes)
+    return [*found, *changes, *found]  # upstream looks at them twice

@@ -1,0 +1,37 @@
+"""DeviceTaintRule of resource.k8s.io/v1: a kind that is served where the rule `device_taint_rules` holds.
+
+A taint's `timeAdded` is kept as it is given; upstream sets it to the present time if it is missing.
+
+Source: Kubernetes v1.37, api/resource/v1/types.go; printers/internalversion/printers.go (printDeviceTaint).
+"""
+
+from typing import Final
+
+from kschedd.store.custom_resources.built_in_definitions import AGE, CONDITIONS, TEXT, definition, fields
+
+_SELECTOR: Final = fields({"driver": TEXT, "pool": TEXT, "device": TEXT})
+_TAINT: Final = fields(
+    {"key": TEXT, "value": TEXT, "effect": TEXT, "timeAdded": {"type": "string", "format": "date-time"}}
+)
+_SCHEMA: Final = fields(
+    {
+        "spec": fields({"deviceSelector": _SELECTOR, "taint": _TAINT}),
+        "status": fields({"conditions": CONDITIONS}),
+    }
+)
+
+DEVICE_TAINT_RULE: Final = definition(
+    "DeviceTaintRule",
+    "devicetaintrules",
+    "resource.k8s.io/v1",
+    _SCHEMA,
+    [
+        {"name": "Key", "type": "string", "jsonPath": ".spec.taint.key"},
+        {"name": "Value", "type": "string", "jsonPath": ".spec.taint.value"},
+        {"name": "Effect", "type": "string", "jsonPath": ".spec.taint.effect"},
+        {"name": "TimeAdded", "type": "date", "jsonPath": ".spec.taint.timeAdded"},
+        AGE,
+    ],
+    status=True,
+    namespaced=False,
+)

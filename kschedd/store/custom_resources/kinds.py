@@ -1,0 +1,225 @@
+"""Custom resources: kinds defined by CustomResourceDefinitions, and errors for kinds that are not served.
+
+A custom object is accepted if a CustomResourceDefinition exists that serves its version; the definition also states
+its scope and its names.
+Its structural schema says which fields there are, what they must be, and what they are by default.
+Raises: NoMatch, Invalid, Forbidden.
+"""
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from kschedd.api.objects import Object
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import KINDS, Kind, group_of, kind_of, name_in_group
+from kschedd.store.custom_resources.definition_names import is_established
+from kschedd.store.custom_resources.rule_kinds import definitions_by, spec_faults
+from kschedd.store.custom_resources.scale import scale_faults, scale_paths
+from kschedd.store.custom_resources.structural_schema import defaulted, pruned, structural_faults, value_faults
+from kschedd.store.custom_resources.validation_rules import definition_rule_faults, rule_faults
+from kschedd.store.errors import Forbidden, Invalid, NoMatch
+
+Raw = Mapping[str, Any]
+
+DEFINITION: Final = "CustomResourceDefinition"
+CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
+
+
+class Cluster(Protocol):
+    """What is read of a cluster to know the kinds that are defined in it."""
+
+    @property
+    def features(self) -> frozenset[str]: ...
+    def list(self, kind: str) -> Sequence[Object]: ...
+
+
+def definitions(cluster: Cluster) -> list[Object]:
+    """What defines kinds here: the definitions whose names were accepted, and those of kinds that a version has by a
+    rule.
+    """
+    made = [each for each in cluster.list(DEFINITION) if is_established(each)]
+    return [*definitions_by(cluster.features), *made]
+
+
+def defined_kind(definition: Object) -> Kind:
+    """The kind that a definition defines; its served versions, with the storage version first."""
+    spec = definition.spec
+    names, group = spec.get("names") or {}, str(spec.get("group") or "")
+    versions = [version for version in spec.get("versions") or () if version.get("served")]
+    versions.sort(key=lambda version: not version.get("storage"))
+    name = str(names.get("kind") or "")
+    singular, plural = str(names.get("singular") or name.lower()), str(names.get("plural") or "")
+    known_as = name_in_group(name, group)
+    return Kind(
+        known_as,
+        plural,
+        singular if known_as == name else f"{singular}.{group}",
+        tuple(names.get("shortNames") or ()),
+        tuple(f"{group}/{version.get('name')}" for version in versions) or (f"{group}/-",),
+        spec.get("scope") != "Cluster",
+        known=False,
+        selectable=tuple(dict.fromkeys(_selectable(versions))),
+    )
+
+
+def _selectable(versions: Iterable[Raw]) -> Iterator[str]:
+    for version in versions:
+        for field in version.get("selectableFields") or ():
+            yield str(field.get("jsonPath") or "").removeprefix(".")
+
+
+def version_of(definition: Object, api_version: str) -> Raw:
+    """What a definition says of this version; empty where it does not have it."""
+    for version in definition.spec.get("versions") or ():
+        if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
+            found: Raw = version
+            return found
+    return {}
+
+
+def schema_of(version: Raw) -> Raw | None:
+    """The schema of a version; None where it has none."""
+    found = (version.get("schema") or {}).get("openAPIV3Schema")
+    return found if isinstance(found, Mapping) else None
+
+
+def has_status(version: Raw) -> bool:
+    """Whether objects of a version have a status of their own, which only `/status` changes."""
+    return (version.get("subresources") or {}).get("status") is not None
+
+
+def with_cleanup(definition: Raw, at: str) -> dict[str, Any]:
+    """The definition, being deleted, as it waits for the last of its objects to go."""
+    meta = {"deletionTimestamp": at, **definition["metadata"]}
+    meta["finalizers"] = [*_but_cleanup(meta), CLEANUP]
+    return {**definition, "metadata": meta}
+
+
+def without_cleanup(definition: Raw) -> dict[str, Any]:
+    """The definition when that has gone."""
+    meta = definition["metadata"]
+    return {**definition, "metadata": {**meta, "finalizers": _but_cleanup(meta)}}
+
+
+def _but_cleanup(meta: Raw) -> list[str]:
+    return [each for each in meta.get("finalizers") or () if each != CLEANUP]
+
+
+def check_definition(kind: str, raw: Raw) -> None:
+    """Refuse a definition whose schemas are not structural, or have rules that do not compile. Raises Invalid."""
+    if kind == DEFINITION and (faults := definition_faults(raw)):
+        raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
+
+
+def definition_faults(raw: Raw) -> list[FieldError]:
+    """What of a definition's schemas is not structural, and what of their rules does not compile."""
+    versions = [version for version in (raw.get("spec") or {}).get("versions") or () if isinstance(version, Mapping)]
+    schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
+    if schemas and all(schema == schemas[0] for schema in schemas):  # upstream keeps one for all of them
+        return _schema_faults(schemas[0], "spec.validation.openAPIV3Schema")
+    return [
+        fault
+        for index, schema in enumerate(schemas)
+        for fault in _schema_faults(schema, f"spec.versions[{index}].schema.openAPIV3Schema")
+    ]
+
+
+def _schema_faults(schema: Any, path: str) -> list[FieldError]:
+    if not schema:
+        return []
+    return structural_faults(schema, path) or list(definition_rule_faults(schema, path))
+
+
+def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
+    """A custom object as its schema has it: without unknown fields, with defaults. Raises Invalid.
+
+    `old` is the object before, of which rules about changes speak.
+    """
+    version = version_of(definition, str(raw.get("apiVersion") or ""))
+    schema, scale = schema_of(version), scale_paths(version)
+    made: dict[str, Any] = dict(raw) if schema is None else defaulted(schema, pruned(schema, raw))
+    faults = [] if schema is None else value_faults(schema, made) or spec_faults(definition, made)
+    if scale is not None:
+        faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
+    if schema is not None and not faults:  # a rule may rely on what the schema says besides
+        faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
+    if faults:
+        kind = str(raw.get("kind") or "")
+        name = str((raw.get("metadata") or {}).get("name") or "")
+        raise Invalid(f"{kind}.{definition.spec.get('group')}", name, tuple(faults))
+    return made
+
+
+def find_definition(definitions: Iterable[Object], kind: str, api_version: str) -> Object | None:
+    """The definition of this kind in this API group; None if there is none."""
+    group = group_of(api_version)
+    for definition in definitions:
+        names = definition.spec.get("names") or {}
+        if definition.spec.get("group") == group and names.get("kind") == kind:
+            return definition
+    return None
+
+
+def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
+    """The kind of an object to be created. Raises NoMatch if it is not served in the object's version."""
+    name, api_version = str(raw.get("kind")), str(raw.get("apiVersion") or "")
+    kind = kind_of(raw)
+    if kind.known:
+        if api_version in kind.api_versions:
+            return kind
+        raise NoMatch(name, api_version, f"; {name} is served in {_listed(kind.api_versions)}")
+    definitions = list(definitions)
+    definition = find_definition(definitions, name, api_version)
+    if definition is not None:
+        found = defined_kind(definition)
+        if api_version in found.api_versions:
+            return found
+        raise NoMatch(name, api_version, f"; {name} is served in {_listed(found.api_versions)}")
+    raise NoMatch(name, api_version, _meant(name, definitions))
+
+
+def definition_of(cluster: Cluster, raw: Raw) -> Object | None:
+    """The definition of an object's kind and group, whatever its version; None if there is none."""
+    return find_definition(definitions(cluster), str(raw.get("kind")), str(raw.get("apiVersion")))
+
+
+def creatable_kind(cluster: Cluster, raw: Raw) -> Kind:
+    """The kind of an object to be created. Raises NoMatch, and Forbidden where its definition is about to go."""
+    found = served_kind(definitions(cluster), raw)
+    if not found.known:
+        definition = definition_of(cluster, raw)
+        if definition is not None and definition.deleting:
+            why = "create not allowed while custom resource definition is terminating"
+            raise Forbidden(found.name, "", why)
+    return found
+
+
+def as_defined(cluster: Cluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
+    """A custom object as its definition has it, if it has one (`by_schema`).
+
+    A status with a subresource of its own is changed by that only.
+    """
+    definition = definition_of(cluster, raw)
+    if definition is None:
+        return raw
+    made = by_schema(definition, raw, old, subresource)
+    if not subresource and has_status(version_of(definition, str(raw.get("apiVersion") or ""))):
+        made.pop("status", None)
+        if old is not None and "status" in old.raw:
+            made["status"] = old.raw["status"]
+    return made
+
+
+def _listed(versions: Iterable[str]) -> str:
+    return " and ".join(versions)
+
+
+def _meant(name: str, definitions: Iterable[Object]) -> str:
+    """`; did you mean "Deployment" in version "apps/v1"?`, or "" if no kind has a similar name."""
+    kinds = {kind.name.casefold(): kind for kind in (*map(defined_kind, definitions), *KINDS)}
+    near = difflib.get_close_matches(name.casefold()[:80], kinds, n=1, cutoff=0.6)
+    if not near:
+        return ""
+    kind = kinds[near[0]]
+    return f'; did you mean "{kind.name}" in version "{kind.api_version}"?'

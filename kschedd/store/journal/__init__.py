@@ -1,0 +1,1 @@
+"""The journal: every write on disk, and reading, repairing and compacting it."""

@@ -1,0 +1,58 @@
+"""The time of a cluster, kept beside the journal, so that time of its own goes on from there after a restart.
+
+One line of fixed length, written over in place: it survives the end of the process by whatever way, and where the
+machine itself fails, an older mark may be found. A file that cannot be read, or that says no time, counts as none.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from kschedd.api.text.times import FIRST_S, LAST_S
+
+log = structlog.get_logger("kschedd.clock")
+
+FILE: Final = "clock"
+_LENGTH: Final = 32
+
+
+class ClockMark:
+    """The mark in this state directory. Closed by `close`."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._path = state_dir / FILE
+        self._file: int | None = None
+
+    def read(self) -> float | None:
+        """The time that was kept, in seconds since the epoch; None if there is none."""
+        try:
+            with open(self._path, encoding="ascii", opener=_open_without_waiting) as file:
+                kept = float(file.read(_LENGTH))
+            if not FIRST_S <= kept <= LAST_S:
+                raise ValueError(f"{kept} is no time of the years 0 to 9999")
+            return kept
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as fault:
+            log.warning("clock_mark_unreadable", file=str(self._path), why=str(fault))
+            return None
+
+    def write(self, now_s: float) -> None:
+        try:
+            if self._file is None:
+                self._file = _open_without_waiting(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC)
+            os.pwrite(self._file, f"{now_s!r}".ljust(_LENGTH - 1).encode() + b"\n", 0)
+        except OSError as fault:
+            log.warning("clock_mark_unwritable", file=str(self._path), why=str(fault))
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _open_without_waiting(path: str | Path, flags: int) -> int:
+    """As os.open, but nobody is waited for at the other end if it is a named pipe."""
+    return os.open(path, flags | os.O_NONBLOCK, 0o600)

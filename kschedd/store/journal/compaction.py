@@ -1,0 +1,44 @@
+"""Incremental compaction of the journal: events are merged into the snapshot, and free pages are returned.
+
+Each step is one short transaction, so that a write waits for one step at most. The journal's owner decides how large a
+step is, and when it runs.
+
+Called inside the journal's own transaction or pragma; raises sqlite3's errors, which the journal converts.
+"""
+
+import attrs
+
+from kschedd.store.journal.disk import Database
+from kschedd.store.journal.format import CODES, State
+from kschedd.store.objects.log import DELETED
+
+_TOUCHED = "(kind, namespace, name) IN (SELECT kind, namespace, name FROM events WHERE version <= ?)"
+
+
+def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
+    """Merge the events up to this version into the snapshot; returns the new State and the number of events."""
+    moved, chain = state.base, state.chain
+    last = db.execute("SELECT version, chain FROM events WHERE version = ?", (up_to,)).fetchone()
+    if last is None:
+        return state, 0
+    moved, chain = last
+    add_up = "SELECT count(*), coalesce(sum(sum), 0)"
+    lost, lost_total = db.execute(f"{add_up} FROM objects WHERE {_TOUCHED}", (up_to,)).fetchone()
+    db.execute(f"DELETE FROM objects WHERE {_TOUCHED}", (up_to,))
+    latest = (
+        "FROM events WHERE type != ? AND version IN"
+        " (SELECT max(version) FROM events WHERE version <= ? GROUP BY kind, namespace, name)"
+    )
+    which = (CODES[DELETED], up_to)
+    new, new_total = db.execute(f"{add_up} {latest}", which).fetchone()
+    db.execute(f"INSERT INTO objects SELECT kind, namespace, name, raw, sum {latest}", which)
+    db.execute("DELETE FROM events WHERE version <= ?", (up_to,))
+    total = state.total - lost_total + new_total
+    return attrs.evolve(state, base=moved, chain=chain, count=state.count - lost + new, total=total), moved - state.base
+
+
+def vacuum(db: Database, pages: int) -> bool:
+    """Return at most so many free pages to the file system; whether any are left."""
+    # The pragma frees one page per (empty) result row; `execute` would step it only once.
+    db.executescript(f"PRAGMA incremental_vacuum({pages})")
+    return bool(db.execute("PRAGMA freelist_count").fetchone()[0])

@@ -1,0 +1,156 @@
+"""The journal's format: tables, checksums, and the errors of a journal that cannot be used.
+
+`objects` is the snapshot: the cluster as of the base version. `events` has every write after that, in order. `meta` has
+the format and one record, the State, with the snapshot's version, row count and checksum.
+
+Three checksums detect changed, lost and added rows:
+- `sum`, of a single row: CRC-32 of kind, namespace, name and object. Compaction copies an event's `sum` into the
+  snapshot, so it is always the one computed at the write.
+- `chain`, of an event: CRC-32 of its version, type and `sum`, and of the chain before it. A missing or foreign event
+  breaks the chain, which starts at the State.
+- `total` in the State: the sum of the snapshot's `sum`s, with their count. A missing or foreign row changes it.
+"""
+
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import attrs
+import msgpack
+
+from kschedd.errors import KscheddError
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType
+
+FORMAT: Final = 2
+CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}
+TYPES: Final[dict[int, EventType]] = {code: name for name, code in CODES.items()}
+SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS objects (
+    kind TEXT, namespace TEXT, name TEXT, raw BLOB, sum INTEGER, PRIMARY KEY (kind, namespace, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS events (
+    version INTEGER PRIMARY KEY, type INTEGER, kind TEXT, namespace TEXT, name TEXT, raw BLOB, sum INTEGER,
+    chain INTEGER
+);
+"""
+_LINK: Final = struct.Struct(">QBI")
+# SQLite's result codes for damaged file content, as opposed to disk errors or locks.
+_DAMAGE: Final = frozenset((1, 11, 20, 24, 26))  # ERROR, CORRUPT, MISMATCH, FORMAT, NOTADB
+_SHORT_READ: Final = 10 | 2 << 8
+
+
+@attrs.define(eq=False)
+class JournalError(KscheddError):
+    """A journal that cannot be used, permanently or at the moment."""
+
+    file: str
+    why: str
+
+    rpc_code = "journal"
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.why}"
+
+
+@attrs.define(eq=False)
+class JournalDamaged(JournalError):
+    """The journal's content differs from what was written. Up to `good_version`, if known, everything is intact."""
+
+    good_version: int | None = None
+
+    def __str__(self) -> str:
+        whole = "" if self.good_version is None else f" Everything up to version {self.good_version} is whole."
+        return (
+            f"{self.file}: {self.why}.{whole} Put a copy of the whole state directory back, or start with "
+            "--drop-damaged: it sets the damaged files aside, goes on with what is whole, and says what is lost"
+        )
+
+
+@contextmanager
+def ours(file: str, what: str, good_version: int | None = None) -> Iterator[None]:
+    """Convert sqlite3's errors to JournalError or JournalDamaged; `what` begins the message: "cannot be read"."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 1)
+        if code & 0xFF in _DAMAGE or code == _SHORT_READ:
+            raise JournalDamaged(file, f"{what}: {error}", good_version) from error
+        raise JournalError(file, f"{what}: {error}") from error
+
+
+@attrs.frozen
+class Event:
+    """One write, as a row of `events`."""
+
+    version: int
+    type: EventType
+    kind: str
+    namespace: str
+    name: str
+    raw: bytes
+    sum: int
+    chain: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kind, self.namespace, self.name
+
+
+@attrs.frozen
+class State:
+    """The State record in `meta`: the snapshot's version, the chain up to it, its row count and checksum total.
+
+    `epoch` is the id of this history; the same version in another epoch may be a different write.
+    """
+
+    epoch: str
+    base: int
+    chain: int
+    count: int
+    total: int
+
+    def packed(self) -> bytes:
+        body: bytes = msgpack.packb([self.epoch, self.base, self.chain, self.count, self.total])
+        return body + zlib.crc32(body).to_bytes(4, "big")
+
+
+def row_sum(kind: str, namespace: str, name: str, raw: bytes) -> int:
+    return zlib.crc32(raw, zlib.crc32(f"{kind}\0{namespace}\0{name}\0".encode()))
+
+
+def link(before: int, version: int, code: int, checksum: int) -> int:
+    """The chain of an event, from the chain before it."""
+    return zlib.crc32(_LINK.pack(version, code, checksum), before)
+
+
+def read_state(packed: object) -> State | None:
+    """None if the record is damaged."""
+    if not isinstance(packed, bytes) or len(packed) < 5:
+        return None
+    body, checksum = packed[:-4], packed[-4:]
+    if zlib.crc32(body).to_bytes(4, "big") != checksum:
+        return None
+    return State(*msgpack.unpackb(body))
+
+
+def read_event(row: Any) -> Event | None:
+    """A row of `events`; None if the row is damaged. The caller checks the chain."""
+    version, code, kind, namespace, name, raw, checksum, chain = row
+    if code not in TYPES or not isinstance(chain, int) or not whole(kind, namespace, name, raw, checksum):
+        return None
+    return Event(version, TYPES[code], kind, namespace, name, raw, checksum, chain)
+
+
+def whole(kind: object, namespace: object, name: object, raw: object, checksum: object) -> bool:
+    """Whether a row matches its checksum."""
+    return (
+        isinstance(raw, bytes)
+        and isinstance(kind, str)
+        and isinstance(namespace, str)
+        and isinstance(name, str)
+        and row_sum(kind, namespace, name, raw) == checksum
+    )

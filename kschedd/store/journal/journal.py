@@ -1,0 +1,105 @@
+"""The journal: a cluster's writes, on disk, and the store that they come to.
+
+`JournalWriter` keeps them; here objects become bytes and bytes objects again, verified (`journal_reading`). A damaged
+journal is recovered in `journal_salvage`.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import Final
+
+import msgpack
+import structlog
+
+from kschedd.object_faults import ObjectRef
+from kschedd.store.admission.chain import Admission
+from kschedd.store.journal.format import CODES, JournalDamaged, JournalError, State, row_sum
+from kschedd.store.journal.head import Head
+from kschedd.store.journal.reading import Progress, Reading, read_object
+from kschedd.store.journal.writer import JournalWriter, PackedWrite
+from kschedd.store.objects.log import WatchEvent
+from kschedd.store.set_aside import FOLDER, take_over
+from kschedd.store.store import Store
+
+__all__ = ("Journal", "JournalDamaged", "JournalError", "packed")
+
+log = structlog.get_logger("kschedd.journal")
+
+_pack: Final = msgpack.Packer(autoreset=True).pack
+
+
+def packed(event: WatchEvent) -> PackedWrite:
+    """An event as the journal has it."""
+    obj = event.new
+    return event.version, CODES[event.type], obj.kind, obj.namespace, obj.name, _pack(obj.raw)
+
+
+class Journal(JournalWriter):
+    """One journal file, with what its bytes stand for. See JournalWriter."""
+
+    def append(self, events: Sequence[WatchEvent]) -> None:
+        """Write a batch of events, which is on disk when this returns."""
+        self.write([packed(event) for event in events])
+
+    def snapshot(self, store: Store) -> None:
+        """Replace the journal's content by the state of this store, in a new epoch."""
+        count = total = 0
+        with self._checked(), self._transaction():
+            self._db.execute("DELETE FROM objects")
+            self._db.execute("DELETE FROM events")
+            for obj in (obj for kind in store.kinds() for obj in store.list(kind)):
+                raw = _pack(obj.raw)
+                checksum = row_sum(obj.kind, obj.namespace, obj.name, raw)
+                row = (obj.kind, obj.namespace, obj.name, raw, checksum)
+                self._db.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?)", row)
+                count, total = count + 1, total + checksum
+            self._state = State(uuid.uuid4().hex, store.version, 0, count, total)
+            self._set_meta(state=self._state.packed())
+        self._version, self._chain, self._tail = store.version, 0, 0
+        self._head.write(Head(self._version, self._chain, self._state.epoch))
+        self._head.sync()
+
+    def load(
+        self,
+        *,
+        now: Callable[[], float] = time.time,
+        seed: int = 0,
+        admission: Admission | None = None,
+        history: int = 100_000,
+        leave_out: Collection[ObjectRef] = (),
+        progress: Progress | None = None,
+    ) -> Store | None:
+        """The restored store; None if nothing was written yet. Its watches can resume from the snapshot's version on,
+        or from `history` versions ago if that is later.
+
+        Objects that cannot be read, or are in `leave_out`, are listed in `Store.set_aside`; watches can then resume
+        only from the last version. `progress` is told now and then how many rows of how many were read.
+        Raises JournalDamaged; `journal_salvage` recovers what is intact then.
+        """
+        reading = self.reading(progress)
+        reading.check()
+        if self._version == 0 and self._state.count == 0:
+            return None
+        new_store = partial(Store, now=now, seed=seed, admission=admission, history=history)
+        if not leave_out:
+            try:
+                base = max(self._state.base, self._version - history)
+                objects, events = reading.since(base)
+                store = new_store(objects=objects, version=base)
+                store.replay(events)
+            except JournalError:
+                raise
+            except Exception as fault:  # caused by some object: found below by placing each one separately
+                log.warning("object_unreadable", why=str(fault))
+            else:
+                return store
+        store = new_store(objects=(), version=self._version)
+        folder = self._path.with_name(FOLDER)
+        store.set_aside = take_over(reading.latest(), leave_out, read_object, store.take_over, folder)
+        return store
+
+    def reading(self, progress: Progress | None = None) -> Reading:
+        """What is in it, row by row, each held against its checksums."""
+        return Reading(self._db, self._file, self._state, progress, self._state.count + self._tail)

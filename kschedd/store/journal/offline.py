@@ -1,0 +1,226 @@
+"""Work on a journal that no daemon uses: verify, repair, compact and export it, and remove objects from it.
+
+Each takes a state directory or a journal's file. While a daemon uses the state directory it is refused. `verified`
+works on a copy: opening a journal moves pages between its files, and a damaged one should stay as it was found.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import msgpack
+
+from kschedd.object_faults import ObjectRef
+from kschedd.store.journal.files import beside, refuse_remains
+from kschedd.store.journal.format import CODES, FORMAT, JournalDamaged, JournalError
+from kschedd.store.journal.journal import Journal
+from kschedd.store.journal.reading import json_fault
+from kschedd.store.journal.salvage import open_journal
+from kschedd.store.journal.state_dir import StateDirInUse, lock_state_dir
+from kschedd.store.objects.log import DELETED
+from kschedd.store.set_aside import FOLDER, keep_copy
+
+JOURNAL: Final = "journal.db"
+_FILES: Final = ("", "-wal", "-head")
+_SLICE: Final = 1000  # events, pages
+
+Progress = Callable[[int, int], None]  # how many of how many
+
+
+@attrs.frozen
+class Verified:
+    """What a journal has. `damage` says what is wrong with it; `unreadable` are objects that cannot be understood."""
+
+    file: str
+    bytes: int
+    damage: str = ""
+    epoch: str = ""
+    snapshot_version: int = 0
+    snapshot_objects: int = 0
+    version: int = 0
+    objects: int = 0
+    unreadable: tuple[str, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.damage and not self.unreadable
+
+    def lines(self) -> Iterator[str]:
+        yield f"{self.file}: format {FORMAT}, {self.bytes:,} bytes"
+        if self.damage:
+            yield f"damaged: {self.damage}"
+            return
+        yield f"epoch {self.epoch}"
+        yield f"snapshot: {self.snapshot_objects:,} objects at version {self.snapshot_version:,}"
+        yield f"writes since: {self.version - self.snapshot_version:,}, up to version {self.version:,}"
+        yield f"objects: {self.objects:,}"
+        yield from (f"unreadable: {each}" for each in self.unreadable)
+        if self.is_whole:
+            yield "whole: every row is as it was written"
+
+
+@contextmanager
+def found_journal(path: Path) -> Iterator[Path]:
+    """The journal's file, which nobody else uses meanwhile. Raises JournalError."""
+    file = path / JOURNAL if path.is_dir() else path
+    with ExitStack() as opened:
+        if (file.parent / "lock").exists():
+            try:
+                opened.enter_context(lock_state_dir(file.parent))
+            except StateDirInUse as used:
+                why = "a daemon uses it: end it first (kschedd stop); kschedd snapshot save works while it runs"
+                raise JournalError(str(file), why) from used
+        refuse_remains(file)
+        if not file.exists():
+            raise JournalError(str(file), "there is no journal here")
+        if not file.is_file():
+            raise JournalError(str(file), "is no regular file")
+        yield file
+
+
+def verified(path: Path, progress: Progress | None = None) -> Verified:
+    """Raises JournalError where it cannot be read at all, or is of another format."""
+    with found_journal(path) as file, copied(file) as copy:
+        size = sum(part.stat().st_size for suffix in _FILES if (part := beside(file, suffix)).exists())
+        try:
+            journal = Journal(copy)
+            try:
+                store = journal.load(progress=progress)
+                state = journal.state
+                return Verified(
+                    str(file),
+                    size,
+                    epoch=state.epoch,
+                    snapshot_version=state.base,
+                    snapshot_objects=state.count,
+                    version=journal.version,
+                    objects=0 if store is None else sum(len(store.list(kind)) for kind in store.kinds()),
+                    unreadable=() if store is None else tuple(f"{each.ref}: {each.why}" for each in store.set_aside),
+                )
+            finally:
+                journal.close()
+        except JournalDamaged as damage:
+            whole = "" if damage.good_version is None else f"; everything up to version {damage.good_version} is whole"
+            return Verified(str(file), size, damage=f"{damage.why}{whole}")
+
+
+def repaired(path: Path, tell: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
+    """Set a damaged journal aside and put what is whole in its place; what is lost, in words. Empty if it was whole.
+    `tell` is called with each of these words before any file is replaced."""
+    with found_journal(path) as file:
+        opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, tell=tell)
+        opened.journal.close()
+        return opened.lost
+
+
+def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
+    """Make the last state the snapshot, and the file as small as can be: its size before and after, in bytes."""
+    with found_journal(path) as file:
+        before = sum(part.stat().st_size for suffix in ("", "-wal") if (part := beside(file, suffix)).exists())
+        journal = Journal(file)
+        try:
+            journal.reading().check()
+            total = journal.tail
+            while journal.compact_some(_SLICE):
+                if progress is not None:
+                    progress(total - journal.tail, total)
+            journal.compact()
+        finally:
+            journal.close()
+        return before, file.stat().st_size
+
+
+def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
+    """Remove these objects from a journal and compact it; returns a copy of each, made beside the journal.
+
+    Compaction drops the writes of these objects that came before. Raises JournalError where one is not there.
+    """
+    with found_journal(path) as file:
+        journal = Journal(file)
+        try:
+            reading = journal.reading()
+            reading.check()
+            rows = {row.ref: row for row in reading.latest() if row.ref in refs}
+            for ref in refs:
+                if ref not in rows:
+                    raise JournalError(str(file), f"has no {ref}; kschedd journal export prints what it has")
+            copies = tuple(keep_copy(rows[ref], file.with_name(FOLDER)) for ref in refs)
+            first = journal.version + 1
+            journal.write(
+                [
+                    (version, CODES[DELETED], ref.kind, ref.namespace, ref.name, _tombstone(ref, version))
+                    for version, ref in enumerate(dict.fromkeys(refs), first)
+                ]
+            )
+            journal.compact()
+        finally:
+            journal.close()
+        return copies
+
+
+def _tombstone(ref: ObjectRef, version: int) -> bytes:
+    meta = {"name": ref.name, "namespace": ref.namespace, "resourceVersion": str(version)}
+    packed: bytes = msgpack.packb({"apiVersion": "v1", "kind": ref.kind, "metadata": meta})
+    return packed
+
+
+def exported_objects(path: Path, tell: Callable[[str], None] = lambda what: None) -> Iterator[dict[str, Any]]:
+    """Yield the last state of every object, by kind, namespace and name.
+
+    `tell` is called with the name and the fault of each object that is not JSON, which is left out.
+    """
+    with _read(path) as journal:
+        for row in sorted(journal.reading().latest(), key=lambda row: (row.ref.kind, row.ref.namespace, row.ref.name)):
+            raw = msgpack.unpackb(row.packed, strict_map_key=False)
+            if why := json_fault(row.packed, raw):
+                tell(f"{row.ref} is left out: {why}")
+                continue
+            yield raw
+
+
+def exported_events(path: Path) -> Iterator[dict[str, Any]]:
+    """The writes since the snapshot, in order: version, type, object."""
+    with _read(path) as journal:
+        for event in journal.reading().rows():
+            obj = msgpack.unpackb(event.raw, strict_map_key=False)
+            yield {"version": event.version, "type": event.type, "object": obj}
+
+
+@contextmanager
+def _read(path: Path) -> Iterator[Journal]:
+    with found_journal(path) as file, copied(file) as copy:
+        journal = Journal(copy)
+        try:
+            journal.reading().check()
+            yield journal
+        finally:
+            journal.close()
+
+
+@contextmanager
+def copied(file: Path) -> Iterator[Path]:
+    """A copy that lives as long as the context, beside the journal or, if there is no room, where temporary files are.
+
+    Raises JournalError.
+    """
+    with ExitStack() as opened:
+        try:
+            copy = _copy_into(Path(opened.enter_context(tempfile.TemporaryDirectory(dir=file.parent))), file)
+        except OSError:
+            try:
+                copy = _copy_into(Path(opened.enter_context(tempfile.TemporaryDirectory())), file)
+            except OSError as error:
+                raise JournalError(str(file), f"there is no room for a copy to read: {error.strerror}") from error
+        yield copy
+
+
+def _copy_into(folder: Path, file: Path) -> Path:
+    for suffix in _FILES:
+        if (part := beside(file, suffix)).exists():
+            shutil.copyfile(part, folder / part.name)
+    return folder / file.name

@@ -1,0 +1,98 @@
+"""A list of objects in order, worked out in slices from what was there at one moment.
+
+The store gives what it has (`Store.present`, a copy of references); to sort and to select is done afterwards, while
+others use the store: objects never change. Up to `_RUN` names are sorted at once; longer lists are merged from such
+runs.
+"""
+
+import heapq
+from collections.abc import Generator, Iterable, Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import Final
+
+from kschedd.api.objects import Object, Raw
+from kschedd.api.selecting.selector_text import FieldSelector
+from kschedd.api.selecting.selectors import LabelSelector
+from kschedd.values import in_parts
+
+_NAME: Final = attrgetter("name")
+_RAW: Final = attrgetter("raw")
+_RUN: Final = 5_000
+_LOOKED_AT: Final = 250  # objects matched, or merged, before others may have their turn
+_TESTS: Final = 8_000  # labels and fields tested of the objects of one such slice, at most
+
+
+def by_namespace(spaces: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
+    """Return the objects, one sequence for each namespace, in the order of their names."""
+    found: dict[str, list[Object]] = {}
+    for space in spaces:
+        for obj in space:
+            found.setdefault(obj.namespace, []).append(obj)
+    return [found[name] for name in sorted(found)]
+
+
+def in_order(
+    spaces: Iterable[Sequence[Object]],
+    label_selector: LabelSelector | None = None,
+    field_selector: FieldSelector | None = None,
+) -> Generator[None, None, list[Object]]:
+    """The objects of each space that match, by name; spaces come in order. Yields wherever it may be left."""
+    found: list[Object] = []
+    for space in spaces:
+        matching = yield from _matching(space, label_selector, field_selector)
+        found += yield from _by_name(matching)
+    return found
+
+
+def raw_in_order(
+    spaces: Iterable[Sequence[Object]],
+    label_selector: LabelSelector | None = None,
+    field_selector: FieldSelector | None = None,
+) -> Generator[None, None, list[Raw]]:
+    """The same, as clients see them."""
+    found: list[Raw] = []
+    for some in in_parts((yield from in_order(spaces, label_selector, field_selector)), _RUN):
+        found += map(_RAW, some)
+        yield
+    return found
+
+
+def _matching(
+    objects: Sequence[Object], label_selector: LabelSelector | None, field_selector: FieldSelector | None
+) -> Generator[None, None, Sequence[Object]]:
+    labels = None if label_selector is None or label_selector.empty else label_selector
+    fields = None if field_selector is None or not field_selector.requirements else field_selector
+    if labels is None and fields is None:
+        return objects
+    found: list[Object] = []
+    tests = (len(labels.requirements) if labels is not None else 0) + (fields.paths if fields is not None else 0)
+    size = max(1, min(_LOOKED_AT, _TESTS // tests))
+    for start in range(0, len(objects), size):
+        found += (
+            obj
+            for obj in objects[start : start + size]
+            if (labels is None or labels.matches(obj.labels)) and (fields is None or fields.matches(obj.raw))
+        )
+        yield
+    return found
+
+
+def _by_name(objects: Sequence[Object]) -> Generator[None, None, list[Object]]:
+    runs: list[list[Object]] = []
+    for start in range(0, len(objects), _RUN):
+        run: list[Object] = []
+        for each in range(start, min(start + _RUN, len(objects)), _LOOKED_AT):
+            run += objects[each : each + _LOOKED_AT]
+            yield
+        run.sort(key=_NAME)
+        runs.append(run)
+        yield
+    if len(runs) <= 1:
+        return runs[0] if runs else []
+    found: list[Object] = []
+    merged = heapq.merge(*runs, key=_NAME)
+    while part := list(islice(merged, 4 * _LOOKED_AT)):
+        found += part
+        yield
+    return found

@@ -1,0 +1,196 @@
+"""StoredObjects: all objects by kind, namespace and name, with their indexes and the log of what was written.
+
+What etcd and the watch cache are to an API server. `commit` and its three short cuts for pods are the only ways to
+write: each puts an object in its place, updates the indexes (pods by node, dependents by owner, uids) and appends an
+event to the log for each write. No rule is applied here: whoever commits has seen to them, and to the resourceVersion,
+which is the log's next.
+
+Owns the objects, the indexes and the log. Objects are values; a space (the objects of a kind in a namespace, by name)
+may be read and is never to be kept.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.objects import Object, Raw, parse
+from kschedd.api.pods import Pod
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.store.errors import ApiError, NotFound
+from kschedd.store.objects.indexes import Indexes
+from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventLog, EventType, WatchEvent
+from kschedd.store.prototypes.pod_strategy import rebuild_pod
+
+_EMPTY: Final[Mapping[str, Object]] = {}
+
+
+class StoredObjects:
+    """See the module. `changed` is told the kind of each object that comes, goes or changes, unless it is a Pod."""
+
+    def __init__(self, log: EventLog, changed: Callable[[str], None]) -> None:
+        self.log = log
+        self._changed = changed
+        self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
+        self._indexes = Indexes()
+        self._uids: set[str] | None = None  # of all objects, once anybody has brought one along
+        self.refusal: ApiError | None = None  # of whatever is written, where that is not for those who ask here
+
+    def copying(self, other: "StoredObjects") -> Generator[None, None, None]:
+        """Hold the same objects as another, in steps; this one is new, and the log stays its own."""
+        for kind, spaces in other._by_kind.items():
+            self._by_kind[kind] = {namespace: space.copy() for namespace, space in spaces.items()}
+            yield
+        self._indexes = yield from other._indexes.copying()
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def find(self, kind: str, namespace: str, name: str) -> Object | None:
+        """The object as it was written last: what a write starts from."""
+        try:
+            return self._by_kind[kind][namespace][name]
+        except KeyError:
+            return None
+
+    def get(self, kind: str, namespace: str, name: str) -> Object:
+        """The same; raises NotFound."""
+        found = self.find(kind, namespace, name)
+        if found is None:
+            raise NotFound(kind, name)
+        return found
+
+    def space(self, kind: str, namespace: str) -> Mapping[str, Object]:
+        """The objects of a kind in a namespace, by name."""
+        try:
+            return self._by_kind[kind][namespace]
+        except KeyError:
+            return _EMPTY
+
+    def spaces(self, kind: str, namespace: str | None) -> Sequence[Mapping[str, Object]]:
+        """The spaces of a kind, sorted by namespace; `namespace` None means all of them."""
+        spaces = self._by_kind.get(kind) or {}
+        chosen = sorted(spaces) if namespace is None else [namespace]
+        return [spaces[space] for space in chosen if space in spaces]
+
+    def present_in(self, kind: str, namespace: str) -> bool:
+        """Whether there are, or were, objects of a kind in a namespace."""
+        return kind in self._by_kind and namespace in self._by_kind[kind]
+
+    def kinds(self) -> Sequence[str]:
+        """The kinds of which there is at least one object."""
+        return sorted(kind for kind, spaces in self._by_kind.items() if any(spaces.values()))
+
+    def count(self, kind: str) -> int:
+        return sum(len(space) for space in (self._by_kind.get(kind) or {}).values())
+
+    def owned_by(self, uid: str) -> Sequence[Object]:
+        """The objects that name this uid in their ownerReferences, in order of creation."""
+        return [self._by_kind[k][ns][n] for k, ns, n in self._indexes.dependents(uid)]
+
+    def pods_on(self, node_name: str) -> Sequence[Pod]:
+        """The pods that have this node, in the order in which they got it."""
+        found = (self._by_kind["Pod"][ns][n] for ns, n in self._indexes.on_node(node_name))
+        return [pod for pod in found if isinstance(pod, Pod)]
+
+    def in_namespace(self, namespace: str) -> Sequence[Object]:
+        """All that lives in a namespace."""
+        return [obj for kind in sorted(self._by_kind) for obj in self._by_kind[kind].get(namespace, {}).values()]
+
+    def has_uid(self, uid: str) -> bool:
+        """Whether an object has this uid."""
+        if self._uids is None:
+            self._uids = {
+                obj.uid for spaces in self._by_kind.values() for space in spaces.values() for obj in space.values()
+            }
+        return uid in self._uids
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    def commit(self, event_type: EventType, old: Object | None, new: Object, *, loaded: bool = False) -> None:
+        """One write: `new` where `old` was, or, deleted, its last state. Raises `refusal`, if there is one.
+
+        `loaded`: `new` comes from a dump (`WatchEvent`).
+        """
+        if self.refusal is not None:
+            raise self.refusal
+        self.place(old, None if event_type == DELETED else new)
+        self.log.append(WatchEvent(event_type, old, new, new.resource_version, loaded))
+
+    def commit_copy(self, pod: Pod, indexed: bool) -> None:
+        """As `commit` of a new pod, in a space in which there are others; `indexed`: it has a node, or owners."""
+        if self.refusal is not None:
+            raise self.refusal
+        self._by_kind["Pod"][pod.namespace][pod.name] = pod
+        if indexed:
+            self._indexes.move(None, pod)
+        if self._uids is not None:
+            self._uids.add(pod.uid)
+        self.log.append(WatchEvent(ADDED, None, pod, pod.resource_version))
+
+    def commit_binding(self, old: Pod, bound: Pod) -> None:
+        """As `commit` of a pod that has got its node: of all that is indexed only that has changed."""
+        if self.refusal is not None:
+            raise self.refusal
+        self._by_kind["Pod"][bound.namespace][bound.name] = bound
+        self._indexes.got_node(bound)
+        self.log.append(WatchEvent(MODIFIED, old, bound, bound.resource_version))
+
+    def commit_end(self, old: Pod, going: Pod, gone: Pod) -> None:
+        """As two commits: of a pod that is being deleted, in which nothing differs that is indexed, and of its end."""
+        if self.refusal is not None:
+            raise self.refusal
+        self.place(old, None)
+        self.log.append(WatchEvent(MODIFIED, old, going, going.resource_version))
+        self.log.append(WatchEvent(DELETED, going, gone, gone.resource_version))
+
+    def place(self, old: Object | None, new: Object | None) -> None:
+        """Put `new` where `old` was, with no event: for whoever starts a store with what there was."""
+        obj = new if new is not None else old
+        assert obj is not None, "there is nothing to place"
+        try:
+            space = self._by_kind[obj.kind][obj.namespace]
+        except KeyError:
+            space = self._by_kind.setdefault(obj.kind, {}).setdefault(obj.namespace, {})
+        if new is not None:
+            space[obj.name] = new
+        else:
+            del space[obj.name]
+        self._indexes.move(old, new)
+        if self._uids is not None:
+            if old is not None:
+                self._uids.discard(old.uid)
+            if new is not None:
+                self._uids.add(new.uid)
+        if obj.kind != "Pod":
+            self._changed(obj.kind)
+
+    def place_whole(self, obj: Object) -> None:
+        """Place a new object in all indexes, or, where it is at fault, in none."""
+        try:
+            self.place(None, obj)
+        except Exception:
+            self._by_kind[obj.kind][obj.namespace].pop(obj.name, None)
+            raise
+
+    def roll_back(self, version: int) -> None:
+        """Take back what was written after this version, none of which was shown."""
+        for event in reversed(self.log.written_after(version)):
+            self.place(None if event.type == DELETED else event.new, event.old)
+        self.log.truncate(version)
+
+    def forget_uids(self) -> None:
+        """Nobody brings along uids any more for now."""
+        self._uids = None
+
+
+def typed(kind: str, raw: Raw) -> Object:
+    """The typed object of what is stored; `kind` is the kind's name in the store."""
+    if kind in BY_NAME:
+        return parse(raw)
+    # A kind of another group may bear the name of one of ours: it is known by kind and group.
+    return attrs.evolve(Object.from_raw(raw), kind=kind)
+
+
+def retyped(old: Object, raw: dict[str, Any]) -> Object:
+    """The same for one that has changed."""
+    return rebuild_pod(raw, old) if isinstance(old, Pod) else typed(old.kind, raw)

@@ -1,0 +1,1 @@
+"""Patches: JSON patches, merge patches and strategic merges, as pure functions."""

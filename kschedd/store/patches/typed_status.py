@@ -1,0 +1,78 @@
+"""A status as a typed decoder holds it and as it is printed, its lists looked at when they are first seen.
+
+Kubelets give many pods the very same lists of conditions and of containers. Each field of a status is checked, decoded
+and encoded by itself, so a list comes to the same in every status of a kind: what that is is kept, by the identity of
+the list, and the pods share it as they shared what they were given. Pods that fare alike are told the same conditions,
+such as those of one preemption's victims: these are known by their msgpack bytes, which only values of the same types,
+in the same order, have in common.
+
+Owns the lists that were found right lately, so that no other has their identity meanwhile. Cleared when full.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgpack
+
+from kschedd.api.schemas.check import check_status_schema
+from kschedd.api.schemas.codec import decoded, encoded
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.schema import Fields
+
+_MOST: Final = 256
+_BY_BYTES: Final = "conditions"
+_pack: Final = msgpack.Packer(autoreset=True).pack
+_Key = tuple[str, str, int | bytes]
+#: by kind, field and identity or bytes: a list, and what it is decoded and encoded
+_lists: Final[dict[_Key, tuple[list[Any], list[Any], list[Any]]]] = {}
+Status = dict[str, Any]
+
+
+def typed_status(
+    kind: str, status: Any, fields: Fields, default: Callable[[Status], Status] = lambda status: status
+) -> tuple[Status, Status, list[FieldError]]:
+    """The status decoded and with its defaults, and encoded; and the faults of its fields' types, where it has any.
+
+    `default` adds or replaces fields, and changes nothing in place.
+    """
+    if not isinstance(status, dict):
+        return {}, {}, check_status_schema(kind, status)
+    keys = {name: _key(kind, name, part) for name, part in status.items() if type(part) is list and part}
+    known = {name: kept for name, key in keys.items() if (kept := _lists.get(key)) is not None}
+    others = {name: part for name, part in status.items() if name not in known}
+    if faults := check_status_schema(kind, others):
+        return {}, {}, faults
+    slim = decoded(others, fields)
+    done = default(_in_order(status, slim, {name: kept[1] for name, kept in known.items()}))
+    listed = {name: kept[2] for name, kept in known.items() if done.get(name) is kept[1]}
+    printed = encoded({name: part for name, part in done.items() if name not in listed}, fields)
+    for name, part in others.items():
+        if type(part) is list and part and name in printed and done.get(name) is slim.get(name):
+            if len(_lists) >= _MOST:
+                _lists.clear()
+            _lists[keys[name]] = part, slim[name], printed[name]
+    return done, _in_order(done, printed, listed), []
+
+
+def _key(kind: str, name: str, part: list[Any]) -> _Key:
+    if name == _BY_BYTES:
+        try:
+            return kind, name, _pack(part)
+        except (OverflowError, ValueError, TypeError):  # what cannot be stored either
+            return kind, name, id(part)
+    return kind, name, id(part)
+
+
+def _in_order(order: Status, some: Status, others: Status) -> Status:
+    """Both together: the fields that `order` has as it has them, then the rest of `some`."""
+    if not others:
+        return some
+    whole = {}
+    for name in order:
+        if name in others:
+            whole[name] = others[name]
+        elif name in some:
+            whole[name] = some[name]
+    for name, part in some.items():
+        whole.setdefault(name, part)
+    return whole

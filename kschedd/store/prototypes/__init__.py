@@ -1,0 +1,1 @@
+"""Pods and nodes that many objects of one request are copies of."""

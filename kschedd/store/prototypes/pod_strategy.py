@@ -1,0 +1,539 @@
+"""Pod creation and update: defaulting, validation, admission and interning, cached per spec.
+
+A cluster gets many pods with few distinct specs, and the result for a spec depends only on the spec, the pod's labels,
+the keys of its annotations, its ownerReferences and finalizers, and the cluster's classes. It is cached under the
+packed bytes of the pod's part of these, and the cache is cleared when a PriorityClass or RuntimeClass changes. The
+pod's name is checked each time. An outcome takes some 10 KB, with all that is worked out of its spec later; where each
+pod has labels or a spec of its own, there are as many as are kept.
+
+Where specs differ in amounts and weights only they have one spec without amounts (`spec_without_amounts`): what is not
+known by its spec is admitted by that, which is cached likewise.
+
+Two fields of a spec are validated separately and do not influence the rest in defaulting, validation or admission:
+nodeName and node affinity. They are what distinguishes the pods of a DaemonSet, or of a loaded cluster, from each
+other, so the cache key leaves them out.
+
+Source of the rules on pods: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
+Raises: Invalid, Forbidden.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+import msgpack
+
+from kschedd.api.objects import Object, Raw, version_of
+from kschedd.api.pods import Pod, PodSignature, PodSpec, intern_signature, intern_spec, intern_with_node_affinity
+from kschedd.api.qos import qos_of_spec
+from kschedd.api.schemas.check import (
+    check_meta_schema,
+    check_schema,
+    schema_for,
+    without_nulls,
+)
+from kschedd.api.schemas.codec import decoded_object, encoded
+from kschedd.api.schemas.fields import FieldError
+from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.api.schemas.schema import ANY, Fields, field_of, type_named
+from kschedd.api.selecting.names import dns_subdomain, is_dns_subdomain, without_last_dash
+from kschedd.api.selecting.requirements import IN
+from kschedd.api.selecting.selectors import NODE_NAME
+from kschedd.registry.defaults import default_typed, merge_label_keys, with_pod_ips
+from kschedd.registry.disabled_fields import NO_FEATURES, drop_disabled
+from kschedd.registry.pods.annotations import (
+    is_about_spec,
+    validate_claims_by_name,
+    validate_pod_annotations,
+    validate_profiles_match,
+    with_app_armor_fields,
+)
+from kschedd.registry.pods.defaults import with_positive_grace
+from kschedd.registry.pods.validation import validate_new_pod, validate_tokens
+from kschedd.registry.validation import (
+    default_and_validate_meta,
+    default_and_validate_node_affinity,
+    default_and_validate_pod_status,
+    defaulted_pod_spec,
+    validate_pod_spec,
+    validate_status,
+    validate_typed,
+)
+from kschedd.registry.validation_meta import validate_custom_kind
+from kschedd.registry.validation_times import updated_faults
+from kschedd.store.admission.cache import AdmissionCache
+from kschedd.store.admission.chain import Admission
+from kschedd.store.admission_plugins.attributes import Attributes, Classes
+from kschedd.store.errors import ApiError, Invalid, Undecodable
+from kschedd.store.patches.typed_status import typed_status
+from kschedd.store.prototypes.spec_without_amounts import without_amounts
+from kschedd.values import fast_frozen
+
+_POD_SPEC: Final = type_named("PodSpec")
+_POD_STATUS: Final = type_named("PodStatus")
+_META: Final = type_named("meta.ObjectMeta")
+_NODE_AFFINITY: Final = type_named("NodeAffinity")
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_IN_ORDER: Final = ["key", "operator", "values"]  # whose order is kept
+_NOTHING: Mapping[str, Any] = {}
+MOST_ADMITTED: Final = 8192
+MOST_NODE_AFFINITIES: Final = 8192  # of all specs: each DaemonSet has as many as there are nodes
+_REMEMBERED_NODE_AFFINITIES: Final = 1 << 10
+_REMEMBERED_STATUSES: Final = 1 << 8
+SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
+_JUDGED: Final = frozenset((*SHARED_META, "annotations", "namespace", "name", "generateName"))
+_LONG: Final = 1 << 16  # total characters; pods with annotations of this size or more are not cached
+_pack = msgpack.Packer(autoreset=True).pack
+
+GATED: Final = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+    "lastProbeTime": None,
+    "lastTransitionTime": None,
+}
+
+
+@fast_frozen(eq=False)
+class InternedPod:
+    """The admitted parts that pods with the same spec and metadata (labels, owners, finalizers) share."""
+
+    spec: PodSpec
+    labels: Mapping[str, str]
+    meta: Mapping[str, Any]  # labels, owners and finalizers as stored, where there are any
+    _status: Mapping[str, Any]  # the status such a pod is born with, but for the time of its condition
+    size: int  # bytes of the spec
+    annotations: Mapping[str, str] = _NOTHING  # that admission adds
+    warnings: Sequence[str] = ()  # of admission
+    stated_spec: Raw | None = None  # before admission, where it says in an annotation that it changed the spec
+    unpinned: "InternedPod | None" = None  # the same without node affinity
+    without_amounts: "InternedPod | None" = None  # what its spec without amounts came to, if that was asked for
+    _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
+
+    def status_at(self, at: str) -> Mapping[str, Any]:
+        """The status that such a pod is born with at this time."""
+        if "conditions" not in self._status:
+            return self._status
+        return {**self._status, "conditions": [{**GATED, "lastTransitionTime": at}]}
+
+    def signature_in(self, namespace: str) -> PodSignature:
+        signature = self._signatures.get(namespace)
+        if signature is None:
+            signature = self._signatures[namespace] = intern_signature(namespace, self.labels, self.spec)
+            if self.unpinned is not None:
+                signature.differs_in_node_affinity(self.unpinned.signature_in(namespace))
+            elif self.without_amounts is not None:
+                signature.differs_in_amounts(self.without_amounts.signature_in(namespace))
+        return signature
+
+
+def packed(kind: str, name: str, raw: Any) -> bytes:
+    """The msgpack bytes of (a part of) a manifest. Raises Invalid for values that cannot be serialized."""
+    try:
+        data: bytes = _pack(raw)
+    except (OverflowError, ValueError, TypeError) as error:
+        why = "a number is beyond 64 bits" if isinstance(error, OverflowError) else str(error)
+        raise Invalid(kind, name, (FieldError("", None, f"the object cannot be stored: {why}"),)) from None
+    return data
+
+
+class PodStrategy:
+    def __init__(
+        self, admission: Admission, classes: Classes, features: Callable[[], frozenset[str]] = lambda: NO_FEATURES
+    ) -> None:
+        self._admission = admission
+        self._features = features  # the rules that hold
+        self._classes = classes
+        self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
+        self.remembered_without_amounts: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
+        # By what has no node affinity (the id: it is kept with them), and the node to which they are pinned or their
+        # packed node affinity. They are not kept with it, since the two would refer to each other.
+        self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
+        self.remembered_with_node_affinity = AdmissionCache(MOST_NODE_AFFINITIES)
+        # By themselves, packed: as stored, and that packed.
+        self._node_affinities: AdmissionCache[bytes, tuple[Raw, bytes]] = AdmissionCache(_REMEMBERED_NODE_AFFINITIES)
+        self._statuses: dict[bytes, Raw] = {}
+        self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
+
+    def forget_scopes(self) -> None:
+        """A Namespace or a LimitRange changed: results for pods of a namespace may depend on something else now."""
+        self._scopes.clear()
+
+    def forget(self) -> None:
+        """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
+        self.remembered.clear()
+        self.remembered_without_amounts.clear()
+        self.remembered_with_node_affinity.clear()
+
+    def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
+        """Admit a new pod with this manifest. `meta` is its metadata with its final name and namespace.
+
+        Raises Invalid and Forbidden.
+        """
+        spec = raw.get("spec")
+        if not is_dns_subdomain(name) or not _is_usual(meta) or has_claims_by_name(spec):
+            return self._admit(spec, meta, name)  # raises with the faults of the spec, too
+        annotations = meta.get("annotations")
+        if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
+            return self._admit(spec, meta, name)
+        spec_without_node_affinity, node_affinity = _parted(spec)
+        own = list(annotations) if annotations else None, meta.get("ownerReferences"), meta.get("finalizers")
+        namespace = meta["namespace"]
+        try:
+            scope = self._scopes[namespace]
+        except KeyError:
+            scope = self._scopes[namespace] = self._admission.scope(namespace, self._classes)
+        key = packed("Pod", name, (spec_without_node_affinity, meta.get("labels"), own, scope))
+        try:
+            found = self.remembered.get(key)
+            if found is None:
+                if scope is None and type(spec_without_node_affinity) is dict:
+                    found = self._by_spec_without_amounts(spec_without_node_affinity, meta, own, name)
+                found = found or self._admit(spec_without_node_affinity, meta, name)
+                self.remembered.add(key, found)
+            return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
+        except ApiError:
+            if spec_without_node_affinity is not spec:
+                # Raises with the faults of the whole spec, not only of `spec_without_node_affinity`.
+                self._admit(spec, meta, name)
+            raise
+
+    def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
+        """What a pod with this spec comes to, by what its spec without amounts came to; None where that is not known.
+
+        Raises nothing: what is wrong is to be said of the spec as it is.
+        """
+        plain = without_amounts(spec)
+        if plain is None:
+            return None
+        key = packed("Pod", name, (plain.spec, meta.get("labels"), own))
+        known = self.remembered_without_amounts.get(key)
+        if known is None:
+            try:
+                known = self._admit(plain.spec, meta, name)
+            except ApiError:
+                return None
+            self.remembered_without_amounts.add(key, known)
+        if known.stated_spec is not None:
+            return None
+        interned = intern_spec(plain.fill(known.spec.raw))
+        interned.differs_in_amounts(known.spec)
+        return InternedPod(
+            interned,
+            known.labels,
+            known.meta,
+            known._status,
+            len(interned.key),
+            warnings=known.warnings,
+            without_amounts=known,
+        )
+
+    def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
+        """What pods come to that state this node affinity and are as those that came to `without` in all else.
+
+        Raises Invalid.
+        """
+        node_name = node_of_pinned(node_affinity)
+        if node_name is not None:
+            return self.pinned(without, node_name)
+        stated = packed("Pod", name, node_affinity)
+        key = id(without), stated
+        found = self.remembered_with_node_affinity.get(key)
+        if found is None:
+            admitted = self._node_affinities.get(stated)
+            if admitted is None:
+                decoded, faults = default_and_validate_node_affinity(node_affinity, "spec.affinity.nodeAffinity")
+                if faults:
+                    raise Invalid("Pod", name, tuple(faults))
+                text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
+                admitted = msgpack.unpackb(text), text  # with nothing of the client's
+                self._node_affinities.add(stated, admitted)
+            clean, text = admitted
+            found = _with(without, intern_with_node_affinity(without.spec, clean, text), len(text))
+            self.remembered_with_node_affinity.add(key, found)
+        return found
+
+    def pinned(self, without: InternedPod, node_name: str) -> InternedPod:
+        """The same for the node affinity of a DaemonSet's pod for this node (`node_of_pinned`)."""
+        key = id(without), node_name
+        found = self.remembered_with_node_affinity.get(key)
+        if found is None:
+            node_affinity = pinned_to(node_name)
+            text: bytes = _pack(node_affinity)
+            spec = intern_with_node_affinity(without.spec, node_affinity, text, node_name)
+            found = _with(without, spec, len(text))
+            self.remembered_with_node_affinity.add(key, found)
+        return found
+
+    def _admit(self, spec: Any, meta: dict[str, Any], name: str) -> InternedPod:
+        kind = BY_NAME["Pod"]
+        clean, faults = default_and_validate_meta(meta, kind)
+        done, mistyped = defaulted_pod_spec(spec)
+        if mistyped or check_meta_schema(meta):
+            accepted("Pod", name, {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+            raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {mistyped}")
+        if "annotations" in clean:
+            meta["annotations"] = clean["annotations"]
+        asked = Attributes("CREATE", "Pod", meta["namespace"], name)
+        pod = self._admission.admit(asked, {"metadata": {"labels": clean.get("labels")}, "spec": done}, self._classes)
+        prepared = with_positive_grace(drop_disabled(dict(pod["spec"]), None, self._features()))
+        noted = meta.get("annotations") or _NOTHING
+        merged = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
+        admitted, deprecated = with_app_armor_fields(merged, noted)
+        validate_pod_annotations(noted, admitted, "metadata.annotations", faults)
+        faults += validate_pod_spec(admitted)
+        validate_claims_by_name(name, admitted, faults)
+        validate_tokens(admitted, faults)
+        validate_new_pod(admitted, faults)
+        validate_profiles_match(noted, admitted, "spec", faults)
+        if faults:
+            raise Invalid("Pod", name, tuple(faults))
+        warnings = [*deprecated, *self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)]
+        interned = intern_spec(encoded(admitted, _POD_SPEC))
+        status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
+        if interned.scheduling_gates:
+            status["conditions"] = [GATED]
+        shared: dict[str, Any] = {field: clean[field] for field in SHARED_META if field in clean}
+        notes = pod["metadata"].get("annotations") or _NOTHING
+        stated = encoded(done, _POD_SPEC) if notes else None
+        labels = clean.get("labels") or _NOTHING
+        return InternedPod(interned, labels, shared, status, len(interned.key), notes, warnings, stated)
+
+    def restored_status(self, born: Raw, raw: Raw, meta: Raw, name: str) -> Raw:
+        """The status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
+        key = packed("Pod", name, (raw["status"], born))
+        found = self._statuses.get(key)
+        if found is None:
+            status, faults = default_and_validate_pod_status(raw["status"])
+            if faults:
+                accepted("Pod", name, {**raw, "metadata": meta})
+                raise AssertionError(f"whoever looks at a whole pod is expected to find fault with it, too: {faults}")
+            found = encoded({**born, **status}, _POD_STATUS)
+            if len(self._statuses) >= _REMEMBERED_STATUSES:
+                self._statuses.clear()
+            self._statuses[key] = found
+        return found
+
+    def admit_update(
+        self,
+        raw: Raw,
+        old: Object,
+        subresource: str,
+        check: Callable[[Raw], list[FieldError]],
+        changes: list[FieldError],
+        warn: Callable[[str], None],
+    ) -> dict[str, Any]:
+        """The updated pod's manifest, defaulted and admitted; its spec is not interned yet.
+
+        `check` returns the faults of the change, `changes` are those of the metadata; `warn` is told of warnings.
+        Raises Invalid with all, and Forbidden.
+        """
+        name = old.name
+        # matchLabelKeys were merged with the labels at creation; they must not be merged with the present labels.
+        spec, mistyped = defaulted_pod_spec(raw.get("spec"))
+        meta, faults = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
+        if mistyped or check_meta_schema(raw.get("metadata")):
+            raise Undecodable("Pod", name, (*(faults if not mistyped else ()), *mistyped))
+        asked = Attributes("UPDATE", "Pod", old.namespace, name, subresource)
+        pod = self._admission.admit(asked, {**raw, "metadata": meta, "spec": spec}, self._classes)
+        spec = with_positive_grace(drop_disabled(dict(pod["spec"]), old.raw["spec"], self._features()))
+        admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
+        of_spec = validate_pod_spec(spec)
+        validate_claims_by_name(name, spec, of_spec)
+        validate_tokens(spec, of_spec)
+        if faults := [*updated_faults("Pod", faults, changes, of_spec), *check(admitted)]:
+            raise Invalid("Pod", name, tuple(faults))
+        for warning in self._admission.validate(asked, admitted, old.raw, self._classes):
+            warn(warning)
+        return admitted
+
+
+def _is_usual(meta: dict[str, Any]) -> bool:
+    """Whether what a pod's metadata has, besides names and what is looked up with the spec, is right."""
+    generate_name = meta.get("generateName")
+    if generate_name and (type(generate_name) is not str or dns_subdomain(without_last_dash(generate_name))):
+        return False
+    return _JUDGED.issuperset(meta) or not check_meta_schema(
+        {field: value for field, value in meta.items() if field not in _JUDGED}
+    )
+
+
+def _parted(spec: Any) -> tuple[Any, Raw | None]:
+    """The spec without the separately validated fields, and its node affinity (None: it has none)."""
+    if type(spec) is not dict:
+        return spec, None
+    node_name = spec.get("nodeName")
+    if type(node_name) is str and not dns_subdomain(node_name) and not spec.get("schedulingGates"):
+        spec = {field: value for field, value in spec.items() if field != "nodeName"}
+    affinity = spec.get("affinity")
+    node_affinity = affinity.get("nodeAffinity") if type(affinity) is dict else None
+    if not node_affinity:
+        return spec, None
+    return {**spec, "affinity": {**affinity, "nodeAffinity": {}}}, node_affinity
+
+
+def has_claims_by_name(spec: Any) -> bool:
+    """Whether claims are made for the pod, with its name in theirs."""
+    volumes = spec.get("volumes") if type(spec) is dict else None
+    return type(volumes) is list and any(type(volume) is dict and "ephemeral" in volume for volume in volumes)
+
+
+def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
+    """The same with a spec that has node affinity, of so many bytes."""
+    return InternedPod(
+        spec,
+        without.labels,
+        without.meta,
+        without._status,
+        without.size + longer,
+        without.annotations,
+        without.warnings,
+        without.stated_spec,
+        without,
+    )
+
+
+def node_of_pinned(node_affinity: Any) -> str | None:
+    """The node that this node affinity names, where it is `pinned_to` it, as in a DaemonSet's pods; else None."""
+    try:
+        (required,) = node_affinity.values()
+        (term,) = required["nodeSelectorTerms"]
+        (field,) = term["matchFields"]
+        (name,) = field["values"]
+        if (
+            _REQUIRED in node_affinity
+            and len(required) == len(term) == 1
+            and list(field) == _IN_ORDER
+            and field["key"] == NODE_NAME
+            and field["operator"] == IN
+            and type(name) is str
+            and not dns_subdomain(name)
+        ):
+            return name
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass
+    return None
+
+
+def pinned_to(node_name: str) -> Raw:
+    """The node affinity of a DaemonSet's pod for this node."""
+    fields = [{"key": NODE_NAME, "operator": IN, "values": [node_name]}]
+    return {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}
+
+
+def are_plain(annotations: Any) -> bool:
+    """Whether only the annotations' keys need validation."""
+    if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
+        return False
+    return sum(map(len, annotations.values())) < _LONG
+
+
+def accepted(
+    kind: str,
+    name: str,
+    raw: Raw,
+    prepare: Callable[[dict[str, Any]], dict[str, Any]] = lambda raw: raw,
+    check: Callable[[Raw], list[FieldError]] = lambda raw: [],
+    validate: Callable[[dict[str, Any]], list[FieldError]] = validate_typed,
+) -> dict[str, Any]:
+    """The manifest with its defaults, as `prepare` leaves it.
+
+    Raises Undecodable, and Invalid with all its faults, those found by `check` last.
+    """
+    if mistyped := check_schema(dict(raw)):
+        raise Undecodable(kind, name, tuple(mistyped))
+    if kind in BY_NAME and schema_for(dict(raw)) is None:  # a kind of ours in no version that there is
+        raise Invalid(kind, name, tuple(validate_custom_kind(raw.get("kind"), raw.get("apiVersion"))))
+    done = prepare(default_typed(decoded_object(dict(raw))))
+    if faults := (*validate(done), *check(done)):
+        raise Invalid(kind, name, faults)
+    return done
+
+
+def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
+    """The object with its status as it would be stored; only the status is validated. Raises Invalid."""
+    done, faults = status_with_faults(kind, name, raw)
+    if faults:
+        raise Invalid(kind, name, tuple(faults))
+    return done
+
+
+def status_with_faults(kind: str, name: str, raw: dict[str, Any]) -> tuple[dict[str, Any], list[FieldError]]:
+    """`checked_status`, with the faults of the status. Raises Undecodable."""
+    status = raw.get("status")
+    fields = None if kind not in BY_NAME else field_of(schema_for({"kind": kind}) or ANY, "status")[0]
+    if fields is None or fields is ANY:
+        return ({**raw, "status": without_nulls(status)} if status is not None else _without_status(raw)), []
+    if status is None:
+        status = {}
+    assert isinstance(fields, Fields), "a status has fields"
+    if kind == "Pod":
+        done, printed, faults = typed_status(kind, status, fields, with_pod_ips)
+    else:
+        done, printed, faults = typed_status(kind, status, fields)
+    if faults:
+        raise Undecodable(kind, name, tuple(faults))
+    return {**raw, "status": printed}, validate_status(kind, done)
+
+
+def _without_status(raw: dict[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in raw.items() if field != "status"}
+
+
+def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: Raw) -> Pod:
+    """The typed pod of an admitted manifest; it holds the interned spec, which equal pods share."""
+    signature = admitted.signature_in(meta["namespace"])
+    spec = admitted.spec.raw
+    stored = {
+        "apiVersion": raw.get("apiVersion") or "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {**spec, "nodeName": node_name} if node_name else spec,
+        "status": status,
+    }
+    return typed_pod(stored, signature, node_name)
+
+
+def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
+    """`Pod.from_raw` for a pod whose signature is known already."""
+    meta = raw["metadata"]
+    status = raw.get("status") or _NOTHING
+    return Pod(
+        "Pod",
+        meta["name"],
+        signature.namespace,
+        meta["uid"],
+        version_of(meta["resourceVersion"]),
+        signature.labels,
+        raw,
+        signature,
+        node_name,
+        status.get("nominatedNodeName") or "",
+        status.get("phase") or "",
+        status.get("startTime") or "",
+        meta.get("deletionTimestamp") or "",
+    )
+
+
+def rebuild_pod(raw: Raw, old: Pod) -> Pod:
+    """The typed pod of a changed manifest, with an interned spec; keeps the old pod's signature if unchanged."""
+    meta = raw["metadata"]
+    if raw["spec"] is old.raw["spec"] and (meta.get("labels") or _NOTHING) == old.labels:
+        return typed_pod(raw, old.signature, old.node_name)
+    node_name = raw["spec"].get("nodeName") or ""
+    spec = intern_spec(raw["spec"])
+    signature = intern_signature(old.namespace, meta.get("labels") or _NOTHING, spec)
+    raw = {**raw, "spec": {**spec.raw, "nodeName": node_name} if node_name else spec.raw}
+    return typed_pod(raw, signature, node_name)
+
+
+def intern_pod(pod: Pod) -> Pod:
+    """A parsed pod whose manifest uses the interned spec and labels, so that equal pods share them."""
+    spec: Raw = pod.pod_spec.raw
+    if pod.node_name:
+        spec = {**spec, "nodeName": pod.node_name}
+    meta = pod.raw["metadata"]
+    if "labels" in meta:
+        meta = {**meta, "labels": pod.labels}
+    return typed_pod({**pod.raw, "metadata": meta, "spec": spec}, pod.signature, pod.node_name)

@@ -1,0 +1,187 @@
+"""PodPrototype: a pod that a request has created, of which others that the request creates after it are copies.
+
+A client creates many pods of one template in one request, as does a controller in a turn. What the API server's rules
+make of a pod depends on its name in three ways: the name must be valid, it must not be taken, and the claims of its
+ephemeral volumes are named after it. So a manifest that differs from that pod's in nothing but `metadata.name` (and in
+a uid, which a new pod does not keep), or that leaves the name to be made from the same `generateName`, becomes the same
+pod with a name, uid, creation time and resourceVersion of its own. It is copied from that pod: defaulting, validation
+and admission are written down once, in `pod_strategy`, and the first pod has been through them. The pods of a DaemonSet
+differ in the node to which they are pinned as well, which `pod_strategy` judges apart. A simulation that plays a trace
+is one request: thousands of pods of some hundred templates.
+
+Owns nothing but these two; ends with the request, and with what it creates that is no pod: both may change the rules,
+and manifests are known by identity, which says nothing where a caller may change them meanwhile.
+"""
+
+from typing import Any, Final
+
+import attrs
+import msgpack
+
+from kschedd.api.objects import Raw
+from kschedd.api.pods import Pod
+from kschedd.api.selecting.names import is_dns_subdomain
+from kschedd.store.prototypes.pod_strategy import InternedPod, PodStrategy, has_claims_by_name, node_of_pinned
+
+_OWN: Final = frozenset(("name", "uid"))
+_KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
+_LONGER: Final = 1024  # bytes by which a copy is larger at most: its name and its node's have at most 253 each
+_ABSENT: Final = object()
+_MOST: Final = 1024  # of a request
+_pack = msgpack.Packer(autoreset=True).pack
+
+
+@attrs.define(eq=False)
+class PodPrototype:
+    pod: Pod
+    _raw: Raw  # the manifest that it was made of
+    _strategy: PodStrategy
+    _max_bytes: int  # that an object may have
+    _born: str = attrs.field(init=False)  # its creationTimestamp
+    _spec: Any = attrs.field(init=False)  # of the manifest
+    _copyable: bool | None = attrs.field(default=None, init=False)  # None: not looked at yet; the following are then
+    _admitted: InternedPod = attrs.field(init=False)
+    _unpinned: InternedPod | None = attrs.field(init=False)  # of a DaemonSet's pod: the same for any node
+    _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # fields of its spec that are the same for any node
+    _fields: list[str] = attrs.field(init=False)  # of the manifest's metadata, in order
+    _shared: list[tuple[str, Any]] = attrs.field(init=False)  # of them, those that copies have, too
+    _with_uid: bool = attrs.field(init=False)  # it says where the uid stands in the metadata
+    generates: bool = attrs.field(init=False)  # its name was made from its generateName
+    indexed: bool = attrs.field(init=False)  # whether copies are in an index: they have a node, or owners
+
+    def __attrs_post_init__(self) -> None:
+        self._born = self.pod.raw["metadata"]["creationTimestamp"]
+        self._spec = self._raw.get("spec")
+
+    def _look(self) -> bool:
+        """Whether there are copies of it."""
+        given, pod = self._raw.get("metadata"), self.pod
+        if type(given) is not dict or self._raw.get("apiVersion") != "v1" or has_claims_by_name(self._spec):
+            return False
+        if not _KNOWN.issuperset(given):
+            return False
+        self.generates = not given.get("name")
+        self._admitted = self._strategy.admit(self._raw, {**given, "namespace": pod.namespace}, pod.name)
+        self._unpinned = self._admitted.unpinned if _node_of(self._spec) is not None else None
+        self._unaffected = [(field, value) for field, value in self._spec.items() if field != "affinity"]
+        self._fields = list(given)
+        self._shared = [(field, value) for field, value in given.items() if field not in _OWN]
+        self._with_uid = bool(given.get("uid"))
+        self.indexed = bool(pod.node_name) or "ownerReferences" in pod.raw["metadata"]
+        return len(_pack(pod.raw)) + _LONGER <= self._max_bytes
+
+    def admitted(self, raw: Raw) -> InternedPod | None:
+        """What the spec of this manifest comes to, if its pod may be a copy of this one."""
+        spec: Any = raw.get("spec")
+        if self._copyable is None:
+            if spec is not self._spec and not _looks_like(spec, self._spec):
+                return None
+            self._copyable = self._look()
+        if not self._copyable:
+            return None
+        if spec is self._spec:
+            return self._admitted
+        if self._unpinned is None:
+            return self._admitted if _same(spec, self._spec) else None
+        node_name = _node_of(spec)
+        if node_name is None or len(spec) != len(self._unaffected) + 1:
+            return None
+        for field, value in self._unaffected:
+            other = spec.get(field, _ABSENT)
+            if other is not value and not _same(other, value):
+                return None
+        return self._strategy.pinned(self._unpinned, node_name)
+
+    def name_of_copy(self, raw: Raw) -> str | None:
+        """The name of this manifest's pod ("": it is to be made), if it is valid and all of the metadata is as here."""
+        if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
+            return None
+        given = raw.get("metadata")
+        if type(given) is not dict or list(given) != self._fields or bool(given.get("uid")) is not self._with_uid:
+            return None
+        for field, value in self._shared:
+            if given[field] is not value and not _same(given[field], value):
+                return None
+        name = given.get("name")
+        if self.generates:
+            return None if name else ""
+        return name if type(name) is str and is_dns_subdomain(name) else None
+
+    def may_be_born(self, at: str) -> bool:
+        """Whether a copy may be created then: some are born with a condition, which says when."""
+        return at == self._born or "conditions" not in self.pod.raw["status"]
+
+    def copy(self, admitted: InternedPod, name: str, uid: str, version: int, at: str) -> Pod:
+        """`at`: the time of its creation."""
+        pod = self.pod
+        raw = pod.raw
+        own = {"name": name, "uid": uid, "creationTimestamp": at, "resourceVersion": str(version)}
+        meta = {**raw["metadata"], **own}
+        if admitted is self._admitted:
+            stored, signature = {**raw, "metadata": meta}, pod.signature
+        else:
+            spec = admitted.spec.raw
+            if pod.node_name:
+                spec = {**spec, "nodeName": pod.node_name}
+            stored, signature = {**raw, "metadata": meta, "spec": spec}, admitted.signature_in(pod.namespace)
+        return Pod(
+            "Pod",
+            name,
+            pod.namespace,
+            uid,
+            version,
+            signature.labels,
+            stored,
+            signature,
+            pod.node_name,
+            pod.nominated_node_name,
+            pod.phase,
+            pod.start_time,
+            pod.deletion_timestamp,
+        )
+
+
+def _node_of(spec: Any) -> str | None:
+    """The node to which a DaemonSet's pod is pinned, if it has no other affinity."""
+    affinity = spec.get("affinity") if type(spec) is dict else None
+    if type(affinity) is not dict or len(affinity) != 1 or "nodeAffinity" not in affinity:
+        return None
+    return node_of_pinned(affinity["nodeAffinity"])
+
+
+def _looks_like(spec: Any, other: Any) -> bool:
+    """Whether it is worth a closer look if a spec is the other one, or that for another node."""
+    if type(spec) is not dict or type(other) is not dict or len(spec) != len(other):
+        return False
+    return bool(spec.get("containers") == other.get("containers"))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two parts of manifests are equal, with values of the same types: to Python, 1 equals 1.0 and True."""
+    try:
+        return bool(one == other and _pack(one) == _pack(other))
+    except (OverflowError, ValueError, TypeError):  # what cannot be stored
+        return False
+
+
+@attrs.define(eq=False)
+class PodPrototypes:
+    """Those of one request: the latest pod of each template."""
+
+    _latest: PodPrototype | None = None
+    _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)  # by the identity of the spec that manifests share
+
+    def of(self, raw: Raw) -> PodPrototype | None:
+        """The one of which that manifest's pod may be a copy."""
+        return self._by_spec.get(id(raw.get("spec")), self._latest)
+
+    def add(self, prototype: PodPrototype, raw: Raw) -> None:
+        """A pod was created of that manifest, which stays as it is as long as the request goes on."""
+        if len(self._by_spec) >= _MOST:
+            self._by_spec.clear()
+        self._by_spec[id(raw.get("spec"))] = self._latest = prototype
+
+    def clear(self) -> None:
+        """What was created is no pod: what becomes of pods may be something else now."""
+        self._latest = None
+        self._by_spec.clear()

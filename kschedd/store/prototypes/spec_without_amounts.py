@@ -1,0 +1,159 @@
+"""A pod's spec without its amounts: without the numbers that nothing else of it depends on.
+
+Where each pod is of a kind of its own, most differ from others in the amounts of cpu and memory that their containers
+state, and in the weights of their preferred pod affinity, in nothing else. Whatever amount and valid weight stands
+there, defaulting, validation and admission do the same with the rest (where no LimitRange has a say): so the rest is
+admitted once, with small numbers, and a spec's own are put into it as they are stored.
+
+Amounts count as such where containers state nothing but requests and limits of cpu and memory, positive ones in whole
+millicores and bytes, and the pod as such no resources. The QoS class and what is valid depend on which of them are
+there, and on whether a request is below its limit: 1 and 2 stand for that.
+Order: fields stay where they are.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import attrs
+
+from kschedd.api.quantity import LONGEST, QuantityError, nanos
+from kschedd.registry.pods.defaults import stored_quantity
+
+Raw = Mapping[str, Any]
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_WITH_WEIGHTS: Final = ("podAffinity", "podAntiAffinity")
+_PARTS: Final = ("requests", "limits")
+_SMALLEST: Final = {"cpu": 10**6, "memory": 10**9}  # in billionths of a unit
+_OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhead")  # that may state amounts
+
+
+@attrs.frozen(eq=False)
+class SpecWithoutAmounts:
+    """`amounts`: of each container, by "requests" and "limits", as stored; None where it states none. `weights`: by the
+    kind of affinity."""
+
+    spec: Raw
+    amounts: Sequence[Raw | None]
+    weights: Mapping[str, Sequence[int]]
+
+    def fill(self, admitted: Raw) -> dict[str, Any]:
+        """The spec that it was taken of, admitted, by what it was admitted as itself."""
+        spec = dict(admitted)
+        spec["containers"] = [
+            container if stated is None else {**container, "resources": _filled(container["resources"], stated)}
+            for container, stated in zip(admitted["containers"], self.amounts, strict=True)
+        ]
+        if self.weights:
+            affinity = spec["affinity"] = dict(admitted["affinity"])
+            for which, weights in self.weights.items():
+                affinity[which] = {**affinity[which], _PREFERRED: _weighted(affinity[which][_PREFERRED], weights)}
+        return spec
+
+
+def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
+    """None where it has no amounts, or some on which more depends, or looks odd."""
+    containers = spec.get("containers")
+    if type(containers) is not list or any([spec.get(field) is not None for field in _OTHERS]):
+        return None
+    amounts: list[Raw | None] = []
+    plain: list[Any] = []
+    for container in containers:
+        if type(container) is not dict:
+            return None
+        stated: Raw | None = None
+        if "resources" in container:
+            stated = _stated(container["resources"])
+            if stated is None:
+                return None
+            container = {**container, "resources": _plain(stated)}
+        amounts.append(stated)
+        plain.append(container)
+    if not any(amounts):
+        return None
+    plain_spec, weights = {**spec, "containers": plain}, {}
+    affinity = spec.get("affinity")
+    if type(affinity) is dict:
+        for which in _WITH_WEIGHTS:
+            if found := _weights(affinity.get(which)):
+                weights[which] = found
+                part = affinity[which]
+                plain_spec["affinity"] = {
+                    **plain_spec["affinity"],
+                    which: {**part, _PREFERRED: _weighted(part[_PREFERRED], [1] * len(found))},
+                }
+    return SpecWithoutAmounts(plain_spec, amounts, weights)
+
+
+def _stated(resources: Any) -> Raw | None:
+    """Requests and limits as stored; None where they or something else there is not as the module says."""
+    if type(resources) is not dict or not resources:
+        return None
+    stated: dict[str, dict[str, str]] = {}
+    for part, quantities in resources.items():
+        if part not in _PARTS or type(quantities) is not dict or not quantities:
+            return None
+        stored = stated[part] = {}
+        for name, quantity in quantities.items():
+            if type(name) is not str or type(quantity) is not str or (text := _stored(name, quantity)) is None:
+                return None
+            stored[name] = text
+    limits = stated.get("limits") or {}
+    for name, text in (stated.get("requests") or {}).items():
+        if name in limits and nanos(text) > nanos(limits[name]):
+            return None
+    return stated
+
+
+def _plain(stated: Raw) -> Raw:
+    """The numbers that stand for these."""
+    requests = stated.get("requests") or {}
+    return {
+        part: {
+            name: "2" if part == "limits" and _is_below(requests.get(name), text) else "1" for name, text in of.items()
+        }
+        for part, of in stated.items()
+    }
+
+
+def _is_below(request: str | None, limit: str) -> bool:
+    return request is not None and request != limit and nanos(request) < nanos(limit)
+
+
+def _filled(admitted: Raw, stated: Raw) -> dict[str, Any]:
+    """Admitted resources with these amounts; a request that was not stated is the limit."""
+    found = dict(admitted)
+    for part in _PARTS:
+        if part in admitted:
+            amounts = {**(stated.get("limits") or {}), **(stated.get(part) or {})}
+            found[part] = {name: amounts[name] for name in admitted[part]}
+    return found
+
+
+@lru_cache(1 << 13)
+def _stored(name: str, quantity: str) -> str | None:
+    if name not in _SMALLEST or len(quantity) > LONGEST:
+        return None
+    try:
+        amount = nanos(quantity)
+    except QuantityError:
+        return None
+    return stored_quantity(quantity) if amount > 0 and not amount % _SMALLEST[name] else None
+
+
+def _weights(part: Any) -> list[int]:
+    """The weights of a pod's affinity or anti-affinity; none where one of them is not valid."""
+    terms = part.get(_PREFERRED) if type(part) is dict else None
+    if type(terms) is not list:
+        return []
+    weights: list[int] = []
+    for term in terms:
+        weight = term.get("weight") if type(term) is dict else None
+        if type(weight) is not int or not 1 <= weight <= 100:
+            return []
+        weights.append(weight)
+    return weights
+
+
+def _weighted(terms: Sequence[Raw], weights: Sequence[int]) -> list[Raw]:
+    return [{**term, "weight": weight} for term, weight in zip(terms, weights, strict=True)]

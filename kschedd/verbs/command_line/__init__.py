@@ -1,0 +1,1 @@
+"""The grammar of verbs, the targets they name, and the session they run in."""

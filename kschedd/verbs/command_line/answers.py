@@ -1,0 +1,32 @@
+"""-o json|yaml of a method's answer, for verbs that otherwise print a table of it."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kschedd.printing import documents
+from kschedd.printing.terminal.tables import Table, render
+from kschedd.verbs.command_line.grammar import output_of
+from kschedd.verbs.command_line.session import VerbSession
+
+FORMS: Final = ("table", "json", "yaml")
+
+
+def write_listing(session: VerbSession, output: str, answer: Any, table: Callable[[Any], Table], nothing: str) -> int:
+    """Write the answer as -o asks, by default as a table; where it is empty that says `nothing`, on standard error."""
+    if write_answer(session, output, answer):
+        return 0
+    if answer:
+        session.write(render(table(answer), session.style))
+    else:
+        session.write_error(f"{nothing}\n")
+    return 0
+
+
+def write_answer(session: VerbSession, output: str, answer: Any) -> bool:
+    """Write the answer where -o asks for JSON or YAML; returns False where a table is asked for."""
+    form = output_of(output, FORMS).form
+    if form == "json":
+        session.write(documents.as_json(answer))
+    elif form == "yaml":
+        session.write(documents.as_yaml(answer))
+    return form != "table"

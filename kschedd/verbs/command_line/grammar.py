@@ -1,0 +1,310 @@
+"""The grammar of verbs: flags in any position, `-o` and its formats, errors that suggest the correct usage.
+
+No I/O. Raises only UsageError.
+"""
+
+import argparse
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Never
+
+import attrs
+
+from kschedd.api.schemas.decoding import VALIDATE
+from kschedd.errors import KscheddError
+from kschedd.verbs.command_line.parsing import Flag, NotingParser
+from kschedd.verbs.command_line.session import VerbSession
+
+
+@attrs.define(eq=False)
+class UsageError(KscheddError):
+    """A command line that cannot be parsed."""
+
+    why: str
+    verb: str = ""  # the verb whose help the message refers to
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """`; did you mean "pods"?`, or "" if no known name is similar."""
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold()[:80], folded, n=2, cutoff=0.6)
+    if not near:
+        return ""
+    return "; did you mean " + " or ".join(f'"{folded[name]}"' for name in near) + "?"
+
+
+def clearer(message: str, flags: Sequence[str]) -> str:
+    """What argparse complains of, in other words; `flags`: those there are."""
+    missing = message.removeprefix("the following arguments are required: ")
+    if missing != message:
+        return f"what is missing: {missing}"
+    number = re.fullmatch(r"argument ([^:]+): invalid (int|float|whole_number) value: '(.*)'", message, re.DOTALL)
+    if number is not None:
+        wanted = {"int": "a whole number", "float": "a number"}.get(number[2], "a number from 1 up")
+        return f'{number[1].rpartition("/")[2]} "{number[3]}": {wanted} is expected'
+    unknown = message.removeprefix("unrecognized arguments: ")
+    if unknown != message:
+        if unknown.startswith("-"):
+            flag = unknown.split()[0].partition("=")[0]
+            return f"unknown flag {flag}{suggest(flag, flags)}"
+        return f"unexpected argument {unknown or repr(unknown)}"
+    return message
+
+
+_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+_FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+
+
+class VerbParser(NotingParser):
+    """Parser of the arguments of a verb. `implied`: the value of a flag that is given without one, as --dry-run."""
+
+    def __init__(self, verb: str, summary: str, program: str) -> None:
+        super().__init__(
+            prog=program + verb,
+            description=summary,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        self.verb = verb
+        self.implied: dict[str, str] = {}
+        self.takes_command = False  # words after -- are `command_words`: a command for a container
+        self.add_argument("-h", "--help", action="store_true", help="show this help")
+
+    def error(self, message: str) -> Never:
+        raise UsageError(clearer(message, self.flags()), self.verb)
+
+    def read(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse the arguments. Raises UsageError."""
+        command: Sequence[str] = ()
+        if self.takes_command and "--" in words:
+            at = list(words).index("--")
+            words, command = words[:at], words[at + 1 :]
+        words = self.switched(words)
+        given = [f"{word}={self.implied[word]}" if word in self.implied else word for word in words]
+        options = self.parse_intermixed_args(given)
+        if self.takes_command:
+            options.command_words = list(command)
+        return options
+
+    def switched(self, words: Sequence[str], *, leading: bool = False) -> list[str]:
+        """Replace `--flag=true` and `--flag=false` of flags without a value, as kubectl does; the last one counts.
+
+        `leading`: only flags before the first other word.
+        """
+        switched: list[str] = []
+        for place, word in enumerate(words):
+            if word == "--" or (leading and not word.startswith("-")):
+                return [*switched, *words[place:]]
+            name, equals, value = word.partition("=")
+            flag = self.flag(name) if equals and name.startswith("-") else None
+            if flag is None or flag.metavar:
+                switched.append(word)
+            elif value in _TRUE:
+                switched.append(name)
+            elif value in _FALSE:
+                switched = [before for before in switched if before not in flag.names]
+            else:
+                raise UsageError(f'{name} "{value}": true or false is expected', self.verb)
+        return switched
+
+    def flags(self) -> list[str]:
+        """Every flag, long ones first."""
+        return sorted((name for flag in self.noted for name in flag.names), key=lambda name: (-len(name), name))
+
+    def takes_value(self, name: str) -> bool:
+        """Whether the word after this flag is the flag's value."""
+        flag = self.flag(name)
+        return flag is not None and bool(flag.metavar) and name not in self.implied
+
+    def flag(self, name: str) -> Flag | None:
+        return next((flag for flag in self.noted if name in flag.names), None)
+
+
+def whole_number(text: str) -> int:
+    """A positive limit on the number of items shown. For argparse: raises ValueError."""
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def given_value(what: str, text: str) -> Any:
+    """The value that a text in JSON or YAML says; None where it is not exactly one. `what` names the text. Raises
+    UsageError."""
+    from kschedd.api.text.documents import read_documents
+
+    documents = list(read_documents(text))
+    for document in documents:
+        for fault in document.faults:
+            raise UsageError(f"{what}: neither JSON nor YAML: line {fault.line}: {fault.why}")
+    return documents[0].value if len(documents) == 1 else None
+
+
+OUTPUTS = (
+    "table",
+    "wide",
+    "yaml",
+    "json",
+    "name",
+    "jsonpath=TEMPLATE",
+    "jsonpath-as-json=TEMPLATE",
+    "go-template=TEMPLATE",
+    "go-template-file=TEMPLATE",
+    "custom-columns=TEMPLATE",
+    "custom-columns-file=TEMPLATE",
+)
+_EXAMPLES = {
+    "jsonpath": '-o jsonpath="{.metadata.name}"',
+    "jsonpath-as-json": '-o jsonpath-as-json="{.items[*].metadata.name}"',
+    "go-template": '-o go-template="{{range .items}}{{.metadata.name}} {{end}}"',
+    "go-template-file": "-o go-template-file=FILE",
+    "custom-columns": "-o custom-columns=NAME:.metadata.name,NODE:.spec.nodeName",
+    "custom-columns-file": "-o custom-columns-file=FILE, which has a line of headers and a line of paths",
+}
+
+
+@attrs.frozen
+class Output:
+    """The output format: `form` is table, wide, yaml, json, name, or one of those with a template, which is compiled.
+
+    `template` is that of jsonpath or go-template, the path of jsonpath-as-json, or the columns of custom-columns,
+    whether they were given in words or in a file.
+    """
+
+    form: str = "table"
+    template: Any = ()
+
+
+def output_of(text: str, forms: Sequence[str] = OUTPUTS, folder: Path = Path()) -> Output:
+    """Parse the value of -o; `folder` is the base of a relative path in it. Raises UsageError."""
+    form, equals, template = text.removeprefix("=").partition("=")
+    form = {"template": "go-template", "templatefile": "go-template-file"}.get(form, form)
+    plain = [name for name in forms if "=" not in name]
+    if f"{form}=TEMPLATE" in forms:
+        if not template:
+            raise UsageError(f"-o {form} needs a template: {_EXAMPLES[form]}")
+        return _with_template(form, template, folder)
+    if form not in plain or equals:
+        raise UsageError(f'no output "{text}": allowed are {", ".join(forms)}{suggest(form, plain)}')
+    return Output(form)
+
+
+def _with_template(form: str, template: str, folder: Path) -> Output:
+    from kschedd.printing.columns.custom_columns import CustomColumnsError, columns_of_file, columns_of_text
+    from kschedd.printing.templates.go_template import GoTemplate, GoTemplateError
+    from kschedd.printing.templates.jsonpath import JsonPathError, compile_path, compile_template
+
+    try:
+        if form == "jsonpath":
+            return Output(form, compile_template(template))
+        if form == "jsonpath-as-json":
+            return Output(form, compile_path(template))
+        if form == "go-template":
+            return Output(form, GoTemplate(template))
+        if form == "go-template-file":
+            return Output("go-template", GoTemplate((folder / template).read_text("utf-8")))
+        if form == "custom-columns":
+            return Output(form, columns_of_text(template))
+        return Output("custom-columns", columns_of_file((folder / template).read_text("utf-8")))
+    except (JsonPathError, CustomColumnsError, GoTemplateError) as fault:
+        raise UsageError(str(fault)) from fault
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise UsageError(f"{template}: cannot be read: {getattr(wrong, 'strerror', '') or wrong}") from wrong
+
+
+def output_flag(words: VerbParser, forms: Sequence[str] = OUTPUTS) -> None:
+    words.add_argument("-o", "--output", default="table", metavar="FORM", help="one of " + ", ".join(forms))
+
+
+def namespace_flags(words: VerbParser, *, everywhere: bool = False) -> None:
+    words.add_argument("-n", "--namespace", metavar="NS", help="in this namespace")
+    if everywhere:
+        words.add_argument("-A", "--all-namespaces", action="store_true", help="in every namespace")
+
+
+def namespace_of(session: VerbSession, options: argparse.Namespace) -> str | None:
+    """The namespace the command applies to; None means all namespaces."""
+    if getattr(options, "all_namespaces", False):
+        return None
+    given = options.namespace
+    return given.removeprefix("=") if given else session.namespace
+
+
+def dry_run_flag(words: VerbParser) -> None:
+    words.add_argument(
+        "--dry-run",
+        choices=("none", "client", "server"),
+        default="none",
+        help="say what would be done, change nothing",
+    )
+    words.implied["--dry-run"] = "server"
+
+
+def yes_flag(words: VerbParser) -> None:
+    words.add_argument("-y", "--yes", action="store_true", help="do not ask (only the REPL asks)")
+
+
+def may_go_on(session: VerbSession, options: argparse.Namespace, question: str) -> bool:
+    """Ask before what cannot be undone, where somebody is there to answer; tells the user if nothing is done."""
+    if options.yes or getattr(options, "dry_run", "none") != "none" or not session.asks_first():
+        return True
+    if session.confirm(question):
+        return True
+    session.write_error("Nothing was done.\n")
+    return False
+
+
+def validate_flag(words: VerbParser) -> None:
+    words.add_argument(
+        "--validate",
+        choices=tuple(VALIDATE),
+        default="strict",
+        help="fields that a kind does not have: refuse them, take the object without them and warn, or do so silently",
+    )
+    words.implied["--validate"] = "strict"
+
+
+def validation_of(options: argparse.Namespace) -> str:
+    """The value of the daemon's validation parameter for --validate."""
+    return VALIDATE[options.validate]
+
+
+class LiveState(StrEnum):
+    """What a verb's positional arguments are narrowed to: `Verb.live`."""
+
+    PENDING = "pending pods"
+    BOUND = "bound pods"
+    WAITING = "pods that wait at Permit"
+    CORDONED = "cordoned nodes"
+    UNCORDONED = "nodes that are not cordoned"
+    BREAKPOINTS = "breakpoints"
+    FORKS = "forks"
+
+
+@attrs.frozen
+class Verb:
+    """One verb: its arguments and its implementation. `run` returns the exit status."""
+
+    name: str
+    summary: str
+    run: Callable[[VerbSession, argparse.Namespace], int]
+    words: Callable[[VerbParser], None] = lambda words: None
+    aliases: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+    #: what the positional arguments are, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
+    completes: str = ""
+    #: for completion: in which state they are, if it matters
+    live: LiveState | None = None
+    #: the exit status where it fails: another one where 1 says something else
+    failed: int = 1
+
+    def parser(self, program: str = "") -> VerbParser:
+        words = VerbParser(self.name, self.summary, program)
+        self.words(words)
+        if self.examples:
+            words.epilog = "examples:\n" + "".join(f"  {program}{example}\n" for example in self.examples)
+        return words

@@ -1,0 +1,103 @@
+"""The environment of a verb: daemon connection, output streams, terminal style, and the user's settings.
+
+The command line makes one session for its one verb; the REPL makes one for all its commands. Verbs are synchronous
+functions that block in `DaemonClient.call`; the caller chooses how that call waits (a blocking socket, or a Trio task).
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+
+from kschedd.api.unsupported import Unsupported, grouped
+from kschedd.printing.terminal.safe import safe
+from kschedd.printing.terminal.style import TerminalStyle
+
+
+class ItemStream(Protocol):
+    """A stream of the daemon; `result` is the result of the call that opened it."""
+
+    @property
+    def result(self) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class DaemonClient(Protocol):
+    """A client of the daemon's methods; `BlockingClient` implements it."""
+
+    def call(self, method: str, /, *args: Any, **named: Any) -> Any: ...
+
+    def subscribe(self, method: str, /, **named: Any) -> AbstractContextManager[ItemStream]: ...
+
+
+@attrs.define(eq=False)
+class VerbSession:
+    """`write` and `write_error` take text with its line ends and escape control characters for a terminal."""
+
+    connect: Callable[[], DaemonClient]
+    _write: Callable[[str], None]
+    _write_error: Callable[[str], None]
+    style: TerminalStyle = attrs.field(factory=TerminalStyle)
+    now: Callable[[], float] = time.time  # seconds since the epoch
+    sleep: Callable[[float], None] = time.sleep
+    read_input: Callable[[], bytes] = bytes  # the input of `-f -`: none
+    confirm: Callable[[str], bool] = lambda question: True  # nobody is asked, as with kubectl
+    namespace: str = "default"
+    folder: Path = Path()  # the base of relative file paths
+    measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
+    streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait look again
+    cluster_time: Callable[[], float] | None = None  # asks the daemon for its time; None: it is `now`
+    outlived: bool = False  # what a command tells the debugger is to hold when its connection has ended
+    program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
+    offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
+    # The user's editor on a file, and its exit status; None: no terminal.
+    open_editor: Callable[[Path], int] | None = None
+    loss_is_told: bool = False  # whether somebody else tells the user that the daemon has gone
+    asks_first: Callable[[], bool] = lambda: False  # whether to ask before what cannot be undone
+    _daemon: DaemonClient | None = None
+
+    def cluster_now(self) -> float:
+        """The cluster's time, in which its objects have ages: seconds since the epoch."""
+        return self.now() if self.cluster_time is None else self.cluster_time()
+
+    @property
+    def daemon(self) -> DaemonClient:
+        """The daemon, connected on first use: a usage error needs no connection."""
+        if self._daemon is None:
+            self._daemon = self.connect()
+        return self._daemon
+
+    def forget_daemon(self) -> None:
+        """The connection is lost: the next use connects anew."""
+        self._daemon = None
+
+    def ask_of_file(self, method: str, **named: Any) -> Any:
+        """Call a method that needs nothing but the file it is given, without a daemon if that is possible."""
+        if self.offline is not None:
+            return self.offline(method, named)
+        return self.daemon.call(method, **named)
+
+    def write(self, text: str) -> None:
+        self._write(safe(text, colour=self.style.colour))
+
+    def write_error(self, text: str) -> None:
+        self._write_error(safe(text, colour=self.style.colour))
+
+    def command(self, terminal: str) -> None:
+        """Write a control sequence to the terminal, unescaped."""
+        self._write(terminal)
+
+    def warn(self, text: str) -> None:
+        self.write_error(f"{self.style.paint('Warning:', 'yellow')} {text}\n")
+
+    def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
+        """Warn of the `unsupported` entries of the results (nothing acts on them): once for each kind and reason."""
+        entries = [Unsupported(**entry) for answer in answers for entry in answer.get("unsupported") or ()]
+        for text in grouped(entries):
+            self.warn(text)
+
+    def error(self, text: str) -> None:
+        self.write_error(f"{self.style.paint('error:', 'red')} {text}\n")

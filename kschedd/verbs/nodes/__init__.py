@@ -1,0 +1,1 @@
+"""Verbs on nodes: drain, cordon, taint, top."""

@@ -1,0 +1,179 @@
+"""node: more of a kind; stops, starts and initializes nodes, makes them short of something; zones, and who leaves."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.simulation.annotations import PRESSURES
+from kschedd.printing import documents
+from kschedd.printing.columns.ages import seconds_of, span
+from kschedd.printing.terminal.tables import Table, render
+from kschedd.service.errors import RpcError
+from kschedd.verbs.command_line.grammar import (
+    UsageError,
+    Verb,
+    VerbParser,
+    output_flag,
+    output_of,
+    suggest,
+    whole_number,
+)
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import with_near_name
+from kschedd.verbs.nodes.nodes import NODE, each_node, node_names
+
+CHANGES: Final = {"stop": "stopped", "start": "started", "initialize": "initialized"}
+ADD, PRESSURE, ZONES, LEAVING = "add", "pressure", "zones", "leaving"
+WORDS: Final = (ADD, *CHANGES, PRESSURE, ZONES, LEAVING)
+SWITCH: Final = ("on", "off")
+_FORMS: Final = ("table", "json", "yaml")
+_NONE: Final = "<none>"
+
+
+def _words(words: VerbParser) -> None:
+    uses = "add NODE | stop|start|initialize NODE... | pressure NODE... memory|disk|pid [on|off] | zones | leaving"
+    words.add_argument("what", nargs="+", metavar=uses)
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all nodes with these labels, as of a zone")
+    words.add_argument("--all", action="store_true", help="all nodes")
+    words.add_argument("--count", type=whole_number, metavar="N", help="add so many nodes like that one (1)")
+    words.add_argument("--prefix", metavar="NAME", help="what the names of added nodes begin with (that node's name)")
+    output_flag(words, _FORMS)
+
+
+def node(session: VerbSession, options: argparse.Namespace) -> int:
+    word, names = options.what[0], options.what[1:]
+    form = output_of(options.output, _FORMS).form
+    if word == ADD:
+        return _add(session, options, names)
+    if options.count is not None or options.prefix is not None:
+        raise UsageError("--count and --prefix are for `node add NODE`", "node")
+    if word in CHANGES:
+        done = CHANGES[word]
+        return each_node(
+            session,
+            node_names(session, options, names),
+            lambda name: session.daemon.call(f"nodes.{word}", name=name),
+            lambda changed: done if changed else f"already {done}",
+        )
+    if word == PRESSURE:
+        return _pressure(session, options, names)
+    if word not in WORDS:
+        raise UsageError(f"node {word}: there is {', '.join(WORDS)}{suggest(word, WORDS)}", "node")
+    if names or options.selector or options.all:
+        raise UsageError(f"node {word} takes no names", "node")
+    answer = session.daemon.call(f"nodes.{word}")
+    if form == "json":
+        session.write(documents.as_json(answer))
+    elif form == "yaml":
+        session.write(documents.as_yaml(answer))
+    elif word == ZONES:
+        _write_zones(session, answer)
+    else:
+        _write_leaving(session, answer)
+    return 0
+
+
+def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) -> int:
+    """Create nodes like one that is there."""
+    if options.selector or options.all or len(names) != 1:
+        raise UsageError("node add NODE [--count N]: like which node? One is expected", "node")
+    (like,) = node_names(session, options, names)
+    try:
+        added = session.daemon.call("nodes.add", like=like, count=options.count or 1, prefix=options.prefix)
+    except RpcError as error:
+        session.error(str(with_near_name(session, error, NODE, like, None)))
+        return 1
+    for name in added:
+        session.write(f"node/{name} created\n")
+    return 0
+
+
+def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
+    """Have nodes be short of something, or be short of it no longer."""
+    on = words[-1:] != ["off"]
+    rest = words[:-1] if words[-1:] in (["on"], ["off"]) else words
+    allowed = f"allowed are {', '.join(PRESSURES)}"
+    if not rest:
+        raise UsageError(
+            f"node {PRESSURE} NODE... WHAT [on|off]: which node, and what is it short of? For WHAT {allowed}"
+        )
+    *names, what = rest
+    if what not in PRESSURES:
+        raise UsageError(f'no pressure "{what}": {allowed}{suggest(what, PRESSURES)}', "node")
+
+    def said(changed: bool) -> str:
+        if on:
+            return f"{'is now' if changed else 'is already'} short of {what}"
+        return f"is {'no longer' if changed else 'not'} short of {what}"
+
+    return each_node(
+        session,
+        node_names(session, options, names),
+        lambda name: session.daemon.call("nodes.pressure", name=name, pressure=what, on=on),
+        said,
+    )
+
+
+def _write_zones(session: VerbSession, answer: Mapping[str, Any]) -> None:
+    if not answer["zones"]:
+        session.write_error("No resources found.\n")
+        return
+    rows: list[tuple[str, ...]] = []
+    for zone in answer["zones"]:
+        size = zone["ready"] + zone["not_ready"]
+        waiting = ",".join(zone["waiting"][:3]) + (f",... ({len(zone['waiting'])})" if len(zone["waiting"]) > 3 else "")
+        rows.append(
+            (
+                zone["zone"] or _NONE,
+                zone["region"] or _NONE,
+                zone["state"],
+                f"{zone['ready']}/{size}",
+                f"{zone['rate']:g}/s",
+                waiting or _NONE,
+            )
+        )
+    session.write(render(Table(("ZONE", "REGION", "STATE", "READY", "RATE", "WAITING"), tuple(rows)), session.style))
+    if answer["nodes"]:
+        upcoming: list[tuple[str, ...]] = []
+        for each in answer["nodes"]:
+            upcoming.append((each["node"], each["zone"] or _NONE, each["next"], _ahead(session, each["at"])))
+        session.write("\n" + render(Table(("NODE", "ZONE", "NEXT", "IN"), tuple(upcoming)), session.style))
+
+
+def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
+    if not answer["pods"]:
+        session.write_error("No pod is about to leave its node.\n")
+        return
+    rows: list[tuple[str, ...]] = []
+    for pod in answer["pods"]:
+        since = span(max(0.0, session.cluster_now() - (seconds_of(pod["since"]) or 0.0)))
+        key = f"{pod['namespace']}/{pod['name']}"
+        rows.append((key, pod["node"], _ahead(session, pod["at"]), since, ",".join(pod["taints"])))
+    session.write(render(Table(("POD", "NODE", "LEAVES IN", "SINCE", "TAINTS"), tuple(rows)), session.style))
+
+
+def _ahead(session: VerbSession, time: str | None) -> str:
+    """How far in the future a time is."""
+    at = seconds_of(time)
+    return "never" if at is None else span(max(0.0, at - session.cluster_now()))
+
+
+VERBS = (
+    Verb(
+        "node",
+        "Add nodes like one; stop, start, initialize nodes, make them short of something; zones, and which pods leave.",
+        node,
+        _words,
+        examples=(
+            "node add node-a --count 20",
+            "node stop node-a",
+            "node stop -l topology.kubernetes.io/zone=zone-a",
+            "node start --all",
+            "node pressure node-a memory",
+            "node pressure node-a memory off",
+            "node zones",
+            "node leaving",
+        ),
+        completes="kubelet",
+    ),
+)

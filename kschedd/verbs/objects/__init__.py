@@ -1,0 +1,1 @@
+"""Verbs on objects: get, describe, create, apply, edit, delete, wait, rollout."""

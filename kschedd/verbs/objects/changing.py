@@ -1,0 +1,427 @@
+"""Verbs that change objects: delete, patch, scale, label, annotate. Each prints what it changed."""
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kschedd.api.schemas.kinds import Kind, kind_of, lookup
+from kschedd.printing import documents
+from kschedd.service.errors import RpcError
+from kschedd.verbs.command_line.grammar import (
+    UsageError,
+    Verb,
+    VerbParser,
+    dry_run_flag,
+    given_value,
+    may_go_on,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+    validate_flag,
+    validation_of,
+    yes_flag,
+)
+from kschedd.verbs.command_line.parsing import path_text
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import get_object, selected, targets_of, where, with_near_name
+from kschedd.verbs.objects.generating import assignments
+from kschedd.verbs.objects.manifests import file_flag, read_objects
+from kschedd.verbs.objects.waiting import Patience, seconds_to_wait, timed_out, wait_until
+
+FORMS = ("table", "name", "yaml", "json")
+_CASCADES = ("background", "foreground", "orphan")
+
+
+def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
+    """Print the result of a change: one line (`pod/web labeled`), or with -o the object after the change."""
+    output = output_of(options.output, FORMS)
+    if output.form == "yaml":
+        session.write(documents.as_yaml(dict(raw)))
+    elif output.form == "json":
+        session.write(documents.as_json(dict(raw)))
+    else:
+        name = documents.name(raw)
+        session.write(f"{name}\n" if output.form == "name" else f"{name} {said}\n")
+
+
+def _changed(answer: Mapping[str, Any]) -> str:
+    """The fields that changed; "" if none did."""
+    return ", ".join(answer["changed"])
+
+
+def dry_run_text(options: argparse.Namespace) -> str:
+    """What kubectl says after a change that was only tried."""
+    return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[str(options.dry_run)]
+
+
+# -- delete ---------------------------------------------------------------------------------------------------------
+
+
+def _delete_words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
+    file_flag(words, needed=False)
+    namespace_flags(words, everywhere=True)
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument("--field-selector", metavar="FIELDS", help="all with these fields: status.phase=Succeeded")
+    words.add_argument("--all", action="store_true", help="all of the kind")
+    words.add_argument(
+        "--grace-period", type=int, metavar="SECONDS", help="that pods get to end (negative: what each says)"
+    )
+    words.add_argument("--now", action="store_true", help="a grace period of 1 second")
+    words.add_argument("--force", action="store_true", help="at once, without waiting for pods to end")
+    words.add_argument(
+        "--cascade",
+        choices=_CASCADES,
+        default="background",
+        help="what becomes of what it owns: deleted after it (background), before it (foreground), or left (orphan)",
+    )
+    words.add_argument("--ignore-not-found", action="store_true", help="what is not there is no failure")
+    words.add_argument("--wait", choices=("true", "false"), default="false", help="until all of it is gone")
+    words.implied["--wait"] = "true"
+    words.add_argument("--timeout", default="0s", metavar="TIME", help="of --wait: 30s; 0s: as long as it takes")
+    dry_run_flag(words)
+    yes_flag(words)
+    output_flag(words, ("table", "name"))
+
+
+_Deletion = tuple[Kind, str, dict[str, Any]]  # the name, "" for several objects, and the parameters of the call
+
+
+def delete(session: VerbSession, options: argparse.Namespace) -> int:
+    output = output_of(options.output, ("table", "name"))
+    grace = 0 if options.force else 1 if options.now else options.grace_period
+    flags: dict[str, Any] = {"dry_run": options.dry_run != "none", "propagation": options.cascade.capitalize()}
+    if grace is not None and grace >= 0:
+        flags["grace_period_s"] = grace
+    namespace = namespace_of(session, options)
+    if options.filename:
+        calls, failed = _deletions_of_files(session, options, namespace)
+    else:
+        calls, failed = list(_deletions_of_targets(session, options, namespace)), 0
+    question = _question(calls, namespace)
+    if question and not may_go_on(session, options, question):
+        return 1
+    count = 0
+    limit = seconds_to_wait(options.timeout, zero=seconds_to_wait("-1s"))
+    patience = Patience(session, limit) if options.wait == "true" else None
+    going: list[tuple[Kind, Mapping[str, Any]]] = []
+    for kind, name, params in calls:
+        try:
+            answer = session.daemon.call("objects.delete", kind=kind.name, **params, **flags)
+        except RpcError as error:
+            if error.code == "not_found" and options.ignore_not_found:
+                continue
+            session.error(str(with_near_name(session, error, kind, name, namespace) if name else error))
+            failed += 1
+            continue
+        for gone in answer["deleted"]:
+            count += 1
+            session.write(_gone(gone, output.form, dry_run=flags["dry_run"]))
+            if not gone.get("gone", True) and not flags["dry_run"]:
+                going.append((kind, gone))
+    if patience is not None:
+        failed += sum(not _waited_for(session, kind, gone, patience) for kind, gone in going)
+    if not count and not failed and not options.ignore_not_found:
+        session.write_error("No resources found.\n")
+    return 1 if failed else 0
+
+
+def _deletions_of_files(
+    session: VerbSession, options: argparse.Namespace, namespace: str | None
+) -> tuple[list[_Deletion], int]:
+    """What the manifests name, and how many of these cannot be read."""
+    if options.what or options.selector or options.field_selector or options.all:
+        raise UsageError("-f FILE says what to delete: no kind, selector or --all beside it")
+    objects, failed = read_objects(session, options.filename, namespace or "default")
+    calls: list[_Deletion] = []
+    # Delete in reverse order: namespaces and other dependencies usually come first in a file.
+    for _, raw in reversed(objects):
+        kind, name = kind_of(raw), str((raw.get("metadata") or {}).get("name", ""))
+        calls.append((kind, name, {"name": name, **where(kind, raw["metadata"].get("namespace"))}))
+    return calls, failed
+
+
+def _deletions_of_targets(
+    session: VerbSession, options: argparse.Namespace, namespace: str | None
+) -> Iterator[_Deletion]:
+    selectors = {"label_selector": options.selector, "field_selector": options.field_selector}
+    given = {name: text for name, text in selectors.items() if text}
+    for target in targets_of(session, options.what):
+        if target.name:
+            if given or options.all:
+                raise UsageError("names and -l, --field-selector or --all exclude each other: give one of them")
+            yield target.kind, target.name, {"name": target.name, **where(target.kind, namespace)}
+        elif given or options.all:
+            which: dict[str, Any] = given or {"all": True}
+            yield target.kind, "", {**which, **where(target.kind, namespace)}
+        else:
+            raise UsageError(f"which {target.kind.plural}? Say names, or -l LABELS, --field-selector FIELDS or --all")
+
+
+def _waited_for(session: VerbSession, kind: Kind, gone: Mapping[str, Any], patience: Patience) -> bool:
+    name, namespace = str(gone["name"]), gone.get("namespace") or None
+    if wait_until(session, kind, name, namespace, lambda raw: raw is None, patience, uid=str(gone.get("uid") or "")):
+        return True
+    session.error(timed_out(kind, name))
+    return False
+
+
+_WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")
+
+
+def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | None) -> str:
+    """What to ask first: of several objects at once, and of those that take others along; "" for nothing."""
+    parts = []
+    for kind, name, params in calls:
+        within = f" in {f'namespace {namespace}' if namespace else 'every namespace'}" if kind.namespaced else ""
+        if params.get("all"):
+            parts.append(f"all {kind.plural}{within}")
+        elif not name:
+            labels, fields = params.get("label_selector"), params.get("field_selector")
+            chosen = [f"labels {labels}"] * bool(labels) + [f"fields {fields}"] * bool(fields)
+            parts.append(f"all {kind.plural} with {' and '.join(chosen)}{within}")
+        elif kind.name in _WITH_MUCH_IN_IT:
+            parts.append(
+                f"{kind.singular} {name} and the pods on it" if kind.name == "Node" else f"{kind.singular} {name}"
+            )
+    return f"Delete {', '.join(parts)}?" if parts else ""
+
+
+def _gone(gone: Mapping[str, Any], form: str, *, dry_run: bool) -> str:
+    kind = lookup(str(gone["kind"]))
+    if form == "name":
+        return f"{kind.resource}/{gone['name']}\n"
+    place = f" from {gone['namespace']} namespace" if gone.get("namespace") else ""
+    tail = " (dry run)" if dry_run else "" if gone.get("gone", True) else " (terminating)"
+    return f'{kind.resource} "{gone["name"]}" deleted{place}{tail}\n'
+
+
+# -- patch, scale ---------------------------------------------------------------------------------------------------
+
+
+def _patch_words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
+    words.add_argument("-p", "--patch", metavar="PATCH", help="JSON or YAML: fields to set; null takes one away")
+    words.add_argument(
+        "--patch-file", type=path_text, metavar="FILE", help="a file with the patch; - is standard input"
+    )
+    words.add_argument(
+        "--type",
+        choices=("strategic", "merge", "json"),
+        default="strategic",
+        help="strategic merges lists by their keys, merge sets them as a whole, json is a list of operations",
+    )
+    words.add_argument("--subresource", choices=("status", "resize"), help="change this part")
+    namespace_flags(words)
+    dry_run_flag(words)
+    validate_flag(words)
+    output_flag(words, FORMS)
+
+
+def patch(session: VerbSession, options: argparse.Namespace) -> int:
+    change = _patch_given(session, options)
+    flags: dict[str, Any] = {
+        "patch": change,
+        "type": options.type,
+        "field_validation": validation_of(options),
+        "dry_run": options.dry_run != "none",
+    }
+    if options.subresource:
+        flags["subresource"] = options.subresource
+    failed = 0
+    answers = []
+    targets = targets_of(session, options.what, needs_name=True)
+    for kind, name, namespace in selected(session, targets, options):
+        params = {"kind": kind.name, "name": name, **flags, **where(kind, namespace)}
+        answer = _call(session, "objects.patch", params, kind, name, namespace)
+        if answer is None:
+            failed += 1
+            continue
+        answers.append(answer)
+        for warning in answer.get("warnings") or ():
+            session.warn(warning)
+        paths = _changed(answer)
+        said = f"patched: {paths}" if paths else "patched (no change)"
+        write_change(session, options, answer["object"], f"{said}{dry_run_text(options)}")
+    session.warn_unsupported(answers)
+    return 1 if failed else 0
+
+
+def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
+    """The patch from -p or --patch-file. Raises UsageError."""
+    if (options.patch is None) == (options.patch_file is None):
+        raise UsageError("""patch with what? -p '{"spec": {"replicas": 3}}' or --patch-file FILE""")
+    text = options.patch
+    if text is None:
+        try:
+            file = options.patch_file
+            text = (session.read_input() if file == "-" else (session.folder / file).read_bytes()).decode()
+        except (OSError, UnicodeDecodeError) as wrong:
+            raise UsageError(f"{options.patch_file}: cannot be read: {wrong}") from wrong
+    change = given_value("the patch", text)
+    if options.type == "json":
+        if not isinstance(change, list):
+            raise UsageError("""a patch of type json is a list of operations, such as [{op: remove, path: /spec/x}]""")
+    elif not isinstance(change, dict):
+        raise UsageError("a patch is a map of fields, such as {spec: {replicas: 3}}")
+    return change
+
+
+def _call(
+    session: VerbSession, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
+) -> dict[str, Any] | None:
+    """The result of the call; None if it failed, after the error was written to standard error."""
+    try:
+        answer: dict[str, Any] = session.daemon.call(method, **params)
+        return answer
+    except RpcError as error:
+        session.error(_request_error(str(with_near_name(session, error, kind, name, namespace))))
+        return None
+
+
+def _request_error(text: str) -> str:
+    """kubectl's message for a fault of the request (not of the object), without the object's full text."""
+    if not text.startswith(' "" is invalid: '):
+        return text
+    bare = text.removeprefix(' "" is invalid: ')
+    return "The request is invalid: " + re.sub(r'Invalid value: "(?:[^"\\]|\\.){200,}": ', "", bare)
+
+
+def _scale_words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="*", metavar="KIND NAME... | KIND/NAME")
+    words.add_argument("--replicas", type=int, required=True, metavar="N")
+    words.add_argument("--current-replicas", type=int, metavar="N", help="only where this many are asked for now")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument("--all", action="store_true", help="all of the kind")
+    namespace_flags(words)
+    output_flag(words, FORMS)
+
+
+def scale(session: VerbSession, options: argparse.Namespace) -> int:
+    if options.replicas < 0:
+        raise UsageError(f"--replicas {options.replicas}: a number from 0 up is expected")
+    failed = 0
+    for kind, name, namespace in selected(session, targets_of(session, options.what), options):
+        params = {"kind": kind.name, "name": name, "replicas": options.replicas, **where(kind, namespace)}
+        if options.current_replicas is not None:
+            params["current"] = options.current_replicas
+        answer = _call(session, "objects.scale", params, kind, name, namespace)
+        if answer is None:
+            failed += 1
+            continue
+        said = f"scaled: {answer.get('before')} -> {answer.get('after')}"
+        write_change(session, options, answer["object"], said)
+    return 1 if failed else 0
+
+
+# -- label, annotate ------------------------------------------------------------------------------------------------
+
+
+def _label_words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="+", metavar="KIND NAME KEY=VALUE KEY-", help="KEY- takes a key away")
+    words.add_argument("--overwrite", action="store_true", help="also where the key has another value")
+    words.add_argument("--list", action="store_true", help="print what is set, after any change")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="all of the kind with these labels")
+    words.add_argument("--all", action="store_true", help="all of the kind")
+    namespace_flags(words)
+    output_flag(words, FORMS)
+
+
+def _label(session: VerbSession, options: argparse.Namespace) -> int:
+    return _mark(session, options, "objects.label", "labeled")
+
+
+def _annotate(session: VerbSession, options: argparse.Namespace) -> int:
+    return _mark(session, options, "objects.annotate", "annotated")
+
+
+def _mark(session: VerbSession, options: argparse.Namespace, method: str, done: str) -> int:
+    changes = [word for place, word in enumerate(options.what) if place and _is_change(word)]
+    rest = [word for place, word in enumerate(options.what) if not place or not _is_change(word)]
+    if not changes and not options.list:
+        raise UsageError(f"{done} with what? KEY=VALUE sets, KEY- takes away, --list prints")
+    setting = assignments([word for word in changes if "=" in word], "tier=web")
+    removing = [word[:-1] for word in changes if "=" not in word]
+    failed = 0
+    answers = []
+    chosen = selected(session, targets_of(session, rest), options)
+    for kind, name, namespace in chosen:
+        if not changes:
+            raw = get_object(session, kind, name, namespace)
+            _write_marks(session, kind, raw, method, alone=len(chosen) == 1)
+            continue
+        params: dict[str, Any] = {"kind": kind.name, "name": name, "set": setting, "remove": removing}
+        params |= {"overwrite": options.overwrite, **where(kind, namespace)}
+        answer = _call(session, method, params, kind, name, namespace)
+        if answer is None:
+            failed += 1
+            continue
+        answers.append(answer)
+        changed = _changed(answer)
+        write_change(session, options, answer["object"], f"{done}: {changed}" if changed else f"not {done}: no change")
+        if options.list:
+            _write_marks(session, kind, answer["object"], method, alone=len(chosen) == 1)
+    session.warn_unsupported(answers)
+    return 1 if failed else 0
+
+
+def _write_marks(session: VerbSession, kind: Kind, raw: Mapping[str, Any], method: str, *, alone: bool) -> None:
+    """Print the labels or annotations of an object, as `kubectl label --list` does."""
+    field = "labels" if method == "objects.label" else "annotations"
+    if not alone:
+        session.write(f"Listing {field} for {kind.name}.{kind.group}/{raw['metadata']['name']}:\n")
+    for key, value in sorted((raw["metadata"].get(field) or {}).items()):
+        session.write(f"{'' if alone else ' '}{key}={value}\n")
+
+
+def _is_change(word: str) -> bool:
+    return "=" in word or (word.endswith("-") and len(word) > 1)
+
+
+VERBS = (
+    Verb(
+        "delete",
+        "Delete objects by name, by label, or as their manifests name them.",
+        delete,
+        _delete_words,
+        examples=("delete pod web-0", "delete deployment/web", "delete pods -l app=web", "delete -f cluster.yaml"),
+        completes="kinds",
+    ),
+    Verb(
+        "patch",
+        "Change some fields of an object.",
+        patch,
+        _patch_words,
+        examples=(
+            """patch deployment web -p '{"spec": {"replicas": 3}}'""",
+            """patch node n1 --type json -p '[{"op": "remove", "path": "/spec/taints"}]'""",
+        ),
+        completes="kinds",
+    ),
+    Verb(
+        "scale",
+        "Set how many pods a workload has.",
+        scale,
+        _scale_words,
+        examples=("scale deployment web --replicas 5",),
+        completes="kinds",
+    ),
+    Verb(
+        "label",
+        "Set or take away labels.",
+        _label,
+        _label_words,
+        examples=("label node node-a disk=ssd", "label pods --all tier-"),
+        completes="kinds",
+    ),
+    Verb(
+        "annotate",
+        "Set or take away annotations.",
+        _annotate,
+        _label_words,
+        examples=("annotate node node-a owner=team-a", "annotate pods --all owner-"),
+        completes="kinds",
+    ),
+)

@@ -1,0 +1,128 @@
+"""diff: what `apply` would change, as a unified diff between the live objects and what would become of them; or what is
+different in a fork from when it was made.
+
+Exit status as kubectl's: 0 where nothing would change, 1 where something would, 2 after an error.
+"""
+
+import argparse
+import difflib
+from collections.abc import Iterator
+from typing import Any, Final
+
+from kschedd.api.schemas.kinds import kind_of
+from kschedd.api.text.portions import portions
+from kschedd.limits import MAX_REQUEST_BYTES
+from kschedd.printing import documents
+from kschedd.printing.reports.forks import diff_text, is_different
+from kschedd.verbs.command_line.answers import FORMS, write_answer
+from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.objects.manifests import fault_text, file_flag, sources_of
+from kschedd.verbs.objects.waiting import find_object
+
+Raw = dict[str, Any]
+
+SAME, DIFFERENT, FAILED = 0, 1, 2
+_MASKED: Final = "***"
+
+
+def _words(words: VerbParser) -> None:
+    words.add_argument("fork", nargs="?", metavar="FORK", help="what is different in this fork since it was made")
+    file_flag(words, needed=False)
+    output_flag(words, FORMS)
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="so many pods of a fork (100)")
+    words.add_argument("-n", "--namespace", metavar="NS", help="for objects that name no namespace")
+    words.add_argument("--show-managed-fields", action="store_true", help="with metadata.managedFields")
+
+
+def diff(session: VerbSession, options: argparse.Namespace) -> int:
+    """Of files, or of a fork."""
+    if bool(options.fork) == bool(options.filename):
+        raise UsageError("diff -f FILE, or diff FORK: one of the two", "diff")
+    return _diff_fork(session, options) if options.fork else _diff_files(session, options)
+
+
+def _diff_fork(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("fork.diff", fork=options.fork)
+    if not write_answer(session, options.output, found):
+        session.write(diff_text(found, session.style, options.limit))
+    return DIFFERENT if is_different(found) else SAME
+
+
+def _diff_files(session: VerbSession, options: argparse.Namespace) -> int:
+    sources, failed = sources_of(session, options.filename)
+    namespace = (options.namespace or "").removeprefix("=") or session.namespace
+    different = False
+    for source in sources:
+        for text, after in portions(source.text, MAX_REQUEST_BYTES):
+            answer = session.daemon.call(
+                "objects.apply",
+                manifests=text,
+                source=source.name,
+                namespace=namespace,
+                dry_run=True,
+                with_objects=True,
+            )
+            for result in answer["results"]:
+                text = "".join(_changes(session, result, managed_fields=options.show_managed_fields))
+                session.write(text)
+                different = different or bool(text)
+            for error in answer["errors"]:
+                line = error.get("line")
+                session.error(fault_text({**error, "line": line + after} if line else error))
+                failed += 1
+    return FAILED if failed else DIFFERENT if different else SAME
+
+
+def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iterator[str]:
+    """The lines of the diff of one object; none where it would stay as it is."""
+    after: Raw = result["object"]
+    if result["action"] == "unchanged":
+        return
+    kind = kind_of(after)
+    meta = after["metadata"]
+    found = find_object(session, kind, meta["name"], meta.get("namespace"))
+    before: Raw | None = None if found is None else dict(found)
+    if before is not None and kind.name == "Secret":
+        before, after = _masked(before, after)
+    name = ".".join([*kind.api_version.split("/"), kind.name, meta.get("namespace", ""), meta["name"]])
+    # Stored objects get another version by the dry run itself, which is no difference.
+    version = None if before is None else before["metadata"].get("resourceVersion")
+    old = [] if before is None else _lines(before, version, managed_fields)
+    new = _lines(after, version, managed_fields)
+    lines = list(difflib.unified_diff(old, new, f"LIVE/{name}", f"MERGED/{name}"))
+    if lines:
+        yield f"diff -u -N LIVE/{name} MERGED/{name}\n"
+        yield from lines
+
+
+def _lines(raw: Raw, version: Any, managed_fields: bool) -> list[str]:
+    left_out = {"resourceVersion"} if managed_fields else {"resourceVersion", "managedFields"}
+    meta = {name: value for name, value in raw["metadata"].items() if name not in left_out}
+    if version is not None:
+        meta["resourceVersion"] = version
+    return documents.as_yaml({**raw, "metadata": meta}).splitlines(keepends=True)
+
+
+def _masked(before: Raw, after: Raw) -> tuple[Raw, Raw]:
+    """A Secret before and after with its data hidden; a value that differs is still seen to differ."""
+    old, new = dict(before.get("data") or {}), dict(after.get("data") or {})
+    for key in {*old, *new}:
+        differs = key in old and key in new and old[key] != new[key]
+        if key in old:
+            old[key] = f"{_MASKED} (before)" if differs else _MASKED
+        if key in new:
+            new[key] = f"{_MASKED} (after)" if differs else _MASKED
+    return {**before, "data": old}, {**after, "data": new}
+
+
+VERBS = (
+    Verb(
+        "diff",
+        "Show what apply would change, or what is different in a fork. 0: nothing, 1: something, 2: an error.",
+        diff,
+        _words,
+        examples=("diff -f cluster.yaml", "diff -f manifests/", "diff what-if"),
+        failed=FAILED,
+    ),
+)

@@ -1,0 +1,94 @@
+"""Streams of the daemon that go on where it goes and comes back: `get -w`, `events -w`, `logs -f`.
+
+A stream is resumed after the last item that was shown, so that each comes once, in order; where the daemon no longer
+keeps what came after that, or is one with another history, words say what may have been missed.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import attrs
+
+from kschedd.errors import KscheddError
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.service.errors import RpcError
+from kschedd.verbs.command_line.session import VerbSession
+
+_RETRY_S: Final = 0.3
+
+
+@attrs.frozen
+class Place:
+    """Where a stream goes on: after a number, which counts within one history. Unknown where None.
+
+    `number_field` and `history_field` are the fields of that in answers, `number_field` also in items.
+    """
+
+    number_field: str
+    history_field: str
+    number: int | None = None
+    history: str | None = None
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """As the method that opens the stream takes it."""
+        given = {"since": self.number, self.history_field: self.history}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def after(self, told: Mapping[str, Any]) -> "Place":
+        """After an item, or after the answer that opened the stream."""
+        number = told[self.number_field]
+        return attrs.evolve(
+            self,
+            number=number if self.number is None else max(number, self.number),
+            history=told.get(self.history_field, self.history),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.number_field.replace('_', ' ')} {self.number}"
+
+
+def follow(
+    session: VerbSession,
+    method: str,
+    params: Mapping[str, Any],
+    place: Place,
+    show: Callable[[Any], None],
+    start_over: Callable[[Place], Place],
+    missed: str,
+) -> None:
+    """Show each item of a stream, until the daemon ends the stream as such, or the user ends it.
+
+    `start_over` is called where the stream cannot be resumed after a place: it shows what there is instead, and returns
+    another place to go on from. `missed` tells the user of that. Raises RpcError; where the place is not known yet,
+    ConnectionLostError and NoDaemonError of the first attempt to open the stream, too.
+    """
+    opened, lost, gone = place.number is not None, False, False
+    while True:
+        try:
+            if gone:
+                place, gone = start_over(place), False
+            with session.daemon.subscribe(method, **params, **place.params) as stream:
+                place = place.after(stream.result)
+                if lost:
+                    session.write_error(f"The daemon is back; this goes on after {place}.\n")
+                opened, lost = True, False
+                for item in stream:
+                    show(item)
+                    place = place.after(item)
+            return
+        except (ConnectionLostError, NoDaemonError, RpcError) as failure:
+            why: KscheddError = failure
+            code = failure.code if isinstance(failure, RpcError) else "connection_lost"
+            if not opened or code not in ("connection_lost", "shutting_down", "too_slow", "gone"):
+                raise
+        if code == "gone":
+            told = "The daemon is back" if lost else f"The daemon has nothing from {place} on"
+            session.write_error(f"{told}: {missed}.\n")
+            lost, gone = False, True
+        elif code != "too_slow":  # which is resumed at once
+            if not lost and not session.loss_is_told:
+                session.write_error(f"Interrupted: {why}. This goes on when the daemon is back; Ctrl-C ends it.\n")
+            lost = True
+        session.forget_daemon()
+        session.sleep(_RETRY_S)

@@ -1,0 +1,98 @@
+"""watch: runs another verb repeatedly. The functions that find and run that verb are passed in."""
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import attrs
+
+from kschedd.printing.terminal.screen import first_screen, rows_of
+from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
+from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser
+from kschedd.verbs.command_line.session import VerbSession
+
+_AGE = re.compile(r"\s+|\x1b\[\d*m|\b(\d+[smhdy]){1,2}\b")
+Find = Callable[[str], Verb]
+Run = Callable[[VerbSession, Sequence[str]], int]
+
+
+def _watch_words(words: VerbParser) -> None:
+    words.add_argument("command", nargs=argparse.REMAINDER, metavar="VERB ...", help="what to show again and again")
+    words.add_argument("-i", "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks (1)")
+    words.add_argument("--times", type=int, default=0, metavar="N", help="end after N looks; default: go on")
+
+
+def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
+    """Show the output of another verb, refreshed every second until the user ends it, also where the daemon goes and
+    comes back meanwhile."""
+    if not options.command:
+        raise UsageError("watch what? watch get pods")
+    if find(options.command[0]).name == "watch":
+        raise UsageError("watch cannot watch itself")
+    if options.interval <= 0:
+        raise UsageError(f"--interval {options.interval:g}: more than 0 is expected")
+    looks = 0
+    before: list[str] | None = None  # the lines of the look before
+    screen = session.style.width > 0
+    if screen:
+        session.command("\x1b[?1049h")  # alternate screen: the terminal's previous content is restored at the end
+    try:
+        while True:
+            shown: list[str] = []
+            inner = attrs.evolve(session, write=shown.append, write_error=shown.append)
+            try:
+                inner._daemon = session.daemon
+                code = run(inner, options.command)
+            except (ConnectionLostError, NoDaemonError) as lost:
+                if not looks:
+                    raise
+                inner.error(f"{lost}; looking again")
+                session.forget_daemon()
+                code = 1
+            text = "".join(shown)
+            every = f"every {options.interval:g} s: {' '.join(options.command)}    (Ctrl-C ends)"
+            if screen:
+                style = session.measure() if session.measure is not None else session.style  # may have been resized
+                heading = style.paint(every, "dim") + "\n\n"
+                taken = rows_of(every, style.width) + 1
+                session.command("\x1b[H\x1b[2J")
+                session.write(heading + first_screen(marked(before, text, style), style, taken))
+                before = text.splitlines()
+            else:
+                session.write(text)
+            looks += 1
+            if code == 2 or looks == options.times:
+                return code
+            session.sleep(options.interval)
+    finally:
+        if screen:
+            session.command("\x1b[?1049l")
+
+
+def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str:
+    """The text with the lines that were not there at the look before in bold, or marked by a `*` without colours.
+
+    Lines are compared by what they show, ages aside: a table whose pods grow older has not changed.
+    """
+    lines = text.splitlines()
+    known = {_AGE.sub("", line) for line in before} if before is not None else None
+    fresh = [known is not None and bool(line.strip()) and _AGE.sub("", line) not in known for line in lines]
+    shown = [_emphasized(line, style) if new else line for line, new in zip(lines, fresh, strict=True)]
+    return "".join(f"{line}\n" for line in shown)
+
+
+def _emphasized(line: str, style: TerminalStyle) -> str:
+    return style.paint(line, "bold") if style.colour else f"{line} *"
+
+
+def verb(find: Find, run: Run) -> Verb:
+    return Verb(
+        "watch",
+        "Show another verb's output again and again.",
+        partial(watch, find, run),
+        _watch_words,
+        examples=("watch get pods -o wide", "watch -i 0.5 queue"),
+        completes="verb",
+    )

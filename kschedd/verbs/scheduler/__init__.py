@@ -1,0 +1,1 @@
+"""Verbs on the scheduler: queue, explain, debugger, configuration, forks, expectations."""

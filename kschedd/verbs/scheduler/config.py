@@ -1,0 +1,311 @@
+"""Verbs on the configuration: config (show, check, convert, changes, undo, apply), undo; and the part of set."""
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kschedd.api.text.numbers import whole_number
+from kschedd.printing import documents
+from kschedd.printing.reports.scheduling import profiles_of
+from kschedd.printing.terminal.tables import Table, render
+from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
+from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, given_value, output_flag, suggest
+from kschedd.verbs.command_line.parsing import path_text
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.objects.manifests import Source, sources_of
+
+_WHAT: Final = ("show", "check", "convert", "changes", "undo", "apply")
+
+
+# -- config ---------------------------------------------------------------------------------------------------------
+
+
+def _config_words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="?", default="", metavar="WHAT", help="one of " + ", ".join(_WHAT))
+    words.add_argument(
+        "-f", "--filename", type=path_text, metavar="FILE", help="a configuration file, or - for standard input"
+    )
+    words.add_argument(
+        "--plugin",
+        type=path_text,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file with plugins that the file names; for check, convert and show",
+    )
+    words.add_argument(
+        "--for-kube-scheduler",
+        action="store_true",
+        help="convert: leave out or replace the plugins of older releases, which kube-scheduler v1.34 does not have",
+    )
+    words.add_argument("--all", action="store_true", help="show: gates and arguments that are as by default, too")
+    output_flag(words, FORMS)
+
+
+def config(session: VerbSession, options: argparse.Namespace) -> int:
+    what = options.what
+    if what == "":
+        if options.filename is not None:
+            raise UsageError(f"what about {options.filename}? One of {', '.join(_WHAT)}", "config")
+        answer = session.daemon.call("scheduler.config")
+        if not write_answer(session, options.output, answer):
+            session.write(documents.as_yaml(answer))
+        return 0
+    if what not in _WHAT:
+        raise UsageError(f'no "{what}": allowed are {", ".join(_WHAT)}{suggest(what, _WHAT)}', "config")
+    source = None
+    if options.filename is not None:
+        sources, unreadable = sources_of(session, [options.filename])
+        if unreadable:
+            return 1
+        if len(sources) != 1:
+            raise UsageError(f"{options.filename}: one file is expected, and there are {len(sources)}", "config")
+        source = sources[0]
+    elif what in ("check", "apply"):
+        raise UsageError(f"{what} needs a file: -f FILE", "config")
+    return _CONFIG[what](session, options, source)
+
+
+def _params(options: argparse.Namespace, source: Source) -> dict[str, Any]:
+    plugins = {"plugins": options.plugin} if options.plugin else {}
+    return {"text": source.text, "source": source.name, **plugins}
+
+
+def _show(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    if source is None:
+        found = session.daemon.call("config.values")
+    else:
+        found = session.ask_of_file("config.show", **_params(options, source))
+    shown = [one for one in found if options.all or _is_worth_showing(one)]
+    if not write_answer(session, options.output, shown):
+        rows = tuple((one["path"], _text(one["value"]), one["origin"]) for one in shown)
+        session.write(render(Table(("PATH", "VALUE", "FROM"), rows), session.style))
+    return 0
+
+
+def _is_worth_showing(value: Mapping[str, Any]) -> bool:
+    by_default = str(value["origin"]).startswith("default of")
+    return not (by_default and (value["value"] == {} or str(value["path"]).startswith("featureGates")))
+
+
+def _check(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    assert source is not None, "check needs a file"
+    answer = session.ask_of_file("config.check", **_params(options, source))
+    if write_answer(session, options.output, answer):
+        return 1 if answer["errors"] else 0
+    for warning in answer["warnings"]:
+        session.warn(warning["text"])
+    for error in answer["errors"]:
+        session.error(error["text"])
+    if answer["errors"]:
+        return 1
+    session.write(f"{source.name}: right; defaults are those of {answer['release']}\n")
+    return 0
+
+
+def _convert(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    upstream = {"upstream": True} if options.for_kube_scheduler else {}
+    if source is None:
+        answer = session.daemon.call("config.convert", **upstream)
+    else:
+        answer = session.ask_of_file("config.convert", **_params(options, source), **upstream)
+    session.write(answer["text"])
+    return 0
+
+
+def _changes(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    answer = session.daemon.call("config.changes")
+
+    def table(changes: Sequence[Mapping[str, Any]]) -> Table:
+        rows = tuple((str(one["number"]), one["time"], one["what"]) for one in changes)
+        return Table(("NUMBER", "TIME", "CHANGE"), rows)
+
+    return write_listing(session, options.output, answer, table, "The configuration is as at the start.")
+
+
+def _apply(session: VerbSession, options: argparse.Namespace, source: Source | None) -> int:
+    assert source is not None, "apply needs a file"
+    answer = session.daemon.call("config.check", text=source.text, source=source.name)
+    for warning in answer["warnings"]:
+        session.warn(warning["text"])
+    for error in answer["errors"]:
+        session.error(error["text"])
+    return 1 if answer["errors"] else _change(session, "all", text=source.text)
+
+
+def undo(session: VerbSession, options: argparse.Namespace) -> int:
+    change = session.daemon.call("config.undo")
+    session.write(f"undone: {change['what']}\n")
+    back = [{"path": one["path"], "before": one["after"], "after": one["before"]} for one in change["values"]]
+    session.write("".join(f"  {line}\n" for line in _lines(back)))
+    return 0
+
+
+def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What changed: a line for each value, but only one for a profile that came or went."""
+    whole = _came_or_went(values)
+    lines: dict[str, None] = {}
+    for one in values:
+        profile, before, after = _profile_of(one["path"]), one["before"], one["after"]
+        if profile in whole:
+            lines[f"{profile}: {whole[profile]}"] = None
+        elif not (before in (None, {}) and after in (None, {})):
+            lines[f"{one['path']}: {_text(before)} -> {_text(after)}"] = None
+    return list(lines)
+
+
+def _profile_of(path: str) -> str:
+    """`profiles[NAME]` of a path below it, "" of any other."""
+    profile, below, _ = path.partition("].")
+    return f"{profile}]" if below and path.startswith("profiles[") else ""
+
+
+def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """By profile: "added" or "removed"."""
+    by_profile: dict[str, list[Mapping[str, Any]]] = {}
+    for one in values:
+        by_profile.setdefault(_profile_of(one["path"]), []).append(one)
+    found: dict[str, str] = {}
+    for profile, changed in by_profile.items():
+        # Every profile has a plugin that sorts the queue, and but for the profile's sake it never is without.
+        if profile and any(one["path"].startswith(f"{profile}.plugins.queueSort[") for one in changed):
+            for side, word in (("before", "added"), ("after", "removed")):
+                if all(one[side] is None for one in changed):
+                    found[profile] = word
+    return found
+
+
+_CONFIG: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, Source | None], int]]] = {
+    "show": _show,
+    "check": _check,
+    "convert": _convert,
+    "changes": _changes,
+    "undo": lambda session, options, source: undo(session, options),
+    "apply": _apply,
+}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, Mapping | list):
+        return documents.as_json(value).replace("\n", "").replace("    ", "")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# -- set ------------------------------------------------------------------------------------------------------------
+
+SETS: Final = {
+    "weight": "weight PLUGIN N",
+    "plugin": "plugin PLUGIN on|off",
+    "args": "args PLUGIN {...}",
+    "percentage": "percentage N",
+    "backoff": "backoff INITIAL LONGEST",
+    "parallelism": "parallelism N",
+    "flush": "flush SECONDS",
+    "profile": "profile NAME on|off",
+}
+
+
+def set_flags(words: VerbParser) -> None:
+    words.add_argument("--profile", metavar="NAME", help="needed where there are several")
+    words.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="POINT",
+        help="plugin: only at this extension point; may be repeated",
+    )
+
+
+def set_(session: VerbSession, options: argparse.Namespace) -> int:
+    """`set WHAT ...` with a WHAT of `SETS`."""
+    words = list(options.what)
+    what = words.pop(0)
+    if what == "weight" and len(words) == 1 and "=" in words[0]:
+        words = words[0].split("=", 1)
+    if len(words) != len(SETS[what].split()) - 1:
+        example = ", such as: set weight ImageLocality 5" if what == "weight" else ""
+        raise UsageError(f"set {SETS[what]}{example}", "set")
+    if options.at and what != "plugin":
+        raise UsageError("--at is for: set plugin PLUGIN on|off", "set")
+    if what == "weight":
+        return _set_weight(session, options, *words)
+    if what == "plugin":
+        points = {"points": options.at} if options.at else {}
+        kind = f"plugin-{_on_or_off(words[1])}"
+        return _change(session, kind, profile=_profile(session, options), plugin=words[0], **points)
+    if what == "args":
+        return _change(session, "args", profile=_profile(session, options), plugin=words[0], args=_mapping(words[1]))
+    if what == "profile":
+        return _change(session, f"profile-{_on_or_off(words[1])}", profile=words[0])
+    numbers = [_number(what, word) for word in words]
+    if what == "percentage":
+        of_profile = {"profile": options.profile} if options.profile else {}
+        return _change(session, what, percentage=numbers[0], **of_profile)
+    if what == "backoff":
+        return _change(session, what, seconds=numbers[0], max_seconds=numbers[1])
+    return _change(session, what, **{"seconds" if what == "flush" else what: numbers[0]})
+
+
+def _set_weight(session: VerbSession, options: argparse.Namespace, plugin: str, number: str) -> int:
+    weight = whole_number(number)
+    if not weight:
+        raise UsageError(f'"{number}": a weight is a whole number from 1 up')
+    profile = _profile(session, options)
+    answer = session.daemon.call("scheduler.set_weight", profile=profile, plugin=plugin, weight=weight)
+    session.write(f"weight of {plugin} in {profile}: {answer['before']} -> {answer['after']}\n")
+    return 0
+
+
+def _change(session: VerbSession, what: str, **params: Any) -> int:
+    change = session.daemon.call("config.change", what=what, **params)
+    lines = _lines(change["values"])
+    session.write("".join(f"{line}\n" for line in lines or ["nothing changed"]))
+    return 0
+
+
+def _profile(session: VerbSession, options: argparse.Namespace) -> str:
+    if options.profile:
+        return str(options.profile)
+    names = [name for name, _ in profiles_of(session.daemon.call("scheduler.config"))]
+    if len(names) != 1:
+        raise UsageError(f"of which profile? --profile NAME, one of {', '.join(names)}")
+    return names[0]
+
+
+def _on_or_off(word: str) -> str:
+    if word not in ("on", "off"):
+        raise UsageError(f'"{word}": on or off is expected', "set")
+    return word
+
+
+def _number(what: str, word: str) -> int:
+    number = whole_number(word)
+    if number is None:
+        raise UsageError(f'{what}: "{word}": a whole number is expected', "set")
+    return number
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    found = given_value("args", text)
+    if not isinstance(found, Mapping):
+        raise UsageError('args: a mapping is expected, such as {"hardPodAffinityWeight": 5}', "set")
+    return found
+
+
+VERBS = (
+    Verb(
+        "config",
+        "The configuration in force, where it comes from, and files of any release.",
+        config,
+        _config_words,
+        examples=(
+            "config show",
+            "config check -f old.yaml",
+            "config convert -f policy.json",
+            "config apply -f new.yaml",
+        ),
+    ),
+    Verb("undo", "Take the latest change of the configuration back.", undo, lambda words: None, examples=("undo",)),
+)

@@ -1,0 +1,53 @@
+"""count: the number of pods per value of a node label: per zone, host name or disk type."""
+
+import argparse
+from collections import Counter
+
+from kschedd.api.schemas.kinds import lookup
+from kschedd.printing.terminal.tables import Table, render
+from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, namespace_flags, namespace_of
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import where
+
+_POD = lookup("pod")
+
+
+def _words(words: VerbParser) -> None:
+    words.add_argument("what", nargs="*", metavar="pods by LABEL", help="a label of nodes")
+    words.add_argument("-l", "--selector", metavar="LABELS", help="only pods with these labels")
+    namespace_flags(words, everywhere=True)
+
+
+def count(session: VerbSession, options: argparse.Namespace) -> int:
+    """Print a row for each value of the label, including values whose nodes have no pods."""
+    if len(options.what) != 3 or lookup(options.what[0]) != _POD or options.what[1] != "by":
+        raise UsageError("count pods by LABEL, such as: count pods by topology.kubernetes.io/zone")
+    label = options.what[2]
+    namespace = namespace_of(session, options)
+    call = session.daemon.call
+    nodes = call("objects.list", kind="Node", metadata_only=True)["items"]
+    value_of = {n["metadata"]["name"]: (n["metadata"].get("labels") or {}).get(label, "<none>") for n in nodes}
+    found: Counter[str] = Counter({value: 0 for value in value_of.values()})
+    pending = 0
+    for pod in call("objects.list", kind="Pod", label_selector=options.selector, **where(_POD, namespace))["items"]:
+        node = pod["spec"].get("nodeName")
+        if node in value_of:
+            found[value_of[node]] += 1
+        else:
+            pending += 1
+    rows = [(value, str(found[value])) for value in sorted(found)]
+    if pending:
+        rows.append(("(no node)", str(pending)))
+    session.write(render(Table((label.rpartition("/")[2].upper(), "PODS"), tuple(rows)), session.style))
+    return 0
+
+
+VERBS = (
+    Verb(
+        "count",
+        "How pods are spread over zones, hosts, or any other label of nodes.",
+        count,
+        _words,
+        examples=("count pods by topology.kubernetes.io/zone -l app=web",),
+    ),
+)

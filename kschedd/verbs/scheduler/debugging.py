@@ -1,0 +1,385 @@
+"""Verbs of the debugger: stop scheduling, step through it, look into an attempt, and change what it comes to."""
+
+import argparse
+import re
+from typing import Any, Final
+
+from kschedd.api.text import numbers
+from kschedd.errors import KscheddError
+from kschedd.printing.reports.debugging import breakpoint_text, breakpoints_table, brief_text, stop_text, where_text
+from kschedd.service.errors import RpcError
+from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
+from kschedd.verbs.command_line.grammar import (
+    UsageError,
+    Verb,
+    VerbParser,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    whole_number,
+)
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import pod_key
+from kschedd.verbs.scheduler.timing import is_moment, moment_of, span_of
+
+Raw = dict[str, Any]
+
+#: names of extension points and outcomes, as the daemon knows them
+POINTS: Final = (
+    *("preFilter", "filter", "postFilter", "preScore", "score"),
+    *("reserve", "permit", "preBind", "bind", "postBind"),
+)
+OUTCOMES: Final = ("rejected", "scheduled", "unschedulable", "preempting", "waiting", "error")
+BREAK_ACTIONS: Final = {
+    "add": "set a breakpoint",
+    "list": "all of them",
+    "disable": "pass it from now on",
+    "enable": "stop at it again",
+    "delete": "remove it",
+}
+_LOOK_S: Final = 1.0
+
+
+def _attach(session: VerbSession) -> None:
+    """A command on the command line is a client of its own: what it sets is to outlive it."""
+    if session.outlived:
+        session.daemon.call("debug.attach", keep=True)
+
+
+def _control(session: VerbSession, method: str, **given: Any) -> Any:
+    _attach(session)
+    return session.daemon.call(method, **given)
+
+
+def _show(session: VerbSession) -> None:
+    """Where scheduling is stopped now, in short."""
+    session.write(brief_text(session.daemon.call("debug.where")))
+
+
+# -- running and stopping -------------------------------------------------------------------------------------------
+
+
+def _pause_words(words: VerbParser) -> None:
+    words.add_argument("--keep", action="store_true", help="stay stopped when this connection ends")
+    words.add_argument("--take", action="store_true", help="take the debugger from whoever holds it")
+
+
+def pause(session: VerbSession, options: argparse.Namespace) -> int:
+    if options.keep or options.take:
+        session.daemon.call("debug.attach", take=options.take, keep=options.keep or session.outlived)
+    _control(session, "debug.pause")
+    _show(session)
+    return 0
+
+
+def resume(session: VerbSession, options: argparse.Namespace) -> int:
+    session.write(stop_text(_control(session, "debug.resume")) + "\n")
+    return 0
+
+
+def _step_words(words: VerbParser) -> None:
+    words.add_argument("attempts", nargs="?", type=whole_number, default=1, metavar="N", help="how many (1)")
+
+
+def step(session: VerbSession, options: argparse.Namespace) -> int:
+    _control(session, "debug.step", attempts=options.attempts)
+    _show(session)
+    return 0
+
+
+def _next_words(words: VerbParser) -> None:
+    words.add_argument("to", nargs="?", choices=("plugin", "point"), default="plugin", help="the next what (plugin)")
+
+
+def next_(session: VerbSession, options: argparse.Namespace) -> int:
+    _control(session, "debug.next", to=options.to)
+    _show(session)
+    return 0
+
+
+def _until_words(words: VerbParser) -> None:
+    words.add_argument(
+        "what",
+        nargs="+",
+        metavar="DURATION | t=TIME | pod NAME | N pods | CONDITION",
+        help="CONDITION: a CEL expression on attempts, scheduled, failed, pending, waiting, binding, nodes, pods, time",
+    )
+    namespace_flags(words)
+
+
+def until(session: VerbSession, options: argparse.Namespace) -> int:
+    given = _goal(session, options, list(options.what))
+    if session.streams:
+        _attach(session)
+        _wait(session, given)
+    else:
+        _control(session, "debug.until", **given)
+        try:
+            while not session.daemon.call("debug.state")["stopped"]:
+                session.sleep(_LOOK_S)
+        except KscheddError:
+            session.daemon.call("debug.pause")  # as if interrupted: it waits for nothing any more
+            raise
+    _show(session)
+    return 0
+
+
+def _wait(session: VerbSession, goal: Raw) -> None:
+    """Run up to there, in one call: whenever it is interrupted, the run ends with it."""
+    with session.daemon.subscribe("debug.wait", **goal) as ends:
+        for end in ends:
+            if end.get("moved"):
+                session.write_error("Nothing is due any more: scheduling runs, and no time will come.\n")
+
+
+def _goal(session: VerbSession, options: argparse.Namespace, words: list[str]) -> Raw:
+    """The parameters of `debug.until`. Raises UsageError."""
+    if len(words) == 2 and words[0] in ("pod", "pods", "po"):
+        key = pod_key(words[1], namespace_of(session, options))
+        _warn_of_no_pod(session, key)
+        return {"pod": key}
+    if len(words) == 2 and (many := numbers.whole_number(words[0])) is not None and words[1] in ("pod", "pods"):
+        if not many:
+            raise UsageError("0 pods are bound at any time: a number from 1 up is expected", "until")
+        return {"scheduled": many}
+    text = " ".join(words)
+    if is_moment(text):
+        return {"time_s": moment_of(text)}
+    if re.fullmatch(r"\+?\d[\d.a-zµ]*", text):
+        return {"seconds": span_of(text)}
+    return {"condition": text}
+
+
+def _warn_of_no_pod(session: VerbSession, key: str) -> None:
+    namespace, _, name = key.partition("/")
+    try:
+        session.daemon.call("objects.get", kind="Pod", name=name, namespace=namespace)
+    except RpcError as fault:
+        if fault.code != "not_found":
+            raise
+        session.warn(f'there is no pod "{key}" now; it is waited for')
+
+
+# -- looking --------------------------------------------------------------------------------------------------------
+
+
+def _where_words(words: VerbParser) -> None:
+    words.add_argument("--nodes", type=whole_number, default=20, metavar="N", help="at most N of each list (20)")
+    output_flag(words, FORMS)
+
+
+def where(session: VerbSession, options: argparse.Namespace) -> int:
+    answer = session.daemon.call("debug.where", nodes=options.nodes)
+    if not write_answer(session, options.output, answer):
+        session.write(where_text(answer, session.style))
+    return 0
+
+
+# -- breakpoints ----------------------------------------------------------------------------------------------------
+
+
+def _break_words(words: VerbParser) -> None:
+    words.add_argument("action", nargs="?", default="list", choices=tuple(BREAK_ACTIONS), help="(list)")
+    words.add_argument("ids", nargs="*", metavar="ID", help="of breakpoints, to disable, enable or delete")
+    words.add_argument("--pod", default="", metavar="NAME", help="a pod; * and ? stand for anything")
+    words.add_argument("-l", "--selector", default="", metavar="SELECTOR", help="pods with these labels")
+    words.add_argument("--node", default="", metavar="NAME", help="a node that a plugin is asked about, or is chosen")
+    words.add_argument("--plugin", default="", metavar="NAME", help="before this plugin is called")
+    points = f"an extension point: {', '.join(POINTS)}"
+    words.add_argument("--point", default="", choices=POINTS, metavar="POINT", help=points)
+    outcomes = f"what has come of a plugin, or the attempt: {', '.join(OUTCOMES)}"
+    words.add_argument("--outcome", default="", choices=OUTCOMES, metavar="OUTCOME", help=outcomes)
+    words.add_argument(
+        "--if",
+        dest="condition",
+        default="",
+        metavar="CONDITION",
+        help="a CEL expression on pod, attempt, point, plugin, outcome, node, nodes, time",
+    )
+    words.add_argument("--ignore", type=int, default=0, metavar="N", help="pass it N times before stopping")
+    words.add_argument("--once", action="store_true", help="delete it when it has stopped scheduling")
+    words.add_argument("--all", action="store_true", help="all breakpoints")
+    namespace_flags(words)
+    output_flag(words, FORMS)
+
+
+def break_(session: VerbSession, options: argparse.Namespace) -> int:
+    if options.action == "list":
+        return _list_breakpoints(session, options)
+    if options.action == "add":
+        return _add_breakpoint(session, options)
+    for number in _numbers(session, options):
+        if options.action == "delete":
+            _control(session, "debug.break_delete", id=number)
+        else:
+            _control(session, "debug.break_set", id=number, enabled=options.action == "enable")
+        session.write(f"breakpoint {number} {options.action}d\n")
+    return 0
+
+
+def _list_breakpoints(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("debug.break_list")
+    nothing = "There are no breakpoints: `break add` sets one."
+    return write_listing(session, options.output, found, breakpoints_table, nothing)
+
+
+def _add_breakpoint(session: VerbSession, options: argparse.Namespace) -> int:
+    names = ("pod", "selector", "node", "plugin", "point", "outcome", "condition", "ignore", "once")
+    given = {name: value for name in names if (value := getattr(options, name))}
+    if options.ids:
+        raise UsageError(
+            f"break add: what is {options.ids[0]}? Say --pod, --node, --plugin, --point, --outcome or --if"
+        )
+    if "pod" in given:
+        given["pod"] = pod_key(given["pod"], namespace_of(session, options) or "*")
+    made = _control(session, "debug.break_add", **given)
+    if write_answer(session, options.output, made):
+        return 0
+    session.write(f"breakpoint {made['id']}: {breakpoint_text(made)}\n")
+    for warning in made["warnings"]:
+        session.warn(f"{warning}; the breakpoint waits for it")
+    return 0
+
+
+def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
+    """The breakpoints that are meant. Raises UsageError."""
+    if options.all == bool(options.ids):
+        raise UsageError(f"break {options.action} which breakpoints? Say their ids, or --all")
+    if options.all:
+        return [each["id"] for each in session.daemon.call("debug.break_list")]
+    wrong = [word for word in options.ids if numbers.whole_number(word) is None]
+    if wrong:
+        raise UsageError(f'"{wrong[0]}" is no id of a breakpoint: `break` lists them')
+    return [int(word) for word in options.ids]
+
+
+# -- changing the attempt -------------------------------------------------------------------------------------------
+
+
+def _force_words(words: VerbParser) -> None:
+    words.add_argument("node", metavar="NODE")
+    words.add_argument("-y", "--yes", action="store_true", help="even if it does not fit")
+
+
+def force(session: VerbSession, options: argparse.Namespace) -> int:
+    _attach(session)
+    try:
+        answer = session.daemon.call("debug.force", node=options.node, yes=options.yes)
+    except RpcError as refused:
+        if isinstance(refused.data, dict) and refused.data.get("reasons"):
+            raise RpcError(refused.code, f"{refused}; --yes forces it all the same", refused.data) from refused
+        raise
+    session.write(f"{answer['pod']} goes to {answer['node']} when the attempt goes on\n")
+    for reason in answer["reasons"]:
+        session.warn(f"it does not fit: {reason}")
+    return 0
+
+
+def _node_words(words: VerbParser) -> None:
+    words.add_argument("node", metavar="NODE")
+
+
+def veto(session: VerbSession, options: argparse.Namespace) -> int:
+    answer = _control(session, "debug.veto", node=options.node)
+    session.write(f"{answer['pod']} does not go to {answer['node']} in this attempt\n")
+    return 0
+
+
+def _score_words(words: VerbParser) -> None:
+    words.add_argument("node", metavar="NODE")
+    words.add_argument("plugin", metavar="PLUGIN")
+    words.add_argument("score", type=int, metavar="VALUE", help="normalized: from 0 to 100")
+
+
+def score(session: VerbSession, options: argparse.Namespace) -> int:
+    answer = _control(session, "debug.score", node=options.node, plugin=options.plugin, score=options.score)
+    session.write(f"{answer['plugin']} gives {answer['node']} {answer['score']} in this attempt\n")
+    return 0
+
+
+def drop(session: VerbSession, options: argparse.Namespace) -> int:
+    answer = _control(session, "debug.drop")
+    session.write(f"{answer['pod']} goes back to the queue when the attempt goes on\n")
+    return 0
+
+
+VERBS = (
+    Verb(
+        "pause",
+        "Stop scheduling before the next attempt; all else goes on.",
+        pause,
+        _pause_words,
+        examples=("pause", "pause --take"),
+    ),
+    Verb("resume", "Let scheduling go on.", resume, examples=("resume",)),
+    Verb(
+        "step", "Let one attempt run, or N, and stop before the next.", step, _step_words, examples=("step", "step 10")
+    ),
+    Verb(
+        "next",
+        "Go on to the next plugin, or to the next extension point, and stop there.",
+        next_,
+        _next_words,
+        examples=("next", "next point"),
+    ),
+    Verb(
+        "until",
+        "Let scheduling run up to a time, a pod, so many pods or a condition; Ctrl-C stops it where it is.",
+        until,
+        _until_words,
+        examples=(
+            "until 30s",
+            "until t=2025-01-01T00:10:00Z",
+            "until pod web-0",
+            "until 100 pods",
+            "until 'pending == 0'",
+        ),
+    ),
+    Verb(
+        "where",
+        "Where scheduling is stopped, and all that is known of the attempt.",
+        where,
+        _where_words,
+        examples=("where", "where --nodes 5", "where -o json"),
+    ),
+    Verb(
+        "break",
+        "Breakpoints: where scheduling is to stop by itself.",
+        break_,
+        _break_words,
+        examples=(
+            "break add --pod 'web-*' --outcome unschedulable",
+            "break add --plugin NodeResourcesFit --node node-a",
+            "break add --point score --if 'pod.spec.priority > 100 && nodes > 1' --ignore 3",
+            "break",
+            "break disable 1",
+            "break delete --all",
+        ),
+        completes="break",
+    ),
+    Verb(
+        "force",
+        "Have the stopped attempt choose this node.",
+        force,
+        _force_words,
+        examples=("force node-a", "force node-b --yes"),
+        completes="node",
+    ),
+    Verb(
+        "veto",
+        "Have the stopped attempt choose another node.",
+        veto,
+        _node_words,
+        examples=("veto node-a",),
+        completes="node",
+    ),
+    Verb(
+        "score",
+        "Replace a plugin's score of a node in the stopped attempt.",
+        score,
+        _score_words,
+        examples=("score node-a ImageLocality 100",),
+        completes="node",
+    ),
+    Verb("drop", "Give the stopped attempt up: the pod goes back to the queue.", drop, examples=("drop",)),
+)

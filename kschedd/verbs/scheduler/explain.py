@@ -1,0 +1,197 @@
+"""explain: why a pod or a PodGroup is on its node or unschedulable; where a manifest's pod would be; a kind's fields.
+
+Of a workload that is there, one of its pods is explained, a pending one if there is any.
+With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
+"""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kschedd.api.schemas.kinds import kind_of, lookup
+from kschedd.printing import documents
+from kschedd.service.errors import RpcError
+from kschedd.verbs.command_line.grammar import (
+    LiveState,
+    UsageError,
+    Verb,
+    VerbParser,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    output_of,
+    suggest,
+    whole_number,
+)
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import pod_key, with_near_name
+from kschedd.verbs.command_line.workload_pods import pod_of_workload, with_workload, workload_named
+from kschedd.verbs.objects import fields
+from kschedd.verbs.objects.manifests import file_flag, read_objects
+
+_FORMS = ("table", "json", "yaml")
+
+#: the path of the pod template in each kind
+POD_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"), ("spec", "template")
+    ),
+    "CronJob": ("spec", "jobTemplate", "spec", "template"),
+    "PodTemplate": ("template",),
+}
+
+
+def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The pod of a manifest: the Pod itself, or one made from the pod template; None if the kind has no pods."""
+    kind = kind_of(raw).name
+    if kind == "Pod":
+        return dict(raw)
+    if kind not in POD_TEMPLATES:
+        return None
+    template: Any = raw
+    for field in POD_TEMPLATES[kind]:
+        template = template.get(field) if isinstance(template, Mapping) else None
+    if not isinstance(template, Mapping):
+        template = {}
+    meta, own = raw.get("metadata") or {}, template.get("metadata") or {}
+    made = {**own, "generateName": f"{meta.get('name') or kind.lower()}-"} if isinstance(own, Mapping) else {}
+    made.pop("name", None)
+    if meta.get("namespace"):
+        made["namespace"] = meta["namespace"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": template.get("spec") or {}}
+
+
+def _words(words: VerbParser) -> None:
+    words.add_argument("pod", nargs="*", metavar="POD | WORKLOAD/NAME | podgroup NAME | KIND[.FIELD...]")
+    file_flag(words, needed=False)
+    words.add_argument("--node", default="", metavar="NODE", help="only what concerns this node")
+    words.add_argument("--timing", action="store_true", help="how long each step took")
+    words.add_argument("--all", action="store_true", help="every node, however many")
+    words.add_argument(
+        "--attempt", type=whole_number, metavar="N", help="the pod's attempt of that number, as things were then"
+    )
+    namespace_flags(words)
+    output_flag(words, _FORMS)
+
+
+def explain(session: VerbSession, options: argparse.Namespace) -> int:
+    form = output_of(options.output, _FORMS).form
+    names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
+    namespace = namespace_of(session, options)
+    group = _group_named(options.pod)
+    if group and not options.filename:
+        return _explain_group(session, group, namespace or "default", form)
+    kind = None if options.filename or len(options.pod) != 1 else fields.kind_of_path(options.pod[0])
+    if kind is not None:
+        session.write(fields.documentation(kind, options.pod[0], recursive=options.recursive))
+        return 0
+    if options.filename:
+        if names:
+            raise UsageError("give either a pod's name or -f FILE, not both")
+        if options.attempt is not None:
+            raise UsageError("--attempt is of a pod that was tried: give its name, not -f FILE")
+        answers, failed = _of_files(session, options, namespace or "default")
+    elif (workload := workload_named(names)) is not None:
+        pod = pod_of_workload(session, *workload, namespace)
+        answers, failed = [_of_pod(session, options, pod, namespace)], 0
+    elif len(names) == 1:
+        answers, failed = [_of_pod(session, options, names[0], namespace)], 0
+    else:
+        raise UsageError("explain which pod? explain POD, or explain -f FILE for one that is not there yet")
+    for answer in answers:
+        _check_node(options.node, answer)
+    if form != "table":
+        whole = answers[0] if len(answers) == 1 else answers
+        if answers:
+            session.write(documents.as_json(whole) if form == "json" else documents.as_yaml(whole))
+        return 1 if failed else 0
+    from kschedd.printing.reports.explaining import explanation, timing
+
+    for place, answer in enumerate(answers):
+        text = explanation(answer, session.style, node=options.node, every_node=options.all)
+        text += timing(answer, session.style) if options.timing else ""
+        session.write(("\n" if place else "") + text)
+    return 1 if failed else 0
+
+
+def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
+    given = {"attempt": options.attempt, "node": options.node or None}
+    params = {name: value for name, value in given.items() if value is not None}
+    try:
+        return call_about_pod(session, name, namespace, "scheduler.explain", **params)
+    except RpcError as error:
+        raise with_workload(session, error, name, namespace) from error
+
+
+def _group_named(words: list[str]) -> str:
+    """The PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" where something else is meant."""
+    kind, slash, name = words[0].partition("/") if words else ("", "", "")
+    if kind.partition(".")[0].lower() not in ("podgroup", "podgroups"):
+        return ""
+    return name if slash and len(words) == 1 else words[1] if len(words) == 2 and not slash else ""
+
+
+def _explain_group(session: VerbSession, name: str, namespace: str, form: str) -> int:
+    answer = session.daemon.call("scheduler.explain_group", pod_group=f"{namespace}/{name}")
+    if form != "table":
+        session.write(documents.as_json(answer) if form == "json" else documents.as_yaml(answer))
+        return 0
+    from kschedd.printing.reports.explaining_group import group_explanation
+
+    session.write(group_explanation(answer, session.style))
+    return 0
+
+
+def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
+    """The explanations of all pods in the files, and the number of pods that could not be explained."""
+    objects, failed = read_objects(session, options.filename, namespace)
+    pods = [(place, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
+    if not pods and not failed:
+        raise UsageError(f"nothing in -f FILE makes pods; explained are Pod, {', '.join(POD_TEMPLATES)}")
+    answers = []
+    params = {"node": options.node} if options.node else {}
+    for place, pod in pods:
+        try:
+            answers.append(session.daemon.call("scheduler.explain", pod=pod, **params))
+        except RpcError as error:
+            session.error(f"{place}: {error}")
+            failed += 1
+    return answers, failed
+
+
+def _check_node(node: str, answer: Mapping[str, Any]) -> None:
+    known = {str(v.get("node")) for v in answer.get("verdicts") or ()} | set(answer.get("totals") or ())
+    if node and node not in known:
+        raise UsageError(f'there is no node "{node}"{suggest(node, known)}')
+
+
+def call_about_pod(session: VerbSession, word: str, namespace: str | None, method: str, **params: Any) -> Any:
+    """The result of a call about one pod. The error for a pod that does not exist suggests similar names."""
+    key = pod_key(word, namespace)
+    try:
+        return session.daemon.call(method, pod=key, **params)
+    except RpcError as error:
+        namespace, _, name = key.partition("/")
+        raise with_near_name(session, error, lookup("pod"), name, namespace) from error
+
+
+VERBS = (
+    Verb(
+        "explain",
+        "Why a pod is where it is, or nowhere: each node's verdict, each plugin's score. Of KIND.FIELD: its fields.",
+        explain,
+        _words,
+        examples=(
+            "explain web-0",
+            "explain web-0 --node node-a",
+            "explain web-0 --attempt 2",
+            "explain deployment/web",
+            "explain -f pod.yaml",
+            "explain -f deployment.yaml",
+            "explain podgroup training",
+            "explain pod.spec",
+        ),
+        completes="pod",
+        live=LiveState.PENDING,
+    ),
+)

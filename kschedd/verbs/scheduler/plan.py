@@ -1,0 +1,104 @@
+"""plan: what a verb would come to, tried on a fork: where each pod would go, and what would keep it from going.
+
+A fork is made, the verb is run in it, time passes there until nothing is left to do, and the difference is printed. The
+fork is discarded, unless --keep gives it a name.
+
+Exit status: 0 where the verb works and every pod that it touches has a place (or nothing would change); 3 where it
+fails, or pods would be left without one; 1 and 2 as always (an error of the daemon's, wrong usage). With
+--detailed-exitcode 0 means that nothing would change, 4 that something would and everything has a place.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import Any, Final
+
+import attrs
+
+from kschedd.printing.reports.forks import diff_text, is_different, without_place
+from kschedd.verbs.command_line.answers import FORMS, write_answer
+from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_in
+
+NOTHING, DOES_NOT_FIT, CHANGES = 0, 3, 4
+MOST_PODS: Final = 100
+_WITHIN: Final = "1h"
+
+
+_OWN_FLAGS = ("--within", "--limit", "--keep", "--detailed-exitcode")
+
+
+def _words(words: VerbParser) -> None:
+    words.add_argument("--within", default=_WITHIN, metavar="DURATION", help="of the fork's time, at most (1h)")
+    words.add_argument("--limit", type=whole_number, default=MOST_PODS, metavar="N", help="print so many pods (100)")
+    words.add_argument("--keep", metavar="FORK", help="keep the fork under this name")
+    words.add_argument("--detailed-exitcode", action="store_true", help="0: nothing would change, 4: all fits, 3: not")
+    output_flag(words, FORMS)
+    words.add_argument("words", nargs=argparse.REMAINDER, metavar="VERB ...")
+
+
+def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
+    def do(session: VerbSession, options: argparse.Namespace) -> int:
+        words = list(options.words)
+        if not words:
+            raise UsageError("plan VERB ...: what would you do? Such as: plan drain node-a", "plan")
+        if words[0] in OVER_FORKS:
+            raise UsageError(f"{words[0]} changes nothing that could be planned", "plan")
+        within_s = seconds_in(options.within, "plan")
+        fork = session.daemon.call("fork.create", name=options.keep)["name"]
+        try:
+            return _planned(run, session, options, fork, words, within_s)
+        finally:
+            if options.keep is None:
+                session.daemon.call("fork.discard", fork=fork)
+
+    return do
+
+
+def _planned(
+    run: Run, session: VerbSession, options: argparse.Namespace, fork: str, words: list[str], within_s: float
+) -> int:
+    said: list[str] = []
+    complaints: list[str] = []
+    inner = session_in(session, fork)
+    status = run(attrs.evolve(inner, write=said.append, write_error=complaints.append), words)
+    if status == 2:
+        session.write_error("".join(complaints))
+        misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]
+        if misplaced:
+            session.write_error(f"Flags of plan stand before the verb: plan {misplaced[0]} {words[0]} ...\n")
+        return status
+    told = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
+    diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
+    fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
+    done = is_different(diff) or not status  # otherwise there is nothing to say but why not
+    if not write_answer(session, options.output, {**diff, "errors": fails, "at_rest": told["at_rest"]}) and done:
+        session.write(diff_text(diff, session.style, options.limit))
+    for line in fails:
+        session.write_error(f"{line}\n")
+    if not told["at_rest"]:
+        session.warn(f"something was left to do after {options.within} (--within)")
+    if not done:
+        return status
+    if status or without_place(diff):
+        return DOES_NOT_FIT
+    return CHANGES if options.detailed_exitcode and is_different(diff) else NOTHING
+
+
+def verbs(run: Run) -> tuple[Verb, ...]:
+    return (
+        Verb(
+            "plan",
+            "What a verb would come to: where pods would go, what blocks. 0: all fits, 3: not.",
+            plan(run),
+            _words,
+            examples=(
+                "plan drain node-a --ignore-daemonsets",
+                "plan delete node node-a node-b",
+                "plan scale deployment web --replicas 30",
+                "plan apply -f change.yaml",
+                "plan --keep what-if set weight NodeResourcesFit 5",
+            ),
+            completes="verb",
+        ),
+    )

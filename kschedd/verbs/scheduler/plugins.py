@@ -1,0 +1,58 @@
+"""Verbs on plugins from elsewhere: plugins, reload."""
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kschedd.printing.terminal.tables import Table
+from kschedd.verbs.command_line.answers import FORMS, write_listing
+from kschedd.verbs.command_line.grammar import Verb, VerbParser, output_flag
+from kschedd.verbs.command_line.parsing import path_text
+from kschedd.verbs.command_line.session import VerbSession
+
+
+def plugins(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("plugins.list")
+    nothing = "Only built-in plugins are there: `kschedd run --plugin FILE.py` brings others."
+    return write_listing(session, options.output, found, _plugins_table, nothing)
+
+
+def _plugins_table(plugins: Sequence[Mapping[str, Any]]) -> Table:
+    rows = tuple(
+        (one["name"], ",".join(one["profiles"]) or "<none>", ",".join(one["points"]), one["source"]) for one in plugins
+    )
+    return Table(("NAME", "PROFILES", "POINTS", "FROM"), rows)
+
+
+def _reload_words(words: VerbParser) -> None:
+    words.add_argument("file", metavar="FILE.py", type=path_text, help="a file that the daemon was started with")
+
+
+def reload(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("plugins.reload", file=str((session.folder / options.file).absolute()))
+    for one in found:
+        where = f"profiles {', '.join(one['profiles'])}" if one["profiles"] else "no profile has it"
+        session.write(f"{one['name']} reloaded: {where}\n")
+    return 0
+
+
+def _output_words(words: VerbParser) -> None:
+    output_flag(words, FORMS)
+
+
+VERBS = (
+    Verb(
+        "plugins",
+        "Plugins that are not built in, and which profiles have them.",
+        plugins,
+        _output_words,
+        examples=("plugins", "plugins -o json"),
+    ),
+    Verb(
+        "reload",
+        "Read a plugin file again: it counts from the next attempt on.",
+        reload,
+        _reload_words,
+        examples=("reload my_plugin.py",),
+    ),
+)

@@ -1,0 +1,219 @@
+"""States of a pod that may be expected: which there are, whether a pod is in one, and what it says of itself.
+
+STATE: [not] on node NAME | on zone NAME | on KEY=VALUE (a label of its node) | pending | gated | scheduled | running |
+succeeded | failed | terminating | gone | evicted | nominated to NODE; then [because TEXT], part of what the pod's
+condition (of an evicted one: its condition or event) says.
+
+`PodsSeen` is what an assertion about pods is checked against, looked up once. Raises UsageError.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import attrs
+
+from kschedd.verbs.command_line.grammar import UsageError, suggest
+
+Raw = Mapping[str, Any]
+
+ZONE: Final = "topology.kubernetes.io/zone"
+_EVICTIONS: Final = frozenset({"Preempted", "TaintManagerEviction", "Evicted", "Preempting", "DeletingOrphanPod"})
+
+
+@attrs.frozen
+class PodState:
+    """`holds` of a pod (None: there is none of this name), its node (None: on none) and the events about it."""
+
+    words: str
+    holds: Callable[[Raw | None, Raw | None, Sequence[Raw]], bool]
+    label: str = ""  # the node's label that it is about
+    because: str = ""
+
+    def met(self, pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
+        if not self.holds(pod, node, events):
+            return False
+        return not self.because or self.because in _said(self.words, pod, events)
+
+
+def phase(pod: Raw | None) -> str:
+    return "" if pod is None else str((pod.get("status") or {}).get("phase") or "Pending")
+
+
+def node_name(pod: Raw | None) -> str:
+    return "" if pod is None else str((pod.get("spec") or {}).get("nodeName") or "")
+
+
+def _gated(pod: Raw | None) -> bool:
+    return _scheduled_condition(pod).get("reason") == "SchedulingGated"
+
+
+def _scheduled_condition(pod: Raw | None) -> Raw:
+    return _condition(pod, "PodScheduled")
+
+
+def _condition(pod: Raw | None, name: str) -> Raw:
+    for condition in ((pod or {}).get("status") or {}).get("conditions") or ():
+        if condition.get("type") == name:
+            found: Raw = condition
+            return found
+    return {}
+
+
+def _evicted(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
+    return _condition(pod, "DisruptionTarget").get("status") == "True" or any(
+        event.get("reason") in _EVICTIONS for event in events
+    )
+
+
+def _said(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
+    """What the pod says of itself."""
+    if state.endswith("evicted"):
+        condition = _condition(pod, "DisruptionTarget")
+        told = [condition.get("reason"), condition.get("message")]
+        told += [f"{e.get('reason')}: {e.get('message')}" for e in events if e.get("reason") in _EVICTIONS]
+        return "; ".join(str(text) for text in told if text)
+    status = (pod or {}).get("status") or {}
+    told = [_scheduled_condition(pod).get("message") if not node_name(pod) else "", status.get("message")]
+    return "; ".join(str(text) for text in told if text)
+
+
+STATES: Final[Mapping[str, Callable[[Raw | None, Raw | None, Sequence[Raw]], bool]]] = {
+    "pending": lambda pod, node, events: phase(pod) == "Pending" and not node_name(pod),
+    "gated": lambda pod, node, events: pod is not None and _gated(pod),
+    "scheduled": lambda pod, node, events: bool(node_name(pod)),
+    "running": lambda pod, node, events: phase(pod) == "Running",
+    "succeeded": lambda pod, node, events: phase(pod) == "Succeeded",
+    "failed": lambda pod, node, events: phase(pod) == "Failed",
+    "terminating": lambda pod, node, events: (
+        pod is not None and bool((pod.get("metadata") or {}).get("deletionTimestamp"))
+    ),
+    "gone": lambda pod, node, events: pod is None,
+    "evicted": _evicted,
+}
+
+
+def state_of(words: Sequence[str]) -> PodState:
+    """The state that the words name, to their end."""
+    words, because = before(words, "because")
+    if not words:
+        raise UsageError(f"expected to be what? One of {', '.join(STATES)}, on node NAME, on zone NAME")
+    if words[0] == "not":
+        other = state_of(words[1:])
+        return attrs.evolve(
+            other,
+            words=f"not {other.words}",
+            holds=lambda pod, node, events: pod is not None and not other.holds(pod, node, events),
+            because=because,
+        )
+    match list(words):
+        case ["on", "node", name]:
+            return PodState(f"on node {name}", lambda pod, node, events: node_name(pod) == name, because=because)
+        case ["on", "zone", name]:
+            return _on(f"on zone {name}", ZONE, name, because)
+        case ["on", label] if "=" in label:
+            key, _, value = label.partition("=")
+            return _on(f"on {label}", key, value, because)
+        case ["nominated", "to", name]:
+            return PodState(f"nominated to {name}", lambda pod, node, events: _nominated(pod) == name, because=because)
+        case [word] if word in STATES:
+            return PodState(word, STATES[word], because=because)
+    said = " ".join(words)
+    near = suggest(words[0], (*STATES, "on", "nominated"))
+    raise UsageError(
+        f'a pod cannot be "{said}": {", ".join(STATES)}, on node NAME, on zone NAME, on KEY=VALUE, nominated to NODE'
+        f"{near}"
+    )
+
+
+def _on(words: str, key: str, value: str, because: str) -> PodState:
+    def holds(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
+        return node is not None and labels(node).get(key) == value
+
+    return PodState(words, holds, key, because)
+
+
+def _nominated(pod: Raw | None) -> str:
+    return str(((pod or {}).get("status") or {}).get("nominatedNodeName") or "")
+
+
+def labels(raw: Raw) -> Raw:
+    return (raw.get("metadata") or {}).get("labels") or {}
+
+
+def before(words: Sequence[str], last: str) -> tuple[Sequence[str], str]:
+    """The words before a word, and the text after it."""
+    if last not in words:
+        return words, ""
+    at = list(words).index(last)
+    if at == len(words) - 1:
+        raise UsageError(f"{last} what? A part of the message is expected")
+    return words[:at], " ".join(words[at + 1 :])
+
+
+@attrs.frozen
+class PodsSeen:
+    """All pods with their nodes and events, looked up once."""
+
+    pods: Mapping[str, Raw]
+    nodes: Mapping[str, Raw]
+    about: Mapping[str, Sequence[Raw]]
+
+    @classmethod
+    def of(cls, pods: Sequence[Raw], nodes: Sequence[Raw], events: Sequence[Raw]) -> "PodsSeen":
+        about: dict[str, list[Raw]] = {}
+        for event in events:
+            kind, _, name = str(event.get("object") or "").rpartition("/")
+            if kind.rpartition("/")[2].lower() in ("pod", ""):
+                about.setdefault(name, []).append(event)
+        return cls(_by_name(pods), _by_name(nodes), about)
+
+    def node(self, pod: Raw | None) -> Raw | None:
+        return self.nodes.get(node_name(pod))
+
+    def met(self, state: PodState, name: str) -> bool:
+        pod = self.pods.get(name)
+        return state.met(pod, self.node(pod), self.about.get(name, ()))
+
+    def state(self, name: str, asked: PodState) -> str:
+        """The state of a pod in words of the grammar, as near as can be to what was asked about."""
+        pod = self.pods.get(name)
+        node = self.node(pod)
+        if pod is None:
+            return "evicted" if _evicted(None, None, self.about.get(name, ())) else "gone"
+        if node_name(pod):
+            label = labels(node).get(asked.label) if node is not None and asked.label else None
+            if label is not None and asked.label == ZONE:
+                return f"on zone {label}"
+            return f"on {asked.label}={label}" if label is not None else f"on node {node_name(pod)}"
+        if _gated(pod):
+            return "gated"
+        message = self.message(name, asked)
+        words = "pending" if phase(pod) == "Pending" else phase(pod).lower()
+        return f"{words} because {quoted(message)}" if message else words
+
+    def described(self, name: str) -> str:
+        """Where a pod is, for people."""
+        pod = self.pods.get(name)
+        if pod is None:
+            return f"there is no pod {name}{suggest(name, self.pods)}"
+        shown = "SchedulingGated" if _gated(pod) else phase(pod)
+        node = self.node(pod)
+        if not node_name(pod):
+            nominated = _nominated(pod)
+            return f"pod {name} is {shown}{f', nominated to {nominated}' if nominated else ''}"
+        zone = labels(node).get(ZONE) if node is not None else None
+        place = f"{node_name(pod)} (zone {zone})" if zone else node_name(pod)
+        return f"pod {name} is {shown} on {place}"
+
+    def message(self, name: str, asked: PodState) -> str:
+        return _said(asked.words, self.pods.get(name), self.about.get(name, ()))
+
+
+def _by_name(raws: Sequence[Raw]) -> dict[str, Raw]:
+    return {raw["metadata"]["name"]: raw for raw in raws}
+
+
+def quoted(text: str) -> str:
+    """As one word of a command line; with the quotes that need no others within."""
+    return f'"{text}"' if "'" in text and not set(text) & set('"\\$`') else shlex.quote(text)

@@ -1,0 +1,64 @@
+"""profile: where the daemon's own time goes."""
+
+import argparse
+import math
+
+from kschedd.printing.reports.profiles import collapsed, profile_tables, speedscope
+from kschedd.printing.terminal.tables import render
+from kschedd.verbs.command_line.grammar import Verb, VerbParser
+from kschedd.verbs.command_line.parsing import path_text
+from kschedd.verbs.command_line.session import VerbSession
+
+_LONGEST_S = 600.0
+
+
+def _words(words: VerbParser) -> None:
+    words.add_argument("--seconds", type=_seconds, default=5.0, metavar="N", help="for how long to look (5)")
+    words.add_argument(
+        "-o",
+        dest="path",
+        metavar="FILE",
+        type=path_text,
+        help="write it down: for speedscope where the name ends in .json, else collapsed stacks; - is standard output",
+    )
+
+
+def _seconds(text: str) -> float:
+    """Raises ArgumentTypeError."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.01 <= seconds <= _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: a number of seconds from 0.01 to {_LONGEST_S:g} is allowed")
+    return seconds
+
+
+def profile(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("daemon.profile", seconds=options.seconds)
+    if options.path is None:
+        session.write("\n".join(render(table, session.style) for table in profile_tables(found)))
+        session.write(f"\n{found['looks']:,} looks in {found['seconds']:g} s\n")
+        return 0
+    text = speedscope(found) if options.path.endswith(".json") else collapsed(found)
+    if options.path == "-":
+        session.write(text)
+        return 0
+    try:
+        (session.folder / options.path).absolute().write_text(text, encoding="utf-8", newline="\n")
+    except OSError as fault:
+        session.error(f"{options.path}: cannot be written: {fault.strerror}")
+        return 1
+    session.write(f"{options.path}: {found['looks']:,} looks in {found['seconds']:g} s\n")
+    return 0
+
+
+VERBS = (
+    Verb(
+        "profile",
+        "Where the daemon's own time goes: a sampling profile, by task and by function.",
+        profile,
+        _words,
+        examples=("profile", "profile --seconds 30 -o daemon.speedscope.json"),
+    ),
+)

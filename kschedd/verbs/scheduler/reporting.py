@@ -1,0 +1,44 @@
+"""report: a page about what the cluster did lately, to be passed on."""
+
+import argparse
+
+from kschedd.verbs.command_line.grammar import Verb, VerbParser
+from kschedd.verbs.command_line.parsing import path_text
+from kschedd.verbs.command_line.session import VerbSession
+
+_FILE = "kschedd-report.html"
+
+
+def _words(words: VerbParser) -> None:
+    words.add_argument("path", nargs="?", default=_FILE, metavar="FILE", type=path_text, help=f"{_FILE}; - for stdout")
+    words.add_argument("--redact", action="store_true", help="made-up names in place of those of the cluster")
+    words.add_argument("--force", action="store_true", help="write over a file that is there")
+
+
+def report(session: VerbSession, options: argparse.Namespace) -> int:
+    target = (session.folder / options.path).absolute()
+    if options.path != "-" and target.exists() and not options.force:
+        session.error(f"{options.path} is there already; --force writes over it")
+        return 1
+    text = session.daemon.call("report.page", redact=options.redact)["page"]
+    if options.path == "-":
+        session.write(text)
+        return 0
+    try:
+        target.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as fault:
+        session.error(f"{options.path}: cannot be written: {fault.strerror}")
+        return 1
+    session.write(f"{options.path}: {len(text.encode()):,} bytes; a browser shows it\n")
+    return 0
+
+
+VERBS = (
+    Verb(
+        "report",
+        "A page about the cluster, to be passed on: utilisation, pending pods, decisions.",
+        report,
+        _words,
+        examples=("report", "report incident.html --redact"),
+    ),
+)

@@ -1,0 +1,287 @@
+"""Verbs on the scheduler itself: queue, waiting, allow, reject, status, weights, activate."""
+
+import argparse
+from typing import Any
+
+from kschedd.api.schemas.kinds import lookup
+from kschedd.printing.reports.daemon_state import clients_table, limits_table
+from kschedd.printing.reports.scheduling import (
+    PLACES,
+    counts_text,
+    history_table,
+    on_the_way_text,
+    plugin_costs_table,
+    profiles_of,
+    queue_table,
+    status_text,
+    stays_text,
+    waiting_table,
+    weights_table,
+)
+from kschedd.printing.terminal.tables import render
+from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
+from kschedd.verbs.command_line.grammar import (
+    LiveState,
+    UsageError,
+    Verb,
+    VerbParser,
+    namespace_flags,
+    namespace_of,
+    output_flag,
+    suggest,
+    whole_number,
+)
+from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import pod_key
+from kschedd.verbs.scheduler.explain import call_about_pod
+
+_MOVABLE = ("active", "backoff", "unschedulable")
+
+# -- queue ----------------------------------------------------------------------------------------------------------
+
+
+def _queue_words(words: VerbParser) -> None:
+    words.add_argument(
+        "what", nargs="*", metavar="[pod NAME | PLACE | move POD PLACE]", help="one of " + ", ".join(PLACES)
+    )
+    words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="at most N pods (100)")
+    namespace_flags(words)
+    output_flag(words, FORMS)
+
+
+def queue(session: VerbSession, options: argparse.Namespace) -> int:
+    what = list(options.what)
+    if what[:1] == ["move"]:
+        return _move(session, options, what[1:])
+    if what and (lookup(what[0]).name == "Pod" or "/" in what[0]):
+        names = what if "/" in what[0] else what[1:]
+        if len(names) != 1:
+            raise UsageError("queue pod NAME shows the way of one pod through the queue")
+        return _queue_of(session, options, names[0])
+    if len(what) > 1 or (what and what[0].replace("-", "_") not in PLACES):
+        raise UsageError(f'no place "{" ".join(what)}": allowed are {", ".join(PLACES)}{suggest(what[0], PLACES)}')
+    place = {"place": what[0].replace("-", "_")} if what else {}
+    answer = session.daemon.call("queue.list", limit=options.limit, **place)
+    if write_answer(session, options.output, answer):
+        return 0
+    counts = counts_text(answer["counts"], session.style)
+    if not what:
+        on_the_way = on_the_way_text(session.daemon.call("scheduler.status"), session.style)
+        counts += session.style.plain(f" · {on_the_way}") if on_the_way else ""
+    session.write(counts + "\n")
+    pods = answer.get("pods") or []
+    if pods:
+        session.write("\n" + render(queue_table(pods), session.style))
+    total = sum(count for name, count in answer["counts"].items() if not what or name == place["place"])
+    if isinstance(total, int) and total > len(pods) == options.limit:
+        session.write(f"{session.style.plain('…')} and {total - len(pods)} more (--limit N shows more)\n")
+    return 0
+
+
+def _move(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
+    if len(words) != 2 or words[1] not in _MOVABLE:
+        raise UsageError(f"queue move POD PLACE: allowed places are {', '.join(_MOVABLE)}")
+    answer = call_about_pod(session, words[0], namespace_of(session, options), "queue.move", place=words[1])
+    session.write(f"{answer['pod']} moved to {answer['place'].replace('_', ' ')}\n")
+    return 0
+
+
+def _queue_of(session: VerbSession, options: argparse.Namespace, word: str) -> int:
+    answer = call_about_pod(session, word, namespace_of(session, options), "queue.pod")
+    if write_answer(session, options.output, answer):
+        return 0
+    if answer.get("place") in PLACES:
+        session.write(render(queue_table([answer]), session.style))
+    else:
+        session.write(f"{answer.get('key') or word} is not in the queue.\n")
+    session.write(stays_text(answer))
+    if answer.get("history"):
+        session.write("\n" + render(history_table(answer["history"]), session.style))
+    return 0
+
+
+def _activate_words(words: VerbParser) -> None:
+    words.add_argument("pods", nargs="*", metavar="POD")
+    words.add_argument("--all", action="store_true", help="every pod that waits")
+    namespace_flags(words)
+
+
+def activate(session: VerbSession, options: argparse.Namespace) -> int:
+    if bool(options.pods) == options.all:
+        raise UsageError("activate which pods? Say names, or --all")
+    namespace = namespace_of(session, options)
+    params: dict[str, Any] = {"all": True} if options.all else {"pods": [pod_key(p, namespace) for p in options.pods]}
+    moved = session.daemon.call("queue.activate", **params)["moved"]
+    for key in moved:
+        session.write(f"pod/{key} activated\n")
+    if not moved:
+        session.write_error("No pod was moved: none of them waits in the queue.\n")
+    return 0
+
+
+# -- waiting pods ---------------------------------------------------------------------------------------------------
+
+
+def _output_words(words: VerbParser) -> None:
+    output_flag(words, FORMS)
+
+
+def waiting(session: VerbSession, options: argparse.Namespace) -> int:
+    answer = session.daemon.call("waiting.list")
+    return write_listing(session, options.output, answer, waiting_table, "No pod is kept waiting by a Permit plugin.")
+
+
+def _decide_words(words: VerbParser) -> None:
+    words.add_argument("pod", metavar="POD")
+    words.add_argument("--plugin", metavar="NAME", help="only for this plugin; default: all that keep it waiting")
+    words.add_argument("--reason", metavar="TEXT", help="of a rejection")
+    namespace_flags(words)
+
+
+def allow(session: VerbSession, options: argparse.Namespace) -> int:
+    return _decide(session, options, "waiting.allow", "allowed")
+
+
+def reject(session: VerbSession, options: argparse.Namespace) -> int:
+    return _decide(session, options, "waiting.reject", "rejected")
+
+
+def _decide(session: VerbSession, options: argparse.Namespace, method: str, said: str) -> int:
+    given = {"plugin": options.plugin, "reason": options.reason if method == "waiting.reject" else None}
+    answer = call_about_pod(
+        session,
+        options.pod,
+        namespace_of(session, options),
+        method,
+        **{k: v for k, v in given.items() if v is not None},
+    )
+    by = f" for {options.plugin}" if options.plugin else ""
+    session.write(f"pod/{answer.get('pod', options.pod)} {said}{by}\n")
+    return 0
+
+
+# -- status, configuration ------------------------------------------------------------------------------------------
+
+
+def _status_words(words: VerbParser) -> None:
+    words.add_argument("--limits", action="store_true", help="every bound of the daemon and how far it is used")
+    output_flag(words, FORMS)
+
+
+def status(session: VerbSession, options: argparse.Namespace) -> int:
+    if options.limits:
+        bounds = session.daemon.call("daemon.limits")
+        if not write_answer(session, options.output, bounds):
+            session.write(render(limits_table(bounds), session.style))
+        return 0
+    info = session.daemon.call("daemon.info")
+    now = session.daemon.call("scheduler.status")
+    if not write_answer(session, options.output, {**info, "status": now}):
+        session.write(status_text(info, now, session.style))
+    return 0
+
+
+def clients(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("daemon.clients")
+    if not write_answer(session, options.output, found):
+        session.write(render(clients_table(found), session.style))
+    return 0
+
+
+def costs(session: VerbSession, options: argparse.Namespace) -> int:
+    found = session.daemon.call("daemon.info").get("plugins") or []
+    nothing = "no out-of-tree plugin or extender has been called"
+    return write_listing(session, options.output, found, plugin_costs_table, nothing)
+
+
+def _weights_words(words: VerbParser) -> None:
+    words.add_argument("profile", nargs="?", default="", metavar="PROFILE")
+    output_flag(words, FORMS)
+
+
+def weights(session: VerbSession, options: argparse.Namespace) -> int:
+    config = session.daemon.call("scheduler.config")
+    names = [name for name, _ in profiles_of(config)]
+    if options.profile and options.profile not in names:
+        raise UsageError(f'no profile "{options.profile}": there are {", ".join(names)}')
+    table = weights_table(config, options.profile)
+    rows = [dict(zip(("profile", "plugin", "weight"), (a, b, int(c)), strict=True)) for a, b, c in table.rows]
+    if not write_answer(session, options.output, rows):
+        session.write(render(table, session.style))
+    return 0
+
+
+VERBS = (
+    Verb(
+        "queue",
+        "The scheduling queue, or the way of one pod through it; `move` moves a pod.",
+        queue,
+        _queue_words,
+        examples=("queue", "queue unschedulable", "queue pod web-0", "queue move web-0 active"),
+        completes="queue",
+    ),
+    Verb(
+        "activate",
+        "Let waiting pods be tried now.",
+        activate,
+        _activate_words,
+        examples=("activate web-0", "activate --all"),
+        completes="pod",
+        live=LiveState.PENDING,
+    ),
+    Verb(
+        "waiting",
+        "Pods that Permit plugins keep waiting.",
+        waiting,
+        _output_words,
+        examples=("waiting", "waiting -o json"),
+    ),
+    Verb(
+        "allow",
+        "Let a waiting pod go on.",
+        allow,
+        _decide_words,
+        examples=("allow web-0", "allow web-0 --plugin Coscheduling"),
+        completes="pod",
+        live=LiveState.WAITING,
+    ),
+    Verb(
+        "reject",
+        "Send a waiting pod back.",
+        reject,
+        _decide_words,
+        examples=("reject web-0", "reject web-0 --reason 'not today'"),
+        completes="pod",
+        live=LiveState.WAITING,
+    ),
+    Verb(
+        "status",
+        "Which daemon this is, what is in it, what it is doing.",
+        status,
+        _status_words,
+        aliases=("info",),
+        examples=("status", "status --limits", "status -o json"),
+    ),
+    Verb(
+        "clients",
+        "Who is connected to the daemon's socket.",
+        clients,
+        _output_words,
+        examples=("clients", "clients -o json"),
+    ),
+    Verb(
+        "costs",
+        "What calls of out-of-tree plugins and extenders take, and how many failed or came too late.",
+        costs,
+        _output_words,
+        examples=("costs", "costs -o json"),
+    ),
+    Verb(
+        "weights",
+        "Score plugins and their weights.",
+        weights,
+        _weights_words,
+        examples=("weights", "weights default-scheduler"),
+        completes="profile",
+    ),
+)
