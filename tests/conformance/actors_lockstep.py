@@ -32,6 +32,7 @@ from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.failure import FailedAttempt
+from kschedd.scheduling.inputs import BeginAttempt, CompleteAttempt, Input, Observe
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.store.errors import ApiError
 from kschedd.store.objects.log import Cursor, EventLog, WatchEvent
@@ -154,25 +155,36 @@ class WatchedDriver(SchedulingDriver):
         self.best: list[str] | None = None
         self.failed: FailedAttempt | None = None
 
-    def observe(self, events: Sequence[WatchEvent], *args: Any) -> None:
+    def step(self, given: Input, now: float = 0.0) -> Any:
+        match given:
+            case Observe(events):
+                return self._observe_new(events, now)
+            case BeginAttempt(entry):
+                return self._begin_watched(entry, now)
+            case CompleteAttempt(entry, result, took_s):
+                return self._complete_watched(entry, result, took_s)
+            case _:
+                return super().step(given, now)
+
+    def _observe_new(self, events: Sequence[WatchEvent], now: float) -> None:
         new = [event for event in events if event.version > self._observed]
         if new:
             self._observed = max(event.version for event in new)
-            super().observe(new, *args)
+            super().step(Observe(new), now)
 
-    def begin(self, entry: QueuedPod) -> Attempt | None:
+    def _begin_watched(self, entry: QueuedPod, now: float) -> Attempt | None:
         self.entry = entry
         # The caches do not know of it yet; but what PostFilter asks the API for is as it is by then.
         for op in self.during:
             self.store.apply(op)
-        attempt = super().begin(entry)
+        attempt: Attempt | None = super().step(BeginAttempt(entry), now)
         if attempt is None:
             self._observe_during()
             self.ended.set()
         return attempt
 
-    def complete_attempt(
-        self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
+    def _complete_watched(
+        self, entry: QueuedPod, result: ScheduleResult | FitError, took_s: float
     ) -> AssumedPod | FailedAttempt:
         world = self.store.environment
         if self.during:
@@ -181,7 +193,7 @@ class WatchedDriver(SchedulingDriver):
         if isinstance(result, ScheduleResult):
             self.best = best_nodes(result, self.machine.cluster.table.names)
         self._observe_during()
-        outcome = super().complete_attempt(entry, result, world.now_s, took_s)
+        outcome: AssumedPod | FailedAttempt = super().step(CompleteAttempt(entry, result, took_s), world.now_s)
         self.ended.set()
         return outcome
 
@@ -189,7 +201,7 @@ class WatchedDriver(SchedulingDriver):
         """Events of what happened during the attempt find its pod in flight. (The actor would come to them later.)"""
         if self.during:
             self.store.environment.now_ms += len(self.during) + 1
-            self.observe(self.store.log.after(self._observed))
+            self._observe_new(self.store.log.after(self._observed), 0.0)
 
     def take_effects(self) -> Effects:
         effects = super().take_effects()

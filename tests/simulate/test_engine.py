@@ -1,6 +1,5 @@
 """The virtual-time loop: when it rests, and when it gives up."""
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
@@ -11,9 +10,8 @@ from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
-from kschedd.queue.operations import EventsObserved
+from kschedd.scheduling.inputs import Input, Observe
 from kschedd.simulate.engine import Engine, LivelockError, LoggedAttempt
-from kschedd.store.objects.log import WatchEvent
 
 NODE = {
     "apiVersion": "v1",
@@ -86,13 +84,14 @@ def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_
     def decided(observed: list[int], **observing: Any) -> list[LoggedAttempt]:
         decisions: list[LoggedAttempt] = []
         engine = Engine(seed=3, on_decision=decisions.append, **observing)
-        take_in = engine.driver.take_in
+        step = engine.driver.step
 
-        def counted(events: Sequence[WatchEvent], now: float) -> EventsObserved:
-            observed.append(len(events))
-            return take_in(events, now)
+        def counted(given: Input, now: float = 0.0) -> Any:
+            if isinstance(given, Observe):
+                observed.append(len(given.events))
+            return step(given, now)
 
-        engine.driver.take_in = counted
+        engine.driver.step = counted
         for number in range(40):
             engine.store.create({**NODE, "metadata": {"name": f"n{number}"}})
         for number in range(200):

@@ -199,6 +199,9 @@ class VolumeBinding:
         # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, if only with 0.
         return None if self._shape else SKIP
 
+    def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
+        return None if pod.pod_spec.volumes else 0
+
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scores = np.zeros(len(rows), dtype=np.int64)
         attempt: _Attempt | None = state.data.get(self.name)
