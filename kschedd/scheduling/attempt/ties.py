@@ -9,6 +9,7 @@ Rules: ties_in_order. Source: Kubernetes v1.34 and v1.36, scheduler/schedule_one
 """
 
 from collections.abc import Callable, MutableSequence, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ Choose = Callable[[Rows, Sequence[str], Ints | None], int]
 """Picks one of several best nodes and returns its row. The arguments are their rows in visiting order, the names of all
 rows, and the places of the best among the feasible nodes; None instead of places where an extender has scored."""
 
-_DEPTH: Final = 62  # levels of a heap whose places fit into 64 bits
+_DEPTH: Final = 24  # levels of the largest heap for which ranks are kept
 
 
 def by_name(rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
@@ -53,14 +54,20 @@ def first_in_heap(places: Ints) -> int:
     """Return the index of the place that comes first in pre-order of a binary heap; `places` ascend."""
     if places[0] == 0:
         return 0
-    numbers = places + 1  # the root is 1, the children of n are 2n and 2n + 1
-    levels = np.frexp(numbers)[1].astype(np.int64) - 1
-    deepest = int(levels[-1])
-    assert deepest < _DEPTH, "a heap is expected to have fewer nodes"
+    return int(_ranks((places.item(-1) + 1).bit_length())[places].argmin())
+
+
+@lru_cache(_DEPTH)
+def _ranks(levels: int) -> Ints:
+    """Return at which number pre-order comes to each place of a full heap with so many levels."""
+    numbers = np.arange(1, 1 << levels)  # the root is 1, the children of n are 2n and 2n + 1
+    level = np.frexp(numbers)[1].astype(np.int64) - 1
     # The path from the root is the number in binary without its first digit. Paths compare like words: of two that are
     # equal when filled up with zeros the shorter one comes first.
-    paths = (numbers - (1 << levels)) << (deepest - levels)
-    return int(np.lexsort((levels, paths))[0])
+    paths = (numbers - (1 << level)) << (levels - 1 - level)
+    ranks: Ints = np.empty(len(numbers), dtype=np.int64)
+    ranks[np.lexsort((level, paths))] = np.arange(len(numbers))
+    return ranks
 
 
 def heapify(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
