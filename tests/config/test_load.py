@@ -8,6 +8,7 @@ import pytest
 from kschedd.config.args import RawArgs
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import config_from_raw, default_config, load_config
 from kschedd.config.model import Config, Extender, ExtenderTLS, LeaderElection, ManagedResource
 from kschedd.config.plugin_info import PluginInfo
@@ -364,7 +365,7 @@ def test_profiles_must_sort_the_one_queue_alike() -> None:
 
 def test_feature_gates_are_checked() -> None:
     with pytest.raises(ConfigErrors) as refused:
-        default_config(feature_gates={"SchedulerPopFromBackofQ": False, "SchedulerQueueingHints": False})
+        default_config(version=V1_34, feature_gates={"SchedulerPopFromBackofQ": False, "SchedulerQueueingHints": False})
     assert [error.why for error in refused.value.errors] == [
         "no such feature gate; did you mean SchedulerPopFromBackoffQ?",
         "the feature is finished and its gate locked",

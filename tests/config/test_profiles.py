@@ -6,6 +6,7 @@ import pytest
 
 from kschedd.config.faults import ConfigErrors
 from kschedd.config.in_tree import IN_TREE
+from kschedd.config.kube_versions import V1_34
 from kschedd.config.load import default_config, load_config
 from kschedd.config.model import Config
 from kschedd.config.plugin_info import PluginInfo
@@ -33,7 +34,9 @@ def test_each_loads_without_a_warning_and_says_what_it_is_for(path: Path) -> Non
 
 
 def test_default_is_the_default() -> None:
-    assert loaded("default.yaml") == default_config()
+    text = (PROFILES / "default.yaml").read_text()
+    by_1_34 = load_config(text, "default.yaml", catalogue=WITH_GANG, version=V1_34)
+    assert by_1_34 == default_config(version=V1_34)
 
 
 def test_bin_packing_prefers_full_nodes() -> None:
