@@ -12,7 +12,7 @@ from kschedd.errors import KscheddError
 from kschedd.service.params import similar_names
 
 INSTRUCTIONS = """\
-A Kubernetes cluster under kschedd, which schedules as kube-scheduler 1.34 does and can be asked why. Begin with \
+A Kubernetes cluster under kschedd, which schedules as kube-scheduler 1.37 does and can be asked why. Begin with \
 `overview`, or `list` kind=pods fields=status.phase=Pending; `explain` says why a pod is pending and what would place \
 it, `why_not` the same of one node. `plan`, `check` and `scenario` try changes on a copy, with all that follows from \
 them. Pods are named namespace/name. An answer that is cut says with which `cursor` it goes on."""

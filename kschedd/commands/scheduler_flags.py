@@ -33,7 +33,7 @@ def add_kube_version_flag(parser: Any) -> None:
         "--kube-version",
         type=kube_version_value,
         metavar="VERSION",
-        help="whose decisions to make: 1.34.1, or 1.34, 1.35, 1.36 or 1.37 (the latest patch of each) (1.34; with a "
+        help="whose decisions to make: 1.34.1, or 1.34, 1.35, 1.36 or 1.37 (the latest patch of each) (1.37; with a "
         "dump or a mirror the release that its nodes show)",
     )
     parser.add_argument(

@@ -26,6 +26,7 @@ import trio
 import trio.testing
 
 from kschedd.bench.shared import shared_folder
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.parts import PARTS, admission_without
 from kschedd.http.protocol import HttpRequest
 from kschedd.http.server import HttpResponse, Peer
@@ -359,7 +360,7 @@ async def replay(file: Path, compare: ModuleType) -> Agreement:
     total = equal = 0
     differences: dict[str, dict[str, list[str]]] = {}
     admission = Admission(admission_without(PARTS))
-    async with asking(service_range="10.0.0.0/24", admission=admission, without=PARTS) as api:
+    async with asking(service_range="10.0.0.0/24", admission=admission, without=PARTS, version=V1_34) as api:
         scenario = Replay(api, compare)
         for recorded in read_scenario(file):
             if recorded.get("manual"):

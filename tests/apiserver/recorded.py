@@ -25,6 +25,7 @@ import trio
 import trio.testing
 
 from kschedd.bench.shared import shared_folder
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.parts import PARTS, admission_without
 from kschedd.store.admission.chain import Admission, configured_plugins
 from tests.apiserver.asking import JSON, Asker, asking
@@ -208,7 +209,7 @@ async def _play(folder: Path, family: str, only: str, steps: list[Step]) -> None
 
 def _empty_cluster(enable: Sequence[str] = (), disable: Sequence[str] = ()) -> AbstractAsyncContextManager[Asker]:
     plugins = {**admission_without(PARTS), **configured_plugins(enable, disable)}
-    return asking(service_range="10.0.0.0/24", admission=Admission(plugins), without=PARTS)
+    return asking(service_range="10.0.0.0/24", admission=Admission(plugins), without=PARTS, version=V1_34)
 
 
 def run(folder: Path, family: str, only: str = "") -> list[Step]:

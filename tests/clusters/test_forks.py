@@ -14,6 +14,8 @@ from kschedd.actors.clock import VIRTUAL, Clock
 from kschedd.actors.cluster import LiveCluster
 from kschedd.api.pods import Pod
 from kschedd.clusters.forks import MOST_FORKS, ForkNotFoundError, fork_of
+from kschedd.config.loading.load import default_config
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.daemon import cluster_actors
 from kschedd.methods import cluster_methods, daemon_methods
@@ -52,7 +54,11 @@ async def talk(tmp_path: Path) -> AsyncIterator[Talk]:
     """Three nodes, a Deployment whose pods run, and a pod that is too large for all of them."""
     path = tmp_path / "kschedd.sock"
     controllers = embedded_controllers()
-    async with cluster_actors(seed=7, controllers=controllers) as cluster, unix_listener(path) as listener:
+    config = default_config(version=V1_34)
+    async with (
+        cluster_actors(config, seed=7, controllers=controllers) as cluster,
+        unix_listener(path) as listener,
+    ):
         machine = MachineClock()
         daemon = DaemonState("1.2.3", str(path), cluster.clock.now(), machine_s=lambda: machine.now_s)
         server = Server(method_table(daemon_methods(cluster, daemon)))

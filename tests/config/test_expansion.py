@@ -10,6 +10,7 @@ from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.model import EXTENSION_POINTS, Profile
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
+from kschedd.config.versions.kube_versions import V1_34
 
 CATALOGUE = {
     **IN_TREE,
@@ -26,7 +27,7 @@ def profile_with(plugins: dict[str, Any]) -> Profile:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"plugins": plugins}],
     }
-    return config_from_raw(raw, catalogue=CATALOGUE).profiles[0]
+    return config_from_raw(raw, catalogue=CATALOGUE, version=V1_34).profiles[0]
 
 
 def refusals(plugins: dict[str, Any]) -> list[str]:
@@ -60,7 +61,7 @@ DEFAULT_SCORES = [
 
 
 def test_default_profile_has_every_point_of_1_34() -> None:
-    profile = default_config().profiles[0]
+    profile = default_config(version=V1_34).profiles[0]
     assert {point: names(profile, point) for point in EXTENSION_POINTS if point != "score"} == {
         "pre_enqueue": ["SchedulingGates", "DynamicResources", "DefaultPreemption"],
         "queue_sort": ["PrioritySort"],
@@ -111,7 +112,7 @@ def test_default_profile_has_every_point_of_1_34() -> None:
 
 
 def test_without_its_gate_dynamic_resources_is_no_default() -> None:
-    config = default_config(feature_gates={"DynamicResourceAllocation": False})
+    config = default_config(version=V1_34, feature_gates={"DynamicResourceAllocation": False})
     assert "DynamicResources" not in config.profiles[0].names()
     assert names(config.profiles[0], "post_filter") == ["DefaultPreemption"]
 
@@ -119,7 +120,7 @@ def test_without_its_gate_dynamic_resources_is_no_default() -> None:
 def test_multipoint_replaces_a_default_where_it_stands() -> None:
     profile = profile_with({"multiPoint": {"enabled": enabled(NodeAffinity=7)}})
     assert scores(profile) == [(name, 7 if name == "NodeAffinity" else weight) for name, weight in DEFAULT_SCORES]
-    assert names(profile, "filter") == names(default_config().profiles[0], "filter")
+    assert names(profile, "filter") == names(default_config(version=V1_34).profiles[0], "filter")
 
 
 def test_multipoint_appends_what_is_not_a_default() -> None:
@@ -182,7 +183,7 @@ def test_star_at_a_point_leaves_what_the_point_names_in_its_order() -> None:
 
 def test_order_is_overriding_then_multipoint_then_the_points_own() -> None:
     profile = profile_with({"preScore": {"enabled": enabled("ScoresToo", "PodTopologySpread")}})
-    default = names(default_config().profiles[0], "pre_score")
+    default = names(default_config(version=V1_34).profiles[0], "pre_score")
     default.remove("PodTopologySpread")
     assert names(profile, "pre_score") == ["PodTopologySpread", *default, "ScoresToo"]
 

@@ -123,13 +123,15 @@ def test_gates_that_nothing_depends_on_are_told_apart() -> None:
 )
 def test_a_gate_changes_the_configuration(gate: str, plugin: str, changes: object) -> None:
     assert callable(changes)
-    states = {changes(default_config(feature_gates={gate: state}).profiles[0]) for state in (True, False)}
+    states = {
+        changes(default_config(version=V1_34, feature_gates={gate: state}).profiles[0]) for state in (True, False)
+    }
     assert states == {True, False}
 
 
 def test_what_a_flag_said_is_shown_as_its() -> None:
     gates = {"DRAAdminAccess": False}
-    config = with_flags(config_from_raw(None, feature_gates=gates), gates, 90)
+    config = with_flags(config_from_raw(None, version=V1_34, feature_gates=gates), gates, 90)
     shown = {one.path: (one.value, one.origin) for one in values(config)}
     assert shown["featureGates[DRAAdminAccess]"] == (False, "--feature-gates")
     assert shown["podMaxInUnschedulablePodsDuration"] == ("90s", "--pod-max-in-unschedulable-pods-duration")

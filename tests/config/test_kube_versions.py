@@ -17,6 +17,7 @@ from kschedd.config.versions.kube_versions import (
     V1_34,
     V1_34_1,
     V1_36,
+    V1_37,
     KubernetesVersion,
     UnknownVersionError,
     kube_version,
@@ -37,9 +38,9 @@ def test_a_version_that_there_is_not_is_refused_with_those_there_are() -> None:
         kube_version("1.33")
 
 
-def test_without_a_version_it_is_the_current_patch_of_1_34() -> None:
-    assert default_config().version is V1_34
-    assert default_config().release == "v1.34"
+def test_without_a_version_it_is_the_current_patch_of_1_37() -> None:
+    assert default_config().version is V1_37
+    assert default_config().release == "v1.37"
     assert default_config(version=V1_36).release == "v1.36"
 
 
@@ -91,9 +92,9 @@ def test_a_point_that_takes_a_rule_is_refused_without_it() -> None:
     }
     assert config_from_raw(raw, version=V1_36).profiles[0].weight("DynamicResources") == 3
     with pytest.raises(ConfigErrors, match="does not take part in score"):
-        config_from_raw(raw)
+        config_from_raw(raw, version=V1_34)
     with pytest.raises(ConfigErrors, match="does not take part there"):
-        with_plugin_enabled(default_config(), "default-scheduler", "DynamicResources", ["score"])
+        with_plugin_enabled(default_config(version=V1_34), "default-scheduler", "DynamicResources", ["score"])
 
 
 def test_a_profile_that_is_added_has_the_defaults_of_the_version() -> None:

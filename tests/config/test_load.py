@@ -11,6 +11,7 @@ from kschedd.config.loading.load import config_from_raw, default_config, load_co
 from kschedd.config.model import Config, Extender, ExtenderTLS, LeaderElection, ManagedResource
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -364,7 +365,7 @@ def test_profiles_must_sort_the_one_queue_alike() -> None:
 
 def test_feature_gates_are_checked() -> None:
     with pytest.raises(ConfigErrors) as refused:
-        default_config(feature_gates={"SchedulerPopFromBackofQ": False, "SchedulerQueueingHints": False})
+        default_config(version=V1_34, feature_gates={"SchedulerPopFromBackofQ": False, "SchedulerQueueingHints": False})
     assert [error.why for error in refused.value.errors] == [
         "no such feature gate; did you mean SchedulerPopFromBackoffQ?",
         "the feature is finished and its gate locked",

@@ -8,6 +8,7 @@ from kschedd.config.args import RawArgs
 from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.plugins.defaultpreemption import DefaultPreemptionArgs
 from kschedd.plugins.devices.dynamicresources import DynamicResourcesArgs
 from kschedd.plugins.nodeaffinity_args import NodeAffinityArgs
@@ -30,12 +31,12 @@ def args_of(plugin: str, args: Any, **gates: bool) -> Any:
         "kind": "KubeSchedulerConfiguration",
         "profiles": [{"pluginConfig": [{"name": plugin, "args": args}]}],
     }
-    return config_from_raw(raw, feature_gates=gates).profiles[0].args(plugin)
+    return config_from_raw(raw, version=V1_34, feature_gates=gates).profiles[0].args(plugin)
 
 
 def test_defaults_are_those_of_1_34() -> None:
     both = (ResourceWeight("cpu", 1), ResourceWeight("memory", 1))
-    given = default_config().profiles[0].plugin_args
+    given = default_config(version=V1_34).profiles[0].plugin_args
     assert {name: args for name, args in given.items() if args != RawArgs()} == {
         "NodeResourcesFit": NodeResourcesFitArgs((), (), ScoringStrategy("LeastAllocated", both)),
         "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs(both),

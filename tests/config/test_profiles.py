@@ -10,6 +10,7 @@ from kschedd.config.model import Config
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
+from kschedd.config.versions.kube_versions import V1_34
 from kschedd.plugins.defaultpreemption import DefaultPreemptionArgs
 from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs
 from kschedd.plugins.topology.podtopologyspread_args import PodTopologySpreadArgs
@@ -33,7 +34,9 @@ def test_each_loads_without_a_warning_and_says_what_it_is_for(path: Path) -> Non
 
 
 def test_default_is_the_default() -> None:
-    assert loaded("default.yaml") == default_config()
+    text = (PROFILES / "default.yaml").read_text()
+    by_1_34 = load_config(text, "default.yaml", catalogue=WITH_GANG, version=V1_34)
+    assert by_1_34 == default_config(version=V1_34)
 
 
 def test_bin_packing_prefers_full_nodes() -> None:

@@ -55,6 +55,7 @@ def test_an_attempt_has_its_extension_points_and_their_plugins(events: list[dict
     first = names.index("default/first → node-a")
     of_attempt = names[first : names.index("default/first", first)]
     assert [name for name in of_attempt if name in ("PreFilter", "Filter", "PostFilter", "Reserve", "Permit")] == [
+        "PreFilter",
         "Filter",
         "Reserve",
     ]

@@ -83,7 +83,7 @@ V1_35: Final = _version("1.35", "1.35.6")
 V1_36: Final = _version("1.36", "1.36.3")
 V1_37: Final = _version("1.37", "1.37.2")
 
-DEFAULT: Final = V1_34
+DEFAULT: Final = V1_37
 KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_35, V1_36, V1_37)}
 
 
