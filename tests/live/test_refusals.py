@@ -199,7 +199,7 @@ async def test_what_hangs_at_the_end_is_not_waited_for(tmp_path: Path, monkeypat
 
 
 async def test_versions_that_are_held_here_are_never_sent(tmp_path: Path) -> None:
-    async with scheduled(tmp_path, refuse(500, "no")) as (cluster, scheduler):
+    async with scheduled(tmp_path, refuse(403, "no")) as (cluster, scheduler):
         await until(is_held_as_bound(scheduler.cluster))
         assert cluster.statuses
         assert all("resourceVersion" not in json_text(body) for _, _, body in cluster.asked)
