@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from kschedd.config.versions.kube_versions import V1_36
+from kschedd.config.versions.kube_versions import V1_34, V1_36
 from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.parts import without_parts
 from tests.apiserver.asking import JSON, MERGE, PODS, STRATEGIC, TABLE, Asker, asking, node, pod
@@ -17,7 +17,7 @@ from tests.apiserver.asking import JSON, MERGE, PODS, STRATEGIC, TABLE, Asker, a
 
 @pytest.fixture
 async def api() -> AsyncIterator[Asker]:
-    async with asking() as asker:
+    async with asking(version=V1_34) as asker:
         yield asker
 
 

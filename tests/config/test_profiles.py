@@ -10,7 +10,6 @@ from kschedd.config.model import Config
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
 from kschedd.config.scoring_args import ResourceWeight, ShapePoint
-from kschedd.config.versions.kube_versions import V1_34
 from kschedd.plugins.defaultpreemption import DefaultPreemptionArgs
 from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs
 from kschedd.plugins.topology.podtopologyspread_args import PodTopologySpreadArgs
@@ -35,8 +34,7 @@ def test_each_loads_without_a_warning_and_says_what_it_is_for(path: Path) -> Non
 
 def test_default_is_the_default() -> None:
     text = (PROFILES / "default.yaml").read_text()
-    by_1_34 = load_config(text, "default.yaml", catalogue=WITH_GANG, version=V1_34)
-    assert by_1_34 == default_config(version=V1_34)
+    assert load_config(text, "default.yaml", catalogue=WITH_GANG) == default_config()
 
 
 def test_bin_packing_prefers_full_nodes() -> None:

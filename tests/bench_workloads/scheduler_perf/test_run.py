@@ -13,7 +13,7 @@ FILE = """\
   - {opcode: createNodes, count: 2}
   - {opcode: createPods, count: 5, collectMetrics: true}
   workloads:
-  - {name: 2Nodes, labels: [performance], threshold: 1000000000, featureGates: {NodeDeclaredFeatures: true}}
+  - {name: 2Nodes, labels: [performance], threshold: 1000000000, featureGates: {NodeDeclaredMoons: true}}
 - name: Strange
   workloadTemplate:
   - {opcode: createMoons, count: 2}
@@ -35,7 +35,7 @@ def test_a_missed_threshold_and_an_unknown_operation_are_told(tmp_path, capsys) 
     assert main(options("--config", str(file), "--topic", "here", "--data-items-dir", str(out))) == 1
     said = capsys.readouterr()
     assert 'expected "SchedulingThroughput" "Average" to be higher: got ' in said.err
-    assert "feature gate NodeDeclaredFeatures: there is none in 1.34; it has no effect" in said.err
+    assert "feature gate NodeDeclaredMoons: there is none in 1.37; it has no effect" in said.err
     assert f"{file}:9: $[1].workloadTemplate[0].opcode: 'createMoons' is not supported" in said.err
     _, good, strange = said.out.splitlines()
     assert good.split()[:2] == ["Good", "2Nodes"]
