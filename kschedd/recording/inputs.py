@@ -117,18 +117,9 @@ class DriverNotes:
         return self._noted(note(given, now), given, now, step)
 
     def completing(self, work: Work[T], now: float, took_s: float) -> Work[T]:
-        answers: Any = None
-        while True:
-            before = enter(DRIVER)
-            try:
-                asked = work.send(answers)
-            except StopIteration as end:
-                self._recorder.note((NoteKind.COMPLETE, max(now, self._driver.debugger.now_s), took_s))
-                outcome: T = end.value
-                return outcome
-            finally:
-                leave(before)
-            answers = yield asked
+        outcome = yield from self._run(work, lambda asked, answers: None)
+        self._recorder.note((NoteKind.COMPLETE, max(now, self._driver.debugger.now_s), took_s))
+        return outcome
 
     def taken(self, effects: Effects) -> None:
         self._recorder.note((NoteKind.TAKE, [line_of(record) for record in effects.records]))
@@ -155,7 +146,7 @@ class DriverNotes:
             return None
         if self._driver.stepper is not None:
             self._recorder.note((NoteKind.STEPPED,))
-        return self._sent(attempt)
+        return self._run(attempt, self._sent)
 
     def _begin_group_cycle(self, given: BeginGroupCycle, now: float, step: Step) -> Any:
         self._recorder.note((NoteKind.GROUP_CYCLE, self._began_s, given.entry.uid))
@@ -165,20 +156,25 @@ class DriverNotes:
             self._recorder.note((NoteKind.ANSWER, DRIVER, "", "clock", pack(read)))
             return read
 
-        return self._sent(step(attrs.evolve(given, clock=noted_clock), now))
+        return self._run(step(attrs.evolve(given, clock=noted_clock), now), self._sent)
 
-    def _sent(self, work: Work[Any]) -> Work[Any]:
-        """The attempt, with a note of each answer that it is sent, except where it only goes on from a stop."""
+    def _sent(self, asked: Any, answers: Any) -> None:
+        """Note what an attempt is sent, except where it only goes on from a stop."""
+        if not isinstance(asked, StopPoint):
+            self._recorder.note((NoteKind.SEND, _from_outside(asked, answers)))
+
+    def _run(self, work: Work[T], sent: Callable[[Any, Any], None]) -> Work[T]:
+        """Return the same work. `sent` is called with what it asked for and the answers, before it goes on."""
         answers: Any = None
         asked: Any = None
         while True:
-            if not isinstance(asked, StopPoint):
-                self._recorder.note((NoteKind.SEND, _from_outside(asked, answers)))
+            sent(asked, answers)
             before = enter(DRIVER)
             try:
                 asked = work.send(answers)
             except StopIteration as end:
-                return end.value
+                ended: T = end.value
+                return ended
             finally:
                 leave(before)
             answers = yield asked

@@ -15,7 +15,7 @@ from kschedd.values import FrozenList, fast_frozen
 
 @fast_frozen(eq=False)
 class Eviction:
-    """The writes of one preemption; if they fail so that no deletion follows, call `eviction_failed`."""
+    """The writes of one preemption; if they fail so that no deletion follows, give the driver `EvictionFailed`."""
 
     pod: Pod
     writes: tuple[Write, ...]
@@ -31,8 +31,8 @@ class Effects:
     queue: list[QueueOperation] = attrs.field(factory=list)
     writes: list[Write] = attrs.field(factory=list)  # not answered: a refusal means that newer events follow
     evictions: list[Eviction] = attrs.field(factory=list)
-    plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `plan_executed`
-    calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `plugin_called`
+    plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `PlansExecuted`
+    calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `PluginCalled`
     permit_waits: list[BindingCycle] = attrs.field(factory=list)  # started to wait at Permit
     resumed: list[str] = attrs.field(factory=list)  # uids whose wait, at Permit or for a plan, is over
     events: list[SchedulerEvent] = attrs.field(factory=list)

@@ -10,7 +10,7 @@ The owner of clock and objects (a simulation, a replay of recorded traces) calls
     complete(...)         act on the result: requeue with a status write, or assume and start the binding cycle
     resume_bindings()     continue waiting binding cycles whose wait is over
 
-Writes go to the environment at once; their effects become visible through `observe` only. The loop decides nothing:
+Writes go to the environment at once; their effects become visible through `Observe` only. The loop decides nothing:
 the daemon's actors do the same for the same driver, over channels.
 Owns the queue and the driver.
 """

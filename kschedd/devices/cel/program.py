@@ -21,7 +21,7 @@ import attrs
 
 from kschedd.devices.cel import regex as cel_regex
 from kschedd.devices.cel.errors import LONGEST_EXPRESSION, CelCompileError, CelFailure
-from kschedd.devices.cel.library import FUNCTIONS
+from kschedd.devices.cel.functions import FUNCTIONS
 from kschedd.devices.cel.run import (
     DEVICE_FIELDS,
     MOST_COST,

@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.devices.cel.errors import CelFailure
-from kschedd.devices.cel.library import Overload
+from kschedd.devices.cel.functions import Overload
 from kschedd.devices.cel.values import QUANTITY, DeviceMaps, Optional, key_in, kind
 
 MOST_COST: Final = 1_000_000

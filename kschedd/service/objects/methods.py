@@ -61,7 +61,6 @@ Raw = Mapping[str, Any]
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _READ_AT_ONCE = 4_000  # characters of manifests that are read without a thread
 _FEW = 256  # objects that are put in order at once
-_DELETED = 100  # objects deleted in one request to the store
 _RESULT_BYTES = 400  # of memory
 _PORTION = 400  # values in the objects that are applied in one request to the store
 _MOST_BEHIND = 200_000  # events that are kept for a watcher that does not read them

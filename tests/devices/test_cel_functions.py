@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kschedd.devices.cel.errors import CelFailure
-from kschedd.devices.cel.library import FUNCTIONS
+from kschedd.devices.cel.functions import FUNCTIONS
 from kschedd.devices.cel.program import compile_selector
 from kschedd.devices.cel.run import DeviceInput
 from kschedd.devices.cel.values import DeviceMaps

@@ -4,7 +4,7 @@ An overload has parameter types, a result type, an implementation and a cost. Th
 types, the running program by the types of the values. Methods are named `.name` and get their receiver as first
 argument. Cost is counted in upstream's units: one per call, a tenth of the length for traversing a string or list.
 
-Source: cel-spec doc/langdef.md (List of Standard Definitions); cel-go ext/strings.go; apiserver/pkg/cel/library
+Source: cel-spec doc/langdef.md (List of Standard Definitions); cel-go ext/strings.go; apiserver/pkg/cel/functions
 (quantity.go, semverlib.go, lists.go, cost.go).
 Errors: CelFailure from an overload's function.
 """
