@@ -8,6 +8,7 @@ So are clients: httpx and the certificates of a client take 0.2 s to load.
 """
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from functools import partial
 from time import perf_counter
 from types import ModuleType
@@ -71,10 +72,11 @@ class ExtenderClients:
             client = self._clients.get(call.extender)
             if client is None:
                 client = await self._new_client(http, call.extender)
-            more = http.request(call, await trio.to_thread.run_sync(call.write))
+            request = http.request(client, call, await trio.to_thread.run_sync(call.write))
             body = http.AnswerBody()
             with trio.move_on_after(call.extender.http_timeout_s) as limit:
-                async with client.stream("POST", call.url, **more) as response:
+                response = await client.send(request, stream=True)
+                async with aclosing(response):
                     reading = True
                     if response.status_code == 200:
                         await _read_body(response, body, limit)

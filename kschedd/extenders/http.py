@@ -16,7 +16,7 @@ import ssl
 import tempfile
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -28,6 +28,7 @@ import httpx
 from kschedd.config.model import Extender, ExtenderTLS
 from kschedd.errors import KscheddError
 from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
+from kschedd.request_body import RequestBody
 
 MAX_ANSWER_BYTES: Final = 64 << 20
 SMALL_BYTES: Final = 1 << 14  # of a body that is sent, or read, at once
@@ -131,23 +132,14 @@ class AnswerBody:
         return b"".join(self._parts)
 
 
-def request(call: ExtenderCall, parts: Sequence[bytes]) -> dict[str, Any]:
-    """An async client's arguments for a request with this body."""
-    size, more = sum(map(len, parts)), extensions(call.extender)
-    if size <= SMALL_BYTES:
-        return {"content": b"".join(parts), "extensions": more}
-    return {"content": RequestBody(parts), "headers": {"Content-Length": str(size)}, "extensions": more}
-
-
-@attrs.frozen(eq=False)
-class RequestBody:
-    """A long body, sent part by part, as often as redirects ask for it."""
-
-    _parts: Sequence[bytes]
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for part in self._parts:
-            yield part
+def request(client: httpx.AsyncClient, call: ExtenderCall, parts: Sequence[bytes]) -> httpx.Request:
+    """Return the request of the call with these parts as its body."""
+    size = str(sum(map(len, parts)))
+    made = client.build_request(
+        "POST", call.url, headers={"Content-Length": size}, extensions=extensions(call.extender)
+    )
+    made.stream = RequestBody(parts)
+    return made
 
 
 def too_long(call: ExtenderCall) -> ExtenderFailure:

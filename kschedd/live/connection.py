@@ -161,16 +161,21 @@ def _remove_copies(auth: Any) -> None:
 
 @asynccontextmanager
 async def _answer(session: _Session, asked: ServerRequest) -> AsyncGenerator[Any, None]:
+    from kschedd.request_body import RequestBody  # httpx takes long to import
+
     session.requests += 1
     try:
+        body = b"" if asked.body is None else msgspec.json.encode(asked.body)
         request = session.client.build_request(
             asked.method,
             asked.path,
             params=asked.params,
-            content=None if asked.body is None else msgspec.json.encode(asked.body),
+            content=body or None,
             headers=None if asked.body is None else {"Content-Type": asked.media_type},
             extensions=session.extensions,
         )
+        if body:
+            request.stream = RequestBody([body])
         with trio.fail_after(SILENCE_S):
             response = await session.client.send(request, stream=True)
         try:

@@ -2,6 +2,7 @@
 and in which words it fails."""
 
 import base64
+import gc
 import json
 import ssl
 from collections.abc import Callable, Iterator
@@ -116,6 +117,14 @@ def test_an_extender_that_is_down_refuses_the_connection(ask: Ask) -> None:
         assert isinstance(said, ExtenderFailure)
         host = url.removeprefix("http://")
         assert str(said) == f'Post "{url}/bind": dial tcp {host}: connect: connection refused'
+
+
+def test_an_extender_that_goes_while_a_body_is_sent_leaves_nothing_behind(ask: Ask) -> None:
+    with answering(b"", reads=False) as url:
+        said = ask(binding(url, pod_name="a" * (32 << 20)))
+        assert isinstance(said, ExtenderFailure)
+        assert str(said).startswith(f'Post "{url}/bind": ')
+    gc.collect()  # a generator that was not closed would warn here
 
 
 def test_a_silent_extender_is_given_up_after_its_timeout(ask: Ask) -> None:

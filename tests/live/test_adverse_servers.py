@@ -1,6 +1,7 @@
 """A mirror of a server that does what none should: what it says is never taken for more than it is."""
 
 import base64
+import gc
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,8 +22,10 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.apiserver.serving import http_face
 from kschedd.daemon import cluster_actors
 from kschedd.live.api_server import ApiServer, ServedPage, ServedResource
+from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import LiveError, NotServed
 from kschedd.live.mirror import MirrorActor, mirroring
+from tests.extenders.servers import answering
 from tests.live.scripted_server import EMPTY, Asked, nothing_happens, scripted
 from tests.live.test_mirror import KUBECONFIG, PODS, until
 
@@ -297,6 +300,16 @@ async def test_credentials_are_renewed_once_for_all_who_are_refused(tmp_path: Pa
             nursery.start_soon(ask)
         assert versions == ["token-2", "token-2"]
         assert (tmp_path / "times").read_text() == "\n\n"
+
+
+async def test_a_server_that_goes_while_a_body_is_sent_leaves_nothing_behind(tmp_path: Path) -> None:
+    with answering(b"", reads=False) as url:
+        connection = await ServerConnection.of(str(kubeconfig(tmp_path, url)))
+        with pytest.raises(LiveError, match=url):
+            async with connection.request(ServerRequest("POST", "api/v1/pods", body="a" * (32 << 20))):
+                raise AssertionError("nothing was answered")
+        await connection.aclose()
+    gc.collect()  # a generator that was not closed would warn here
 
 
 async def test_credentials_that_are_refused_are_told(tmp_path: Path) -> None:
