@@ -1,6 +1,6 @@
 """AttemptRecords: what is reported of each attempt, and of each binding that has failed after one.
 
-A record among the driver's effects, for whoever keeps a log of decisions; of what found no node, figures for the
+An entry of the log among the driver's effects; of what found no node, figures for the
 metrics (what finds one is counted where its binding begins and ends). Decides nothing.
 
 Owns the counts of attempts and of those that failed, since the start.
@@ -47,7 +47,7 @@ class AttemptRecords:
             node = "" if failed is not None else result.node_name
         elif result.diagnosis.verdicts is not None:
             visited = len(result.diagnosis.verdicts.rows)
-        self._effects.records.append(
+        self._effects.happened.append(
             AttemptRecord(
                 now,
                 entry.key,
