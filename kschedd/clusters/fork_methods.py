@@ -21,7 +21,6 @@ from kschedd.service.errors import ReadOnlyError, RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.changes import changes
 from kschedd.simulate.export import exported
 from kschedd.store.times import stamp
 
@@ -209,12 +208,12 @@ class ForkMethods:
         return fork
 
     async def diff(self, call: Call) -> Any:
-        return await self._use(call, lambda fork: changes(fork.cluster.engine, fork.log))
+        return await self._use(call, NamedFork.changes)
 
     async def export(self, call: Call) -> Any:
         def export(fork: NamedFork) -> Any:
             engine = fork.cluster.engine
-            found = exported(engine.store, fork.log.version, fork.daemon.written)
+            found = exported(engine.store, fork.start.version, fork.daemon.written)
             return {
                 "manifests": "---\n".join(documents.as_yaml(manifest) for manifest in found.manifests),
                 "deleted": list(found.deleted),

@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import attrs
 
@@ -24,7 +24,7 @@ from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.changes import ForkLog
+from kschedd.simulate.changes import ForkStart, changes
 from kschedd.simulate.versions import config_by
 
 T = TypeVar("T")
@@ -117,7 +117,7 @@ class NamedFork:
     used_s: float
     cluster: VirtualCluster
     daemon: VirtualDaemon
-    log: ForkLog
+    start: ForkStart
     owner: str  # the user who made it, if that is one who may only read; else ""
     begins_again: str  # the pod whose attempt was stopped where the fork was made of; "" if none was
     busy: threading.Lock = attrs.field(factory=threading.Lock)
@@ -145,6 +145,10 @@ class NamedFork:
         with self.busy:
             self.cluster.engine.close()
 
+    def changes(self) -> dict[str, Any]:
+        """Everything that is different from when the fork was made."""
+        return changes(self.cluster.engine, self.start, self.cluster.log.owned)
+
     def told(self, now: float) -> ForkAnswer:
         engine = self.cluster.engine
         cluster = engine.machine.cluster
@@ -157,7 +161,7 @@ class NamedFork:
             cluster.table.node_count,
             cluster.pod_count,
             len(engine.driver.pending.pods),
-            engine.store.version - self.log.version,
+            engine.store.version - self.start.version,
             self.begins_again,
         )
 
@@ -176,9 +180,8 @@ def fork_of(
 
     `feature_gates`: as the flag has them, for that version. Raises PluginLoadError, ConfigErrors.
     """
-    log = ForkLog()
-    cluster = VirtualCluster(resumed=snapshot, on_result=log.note)
-    log.begin(cluster.engine)
+    cluster = VirtualCluster(resumed=snapshot)
+    start = ForkStart(cluster.engine)
     if version is not None or feature_gates:
         engine = cluster.engine
         before = engine.machine.config
@@ -189,7 +192,7 @@ def fork_of(
         engine.driver.step(ChangeConfig(config, what), engine.now)
         engine.store.stand_for(config.rules)
     begins_again = snapshot.driver.begins_again
-    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), log, owner, begins_again)
+    return NamedFork(name, of, now, now, cluster, VirtualDaemon(cluster, methods), start, owner, begins_again)
 
 
 class Forks:

@@ -66,10 +66,10 @@ MethodsOf = Callable[[ClusterBackend, DaemonState], Iterable[Method]]
 class AtHand(Generic[S]):
     """State that is queried by a direct call, in place of an actor's."""
 
-    _owned: S
+    owned: S
 
     async def query(self, question: Callable[[S], T], *, long: bool = False) -> T:
-        return question(self._owned)
+        return question(self.owned)
 
 
 @attrs.frozen(eq=False)

@@ -211,6 +211,10 @@ class SchedulingDriver:
         """The entries of the log among the effects that nobody has taken yet."""
         return self._effects.happened
 
+    def record_leads(self) -> None:
+        """Have the records of attempts say by how much the chosen node was ahead from now on."""
+        self._records.table = self.machine.cluster.table
+
     def take_effects(self) -> Effects:
         """The effects since the last call, be it in the middle of another one that waits for a plugin."""
         if self._to_activate:

@@ -7,6 +7,14 @@ from kschedd.api.pods import Pod
 from kschedd.values import fast_frozen
 
 
+@fast_frozen
+class Lead:
+    """By how much the chosen node was ahead of the next one."""
+
+    margin: int
+    runner_up: str
+
+
 @fast_frozen(eq=False)
 class AttemptRecord:
     """One attempt; or, with `of_binding`, a binding that failed after its attempt had found a node."""
@@ -27,6 +35,7 @@ class AttemptRecord:
     #: what the attempt can be worked out from again: the last write that the scheduler had seen, and the pod as it was
     version: int = 0
     attempted: Pod | None = None
+    lead: Lead | None = None  # where these are worked out, and more than one node was feasible
 
     @property
     def outcome(self) -> tuple[Any, ...]:
