@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.text.times import LAST_S
 from kschedd.clusters.answers import AdvanceAnswer, ForkAnswer
-from kschedd.clusters.forks import Forks, NamedFork, NotOwnForkError, fork_of
+from kschedd.clusters.forks import Forks, NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf
 from kschedd.config.versions.kube_versions import kube_version
 from kschedd.printing import documents
@@ -201,10 +201,12 @@ class ForkMethods:
         )
 
     def _own(self, call: Call) -> NamedFork:
-        """The fork that a call changes. Raises NotOwnForkError where a user who may only read has not made it."""
+        """The fork that a call changes. Raises RpcError where a user who may only read has not made it."""
         fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
         if reader and fork.owner != reader:
-            raise NotOwnForkError(call.method, fork.name, reader)
+            why = f'{reader} may only read here, and did not make the fork "{fork.name}": make one'
+            data = {"method": call.method, "name": fork.name, "user": reader}
+            raise RpcError("forbidden", f"{call.method}: {why}", data)
         return fork
 
     async def diff(self, call: Call) -> Any:

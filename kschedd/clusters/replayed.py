@@ -44,11 +44,10 @@ _CHANGING: Final = frozenset(("debug.force", "debug.veto", "debug.score", "debug
 
 
 @attrs.define(eq=False)
-class PastError(KscheddError):
+class PastError(KscheddError, rpc_code="conflict"):
     """Somebody wants to change what has happened."""
 
     what: str
-    rpc_code = "conflict"
 
     def __str__(self) -> str:
         return f"{self.what}: this is a replay, and the past cannot be changed; `fork NAME` goes on from here"
