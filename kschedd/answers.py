@@ -2,16 +2,19 @@
 
 The type of a field gives its shape, an annotation its meaning: `node: Annotated[str | None, "null: it got none"]`. Of
 the items of a list or a map an annotation is the label: by `NodeName = Annotated[str, "node"]` a list of these is
-`[node]`, and a map by them `{NODE: ...}`. A field that may be `ABSENT` is left out where it is.
+`[node]`, and a map by them `{NODE: ...}`. A field that may be `ABSENT` is left out where it is. A field whose key is a
+word of Python's ends in `_`, which its key does not have.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
+
+A = TypeVar("A")
 
 _WORDS: Mapping[Any, str] = {str: "text", int: "integer", float: "number", bool: "boolean", Any: "value"}
 
@@ -43,7 +46,7 @@ def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield the fields of an answer that have a meaning of their own, each with its path."""
     answer = _class_in(answer) or answer
     for name, kind in _hints(answer).items():
-        here = f"{path}.{name}" if path else name
+        here = f"{path}.{_key(name)}" if path else _key(name)
         if get_origin(kind) is Annotated:
             yield here, get_args(kind)[-1]
         if _class_in(kind) is not None:
@@ -58,12 +61,22 @@ def plain(value: Any) -> Any:
 def fields_of(value: object) -> dict[str, Any]:
     """Return the fields of an attrs instance, as they are, without absent ones."""
     kind: Any = type(value)
-    return {name: found for name in _names(kind) if (found := getattr(value, name)) is not ABSENT}
+    return {key: found for name, key in _names(kind) if (found := getattr(value, name)) is not ABSENT}
+
+
+def extended(kind: Callable[..., A], known: attrs.AttrsInstance, **more: Any) -> A:
+    """Return an answer that has the fields of a known one and these."""
+    return kind(**attrs.asdict(known, recurse=False), **more)
 
 
 @cache
-def _names(answer: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in attrs.fields(answer))
+def _names(answer: Any) -> tuple[tuple[str, str], ...]:
+    """Return each field's name and its key."""
+    return tuple((field.name, _key(field.name)) for field in attrs.fields(answer))
+
+
+def _key(name: str) -> str:
+    return name.removesuffix("_")
 
 
 @cache
@@ -92,7 +105,7 @@ def _shape(kind: Any) -> str:
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         hints = _hints(kind)
-        parts = ((f"{name}{'?' * _may_be_absent(hints[name])}", _shape(hints[name])) for name in _names(kind))
+        parts = ((f"{key}{'?' * _may_be_absent(hints[name])}", _shape(hints[name])) for name, key in _names(kind))
         return "{" + ", ".join(f"{name}: {part}" if part else name for name, part in parts) + "}"
     args = get_args(kind)
     if _is(kind, Mapping):

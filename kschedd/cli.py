@@ -282,6 +282,7 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         from kschedd.commands.compare import answer
 
         return answer(named)
+    from kschedd.answers import plain
     from kschedd.config.changing import files
     from kschedd.config.in_tree import IN_TREE
     from kschedd.framework.registry import Registry
@@ -292,10 +293,10 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
         registry.add_file(Path(path))
     given = named["text"], named["source"], IN_TREE | registry.catalogue()
     if method == "config.check":
-        return files.check(*given)
+        return plain(files.check(*given))
     if method == "config.convert":
         return {"text": files.convert(*given, upstream=bool(named.get("upstream")))}
-    return files.show(*given)
+    return plain(files.show(*given))
 
 
 def _client(socket: str | None) -> Any:

@@ -33,8 +33,9 @@ from kschedd.service.nodes.lifecycle import LifecycleMethods
 from kschedd.service.nodes.pressure import PressureMethods
 from kschedd.service.nodes.usage import UsageMethods
 from kschedd.service.objects.events import EventMethods
-from kschedd.service.objects.methods import ObjectMethods
 from kschedd.service.objects.pods import PodMethods
+from kschedd.service.objects.reading import ReadingMethods
+from kschedd.service.objects.writing import WritingMethods
 from kschedd.service.scheduling.debug import DebugMethods
 from kschedd.service.scheduling.queue import QueueMethods
 from kschedd.service.scheduling.scheduler import SchedulerMethods
@@ -63,7 +64,8 @@ def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method
     """Those that forks have as well."""
     return [
         *DaemonMethods(cluster, daemon).table(),
-        *ObjectMethods(cluster).table(),
+        *ReadingMethods(cluster).table(),
+        *WritingMethods(cluster).table(),
         *NodeMethods(cluster).table(),
         *UsageMethods(cluster).table(),
         *PodMethods(cluster).table(),

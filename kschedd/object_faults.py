@@ -226,21 +226,3 @@ def fault_text(raised: BaseException) -> str:
         "",
     )
     return f"{type(raised).__name__}: {text}{where}" if text else f"{type(raised).__name__}{where}"
-
-
-def as_maps(faults: Iterable[ObjectFault]) -> list[dict[str, Any]]:
-    """The faults as JSON objects of the socket protocol."""
-    return [
-        {
-            "kind": fault.ref.kind,
-            "namespace": fault.ref.namespace,
-            "name": fault.ref.name,
-            "component": fault.component,
-            "why": fault.why,
-            "count": fault.count,
-            "first_s": fault.first_s,
-            "last_s": fault.last_s,
-            "retry_s": fault.retry_s,
-        }
-        for fault in faults
-    ]

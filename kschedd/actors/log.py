@@ -34,8 +34,8 @@ class LogActor:
                 while True:
                     await self._take(await batch_from(self._inbox, _MOST))
             except trio.EndOfChannel:
-                for follower in self._log.followers:
-                    follower.close()
+                for subscriber in self._log.subscribers:
+                    subscriber.close()
 
     async def _take(self, batch: Sequence[Message]) -> None:
         log = self._log
@@ -47,7 +47,7 @@ class LogActor:
                 log.extend(message)
                 if self._onward is not None:
                     await self._onward.send(_events(message))  # who receives them never waits
-        if log.followers:
+        if log.subscribers:
             log.ring()
 
 

@@ -1,5 +1,6 @@
 """What the methods over forks answer."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import attrs
@@ -28,3 +29,64 @@ class AdvanceAnswer:
     elapsed_s: float
     now_s: float
     at_rest: Annotated[bool, "false if something was left to do at the limit"]
+
+
+@attrs.frozen
+class DeletedName:
+    kind: str
+    namespace: str
+    name: str
+
+
+@attrs.frozen
+class ExportAnswer:
+    manifests: Annotated[str, "YAML, empty if nothing was written"]
+    deleted: Annotated[Sequence[DeletedName], "the objects that were deleted or evicted"]
+    config: Annotated[Sequence[Annotated[str, "text"]], "the changes of the configuration in words"]
+
+
+@attrs.frozen
+class SpecName:
+    kind: str
+    namespace: str
+    name: str
+
+
+@attrs.frozen
+class ShapeAnswer:
+    name: str
+    price: float
+    more: Annotated[int | None, "how many more fit with one more node of that shape, null at the limit"]
+
+
+@attrs.frozen
+class FitsAnswer:
+    specs: Sequence[SpecName]
+    fits: int
+    nodes: Annotated[int, "how many nodes got some"]
+    limited: Annotated[bool, "the limit was reached"]
+    why: Annotated[str, "why not one more"]
+    lacking: Annotated[int | None, "of which spec (an index)"]
+    shapes: Sequence[ShapeAnswer]
+
+
+@attrs.frozen
+class NeededShape:
+    name: str
+    count: int
+    price: float
+
+
+@attrs.frozen
+class UnplacedAnswer:
+    pod: str
+    why: str
+
+
+@attrs.frozen
+class NeededAnswer:
+    nodes: Sequence[NeededShape]
+    price: float
+    trials: int
+    exact: Annotated[bool, "false where another mixture may be cheaper"]
+    unplaced: Annotated[Sequence[UnplacedAnswer], "pods that have no place with the most nodes"]

@@ -7,6 +7,7 @@ import attrs
 
 from kschedd.answers import plain
 from kschedd.api.pods import Pod
+from kschedd.clusters.answers import FitsAnswer, NeededAnswer, NeededShape, ShapeAnswer, SpecName, UnplacedAnswer
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.queue.entry import QueuedPod
@@ -53,10 +54,8 @@ class CapacityMethods:
                 reads=True,
                 doc="How many more pods of each spec the cluster takes as it is now, each spec by itself or all "
                 "together: found by scheduling one after the other on a copy, without preemption. Nothing is changed.",
-                returns="An array of `{specs: [{kind, namespace, name}], fits, nodes, limited, why, lacking, shapes: "
-                "[{name, price, more}]}`, one for each spec, or a single one for all together: nodes is how many nodes "
-                "got some; limited is true if the limit was reached; why says why not one more, and lacking of which "
-                "spec (an index); more is how many more fit with one more node of that shape, null at the limit.",
+                returns="one for each spec, or a single one for all together",
+                answer=list[FitsAnswer],
             ),
             Method(
                 "capacity.nodes",
@@ -70,8 +69,7 @@ class CapacityMethods:
                 doc="How many more nodes of these shapes it takes until all in the manifests has a place: found "
                 "on forks with all controllers. Of one shape it is the smallest number; of several, "
                 "a cheap set of which no node can be left out. Nothing is changed.",
-                returns="`{nodes: [{name, count, price}], price, trials, exact, unplaced: [{pod, why}]}`: exact is "
-                "false where another mixture may be cheaper; unplaced are pods that have no place with the most nodes.",
+                answer=NeededAnswer,
             ),
             Method(
                 "capacity.compare",
@@ -190,24 +188,24 @@ class CapacityMethods:
 
         shapes = _shapes(call["shapes"])
 
-        def count(given_up: GivenUp) -> list[dict[str, Any]]:
+        def count(given_up: GivenUp) -> list[FitsAnswer]:
             wanted = _wanted(call["manifests"])
             sets = [wanted] if call["together"] else [[raw] for raw in wanted]
             cluster = VirtualCluster(resumed=snapshot)
             try:
                 engine = cluster.engine
                 found = [_fits(engine, raws, call["limit"], given_up) for raws in sets]
-                told = [_told(raws, fits) for raws, fits in zip(sets, found, strict=True)]
+                more: list[list[ShapeAnswer]] = [[] for _ in sets]
                 for shape in shapes:
                     larger = _with_one(engine, shape)
                     try:
-                        for raws, before, answer in zip(sets, found, told, strict=True):
+                        for raws, before, answers in zip(sets, found, more, strict=True):
                             after = _fits(larger, raws, call["limit"], given_up)
-                            more = after.count - before.count if after.why and before.why else None
-                            answer["shapes"].append({"name": shape.name, "price": shape.price, "more": more})
+                            many = after.count - before.count if after.why and before.why else None
+                            answers.append(ShapeAnswer(shape.name, shape.price, many))
                     finally:
                         larger.close()
-                return told
+                return [_told(*each) for each in zip(sets, found, more, strict=True)]
             finally:
                 cluster.engine.close()
 
@@ -224,7 +222,7 @@ class CapacityMethods:
 
     def _needed(
         self, snapshot: ClusterSnapshot, manifests: Any, shapes: list[NodeShape], limit: int, given_up: GivenUp
-    ) -> dict[str, Any]:
+    ) -> NeededAnswer:
         cluster = VirtualCluster(resumed=snapshot)
         try:
             daemon, wanted = VirtualDaemon(cluster, self._methods), set[str]()
@@ -240,13 +238,13 @@ class CapacityMethods:
         finally:
             cluster.engine.close()
         prices = {shape.name: shape.price for shape in shapes}
-        return {
-            "nodes": [{"name": name, "count": count, "price": prices[name]} for name, count in found.counts.items()],
-            "price": found.price,
-            "trials": found.trials,
-            "exact": found.exact,
-            "unplaced": [{"pod": pod, "why": why} for pod, why in found.unplaced],
-        }
+        return NeededAnswer(
+            [NeededShape(name, count, prices[name]) for name, count in found.counts.items()],
+            found.price,
+            found.trials,
+            found.exact,
+            [UnplacedAnswer(pod, why) for pod, why in found.unplaced],
+        )
 
 
 def _standing_judge(engine: Engine, given_up: GivenUp) -> Judge:
@@ -294,21 +292,14 @@ def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
     return pod
 
 
-def _told(raws: Sequence[dict[str, Any]], found: FitCount) -> dict[str, Any]:
+def _told(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequence[ShapeAnswer]) -> FitsAnswer:
     specs = []
     for raw in raws:
         meta = as_map(raw.get("metadata"))
         name = str(meta.get("name") or meta.get("generateName") or "")
-        specs.append({"kind": str(raw.get("kind")), "namespace": str(meta.get("namespace") or "default"), "name": name})
-    return {
-        "specs": specs,
-        "fits": found.count,
-        "nodes": found.nodes,
-        "limited": not found.why,
-        "why": found.why,
-        "lacking": found.lacking if found.why else None,
-        "shapes": [],
-    }
+        specs.append(SpecName(str(raw.get("kind")), str(meta.get("namespace") or "default"), name))
+    lacking = found.lacking if found.why else None
+    return FitsAnswer(specs, found.count, found.nodes, not found.why, found.why, lacking, shapes)
 
 
 def _with_one(engine: Engine, shape: NodeShape) -> Engine:

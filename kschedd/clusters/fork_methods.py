@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedd.api.text.times import LAST_S
-from kschedd.clusters.answers import AdvanceAnswer, ForkAnswer
+from kschedd.clusters.answers import AdvanceAnswer, DeletedName, ExportAnswer, ForkAnswer
 from kschedd.clusters.forks import Forks, NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf
 from kschedd.config.versions.kube_versions import kube_version
@@ -21,17 +21,12 @@ from kschedd.service.errors import ReadOnlyError, RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
+from kschedd.simulate.changes import DiffAnswer
 from kschedd.simulate.export import exported
 from kschedd.store.times import stamp
 
 T = TypeVar("T")
 
-_POD: Final = (
-    "`{sign, change, namespace, name, node, to, successor, why, cause, placement, margin}`: change is moved (its "
-    "workload has another pod in its place, on the node `to`, with the name `successor` if that is another), placed, "
-    "pending, gone, ended or orphaned (its node was deleted, and it not yet); placement says how the node was chosen, "
-    "margin by how much it was ahead (null: no other)"
-)
 _FORK: Final = Param("fork", "string", doc="its name")
 _LONGEST_S: Final = 10 * 365 * 86_400
 _REST_S: Final = 3_600
@@ -118,11 +113,7 @@ class ForkMethods:
                 (_FORK,),
                 reads=True,
                 doc="What is different in a fork from when it was made.",
-                returns=f"`{{pods, nodes, objects, config, usage, budgets, elapsed_s}}`: pods are {_POD}; nodes are "
-                "`{sign, name, what}`; objects `{sign, kind, namespace, name, what}`, without those that controllers "
-                "own; config the changes of the configuration in words; usage is `{resource, before, after}`, the "
-                "share of the nodes' resources that is requested; budgets are `{namespace, name, pods}`: those that "
-                "keep these pods on nodes which were cordoned in the fork.",
+                answer=DiffAnswer,
             ),
             Method(
                 "fork.export",
@@ -130,9 +121,7 @@ class ForkMethods:
                 (_FORK,),
                 reads=True,
                 doc="What calls changed in a fork, as manifests to be applied.",
-                returns="`{manifests, deleted, config}`: manifests is YAML, empty if nothing was written; deleted are "
-                "the objects that were deleted or evicted, `{kind, namespace, name}`; config the changes of the "
-                "configuration in words.",
+                answer=ExportAnswer,
             ),
         ]
 
@@ -216,11 +205,11 @@ class ForkMethods:
         def export(fork: NamedFork) -> Any:
             engine = fork.cluster.engine
             found = exported(engine.store, fork.start.version, fork.daemon.written)
-            return {
-                "manifests": "---\n".join(documents.as_yaml(manifest) for manifest in found.manifests),
-                "deleted": list(found.deleted),
-                "config": [change.what for change in engine.driver.config_changes.made],
-            }
+            return ExportAnswer(
+                "---\n".join(documents.as_yaml(manifest) for manifest in found.manifests),
+                [DeletedName(**name) for name in found.deleted],
+                [change.what for change in engine.driver.config_changes.made],
+            )
 
         return await self._use(call, export)
 

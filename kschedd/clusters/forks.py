@@ -11,7 +11,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import attrs
 
@@ -24,7 +24,7 @@ from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
-from kschedd.simulate.changes import ForkStart, changes
+from kschedd.simulate.changes import DiffAnswer, ForkStart, changes
 from kschedd.simulate.versions import config_by
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class NamedFork:
         with self.busy:
             self.cluster.engine.close()
 
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> DiffAnswer:
         """Everything that is different from when the fork was made."""
         return changes(self.cluster.engine, self.start, self.cluster.log.owned)
 

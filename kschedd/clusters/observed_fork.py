@@ -40,6 +40,6 @@ class ObservedFork:
         if method == "fork.advance":
             return {"at_rest": engine.run_to_rest(params["limit_s"])}
         if method == "fork.diff":
-            return self._fork.changes()
+            return plain(self._fork.changes())
         assert method == "fork.discard", f"{method} is not expected"
         return None

@@ -41,7 +41,7 @@ _EVENTS_SHOWN = 20
 
 
 @attrs.frozen(eq=False)
-class EventAnswer:
+class HintAnswers:
     """One event, and what the hints of the plugins that rejected the pod say to it."""
 
     when: int
@@ -58,7 +58,7 @@ class MissedWakeUp:
     asleep_since: int  # ns
     attempts: int
     rejected_by: tuple[str, ...]
-    events: tuple[EventAnswer, ...]  # since its last attempt began, oldest first; the last ones if there were many
+    events: tuple[HintAnswers, ...]  # since its last attempt began, oldest first; the last ones if there were many
     events_missing: bool  # there were more than are kept
     upstream_gap: str = ""  # why kube-scheduler 1.34 misses it as well, where that is known
 
@@ -256,7 +256,7 @@ class Auditor:
         missing = len(since) < self._heard - first + 1 or len(since) > _EVENTS_SHOWN
         answers = self.queue.hints.answers
         heard = tuple(
-            EventAnswer(e.when, e.event.label, _subject(e), tuple(answers(entry, e.event, e.old, e.new)))
+            HintAnswers(e.when, e.event.label, _subject(e), tuple(answers(entry, e.event, e.old, e.new)))
             for e in since[-_EVENTS_SHOWN:]
         )
         return MissedWakeUp(

@@ -20,6 +20,7 @@ from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.api.text.times import SECOND, micro_stamp
 from kschedd.config.model import LeaderElection
+from kschedd.live.answers import LeaderAnswer
 from kschedd.live.api_server import ApiServer, ServedResource
 from kschedd.live.connection import ServerRequest
 from kschedd.live.errors import LiveError
@@ -71,12 +72,11 @@ class LeaderActor:
         except LiveError as failure:
             log.warning("lease_not_released", lease=self._name, why=failure.why)
 
-    def describe(self) -> dict[str, Any]:
-        """Whether it leads, by which Lease ("": it needs none), and who leads otherwise."""
+    def describe(self) -> LeaderAnswer:
         election = self.election
         if not election.settings.leader_elect:
-            return {"leads": True, "lease": "", "leader": ""}
-        return {"leads": election.leads, "lease": self._name, "leader": election.holder}
+            return LeaderAnswer(True, "", "")
+        return LeaderAnswer(election.leads, self._name, election.holder)
 
     @property
     def _name(self) -> str:

@@ -23,6 +23,7 @@ from kschedd.actors.cluster import LiveCluster
 from kschedd.actors.queue import QueueActor
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME
+from kschedd.live.answers import MirrorAnswer
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.live.holding import as_held, is_text, new_standing
@@ -179,14 +180,10 @@ class MirrorActor:
         """Up to which version each resource was followed; None: it is to be listed again."""
         return self._since
 
-    def describe(self) -> dict[str, Any]:
-        """Of which cluster, for how long nothing came from it, and why something is asked again, if that is so."""
-        return {
-            "server": self.server.url,
-            "context": self.server.context,
-            "unheard_s": None if self.heard_at is None else trio.current_time() - self.heard_at,
-            "unreachable": next(iter(self._unreachable.values()), None),
-        }
+    def describe(self) -> MirrorAnswer:
+        unheard_s = None if self.heard_at is None else trio.current_time() - self.heard_at
+        unreachable = next(iter(self._unreachable.values()), None)
+        return MirrorAnswer(self.server.url, self.server.context, unheard_s, unreachable)
 
     async def _list(self, resource: ServedResource) -> str:
         """Hold what the resource has now, and nothing else of it; its version."""

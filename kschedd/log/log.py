@@ -28,7 +28,7 @@ _RATE_S: Final = 5  # seconds over which the rate of attempts is averaged
 Entry = Happened | Move
 
 
-class Follower(Protocol):
+class Subscriber(Protocol):
     """Someone who reads the Events as they come."""
 
     closed: bool
@@ -68,30 +68,30 @@ class Log:
         self._failed = 0
         self._moves = MoveMetrics()
         self._attempts: deque[tuple[float, int]] = deque()  # (second, attempts in it), of the last few seconds
-        self._rung = 0  # the number of the last Event when followers were rung
-        self.followers: set[Follower] = set()  # rung by the log's owner
+        self._rung = 0  # the number of the last Event when subscribers were rung
+        self.subscribers: set[Subscriber] = set()  # rung by the log's owner
         self.append = self._fresh.append
 
     def extend(self, entries: Iterable[Entry]) -> None:
         """Append these entries, in the order in which they happened."""
         self._fresh.extend(entries)
         if len(self._fresh) >= self._size:
-            self._settle()
+            self._flush()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        self._settle()
+        self._flush()
         return (len(self._chunks) - 1) * self._size + len(self._chunks[-1].entries)
 
     def __iter__(self) -> Iterator[Entry]:
         """The entries, oldest first."""
-        self._settle()
+        self._flush()
         return chain.from_iterable(chunk.entries for chunk in self._chunks)
 
     def of(self, pod: str) -> Iterator[Entry]:
         """Yield the entries of the pods that had this key (`namespace/name`), oldest first."""
-        self._settle()
+        self._flush()
         last = self._chunks[-1]
         for chunk in self._chunks:
             if chunk is not last:
@@ -116,35 +116,35 @@ class Log:
         return found[::-1]
 
     def _backwards(self) -> Iterator[Entry]:
-        self._settle()
+        self._flush()
         return chain.from_iterable(reversed(chunk.entries) for chunk in reversed(self._chunks))
 
     @property
     def events(self) -> SeriesByEvent:
         """The Events that the entries amount to."""
-        self._settle()
+        self._flush()
         return self._series
 
     def ring(self) -> None:
-        """Ring the followers if there are further Events."""
+        """Ring the subscribers if there are further Events."""
         number = self.events.number
         if number != self._rung:
             self._rung = number
-            self.followers = {follower for follower in self.followers if not follower.closed}
-            for follower in self.followers:
-                follower.ring()
+            self.subscribers = {subscriber for subscriber in self.subscribers if not subscriber.closed}
+            for subscriber in self.subscribers:
+                subscriber.ring()
 
     # -- totals -------------------------------------------------------------------------------------------------
 
     @property
     def failed(self) -> int:
         """Attempts and bindings that failed since the start."""
-        self._settle()
+        self._flush()
         return self._failed
 
     def rate(self, now_s: float) -> float:
         """Attempts per second, over the last few seconds that had any."""
-        self._settle()
+        self._flush()
         recent = [(second, count) for second, count in self._attempts if second > now_s - _RATE_S]
         if not recent:
             return 0.0
@@ -152,12 +152,12 @@ class Log:
 
     def move_metrics(self) -> list[MetricFamily]:
         """What was counted of moves in the queue since the start."""
-        self._settle()
+        self._flush()
         return self._moves.families()
 
     # -- keeping and forgetting ---------------------------------------------------------------------------------
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         """Put fresh entries into chunks, count them, and forget what there is no room for."""
         fresh = self._fresh[:]
         self._fresh.clear()

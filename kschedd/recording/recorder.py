@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any, Final
+from typing import IO, Annotated, Any, Final
 
 import attrs
 import msgpack
@@ -38,13 +38,13 @@ _this_thread = threading.local()
 
 @attrs.frozen
 class RecordingState:
-    """How a recording is doing. `failure`: why nothing is written any more; "" as long as it is."""
+    """How a recording is doing."""
 
     file: str
     bytes: int
     notes: int
     since_s: float
-    failure: str
+    failure: Annotated[str, "why it has ended, empty as long as it goes on"]
 
 
 class RunRecorder:

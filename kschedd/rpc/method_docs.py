@@ -117,11 +117,13 @@ def methods_page(table: Mapping[str, Method]) -> str:
     """The whole page as Markdown."""
     codes = "| code | meaning |\n|---|---|\n" + "".join(f"| `{code}` | {text} |\n" for code, text in CODES.items())
     index = "".join(f"- [`{name}`](#{_anchor(name)})\n" for name in table)
-    methods = "".join(_section(method) for method in table.values())
+    known: dict[str, str] = {}
+    methods = "".join(_section(method, known) for method in table.values())
     return f"{_INTRODUCTION}{codes}{_STREAMS}\n## Methods\n\n{index}{methods}"
 
 
-def _section(method: Method) -> str:
+def _section(method: Method, known: dict[str, str]) -> str:
+    """Return the method's section. `known`: tables of keys, each with the method whose section has it."""
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
     if not method.reads:
         only = ", but for forks that they have made" if method.own_forks else ""
@@ -134,16 +136,22 @@ def _section(method: Method) -> str:
         parts.append("\nNo parameters.\n")
     if method.returns:
         parts.append(f"\nReturns: {method.returns}\n")
-    parts.append(_meanings(method.answer))
+    parts.append(_meanings(method.answer, method.name, known))
     if method.items:
         parts.append(f"\nStream items: {method.items}\n")
+    parts.append(_meanings(method.item, method.name, known))
     return "".join(parts)
 
 
-def _meanings(answer: Any) -> str:
+def _meanings(answer: Any, method: str, known: dict[str, str]) -> str:
     """Return the keys of an answer that have a meaning of their own, as a table; "" if there are none."""
     rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
-    return f"\n| key | meaning |\n|---|---|\n{rows}" if rows else ""
+    if not rows:
+        return ""
+    elsewhere = known.setdefault(rows, method)
+    if elsewhere != method:
+        return f"\nThe keys are those of [`{elsewhere}`](#{_anchor(elsewhere)}).\n"
+    return f"\n| key | meaning |\n|---|---|\n{rows}"
 
 
 def _row(param: Param) -> str:

@@ -5,7 +5,7 @@ so they are undone in the reverse order of their making.
 """
 
 from collections import deque
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import attrs
 
@@ -19,9 +19,8 @@ CHANGES_KEPT: Final = 100
 @attrs.frozen
 class ChangedValue:
     path: str
-    before: Any
-    after: Any
-    """None, as `before`: there is no such value."""
+    before: Annotated[Any, "null where there is no value"]
+    after: Annotated[Any, "null where there is no value"]
 
 
 @attrs.frozen(eq=False)

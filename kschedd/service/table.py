@@ -9,7 +9,7 @@ A handler that produces more than one result opens a stream:
         async def feed(stream: Stream) -> None:
             async for change in store.watch(call["since"]):
                 await stream.send({"type": change.type, "resourceVersion": change.version})
-        return {"stream": call.open_stream(feed)}
+        return StreamAnswer(call.open_stream(feed))
 
 `feed` starts after the response is queued, blocks in `send` while the client reads slowly, is cancelled
 when the client cancels the stream or disconnects, and ends the stream by returning (code `done`) or by raising
@@ -45,6 +45,13 @@ class Stream(Protocol):
 
     async def send_many(self, items: Sequence[Any]) -> None:
         """Sends several items at once: cheaper than one by one."""
+
+
+@attrs.frozen
+class StreamAnswer:
+    """The answer of a method that opens a stream; others have more fields."""
+
+    stream: int
 
 
 StreamProducer = Callable[[Stream], Awaitable[None]]
@@ -105,7 +112,7 @@ class Call:
         return self.args[param]
 
     def open_stream(self, feed: StreamProducer) -> int:
-        """The id of a new stream that `feed` fills. The result must be a map with this id as `stream`.
+        """The id of a new stream that `feed` fills. The answer must have this id as `stream`.
 
         Raises RpcError `too_many` at the client's limit of streams, `bad_params` in a notification.
         """
@@ -129,9 +136,10 @@ class Method:
     handler: Callable[[Call], Awaitable[Any]] = attrs.field(repr=False)
     params: tuple[Param, ...] = ()
     doc: str = attrs.field(default="", validator=_documented)
-    returns: str = ""
+    returns: str = ""  # of one with an `answer`, what its fields do not say
     answer: Any = None  # its class, from which `returns` is made
     items: str = ""
+    item: Any = None  # the class of a stream's items, from which `items` is made
     large: bool = False  # its result grows with the cluster
     # Of one that is `large`: the result where it is a small one all the same, which takes no turn among large ones.
     small: Callable[[Call], Awaitable[Any | None]] | None = attrs.field(default=None, repr=False)
@@ -140,8 +148,10 @@ class Method:
     outside: bool = False
 
     def __attrs_post_init__(self) -> None:
-        if self.answer is not None:
-            object.__setattr__(self, "returns", f"{returned(self.answer)}.")
+        for name, answer in (("returns", self.answer), ("items", self.item)):
+            if answer is not None:
+                more = getattr(self, name)
+                object.__setattr__(self, name, f"{returned(answer)}{f': {more}' if more else '.'}")
         names = [param.name for param in self.params]
         assert len(names) == len(set(names)), f"{self.name}: two parameters of one name in {names}"
 

@@ -9,7 +9,7 @@ of what happened, when somebody asks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import attrs
 
@@ -28,7 +28,67 @@ _LEFT_OUT: Final = frozenset(("Pod", "Node", "Event", "Lease", "CSINode", "Contr
 _MOST_FIELDS: Final = 8
 _LONGEST: Final = 60
 
-Change = dict[str, Any]
+Text = Annotated[str, "text"]
+
+
+@attrs.frozen(kw_only=True)
+class PodChange:
+    sign: str
+    change: Annotated[
+        str,
+        "moved (its workload has another pod in its place), placed, pending, gone, ended or orphaned (its node was "
+        "deleted, and it not yet)",
+    ]
+    namespace: str
+    name: str
+    node: str = ""
+    to: Annotated[str, "the node that it, or the pod in its place, has now"] = ""
+    successor: Annotated[str, "the pod in its place, if that has another name"] = ""
+    why: str = ""
+    cause: str = ""
+    placement: Annotated[str, "how the node was chosen"] = ""
+    margin: Annotated[int | None, "by how much it was ahead (null: no other)"] = None
+
+
+@attrs.frozen
+class NodeChange:
+    sign: str
+    name: str
+    what: Sequence[Text]
+
+
+@attrs.frozen
+class ObjectChange:
+    sign: str
+    kind: str
+    namespace: str
+    name: str
+    what: Sequence[Text]
+
+
+@attrs.frozen
+class UsageChange:
+    resource: str
+    before: float
+    after: float
+
+
+@attrs.frozen
+class BlockingBudget:
+    namespace: str
+    name: str
+    pods: Sequence[Annotated[str, "pod"]]
+
+
+@attrs.frozen
+class DiffAnswer:
+    pods: Sequence[PodChange]
+    nodes: Sequence[NodeChange]
+    objects: Annotated[Sequence[ObjectChange], "without those that controllers own"]
+    config: Annotated[Sequence[Text], "the changes of the configuration in words"]
+    usage: Annotated[Sequence[UsageChange], "the share of the nodes' resources that is requested"]
+    budgets: Annotated[Sequence[BlockingBudget], "those that keep these pods on nodes which were cordoned in the fork"]
+    elapsed_s: float
 
 
 class ForkStart:
@@ -55,22 +115,22 @@ def usage(table: NodeTable) -> dict[str, float]:
     }
 
 
-def changes(engine: Engine, start: ForkStart, log: Log) -> dict[str, Any]:
-    """Everything that is different from when the fork was made: plain values, as the socket sends them."""
+def changes(engine: Engine, start: ForkStart, log: Log) -> DiffAnswer:
+    """Everything that is different from when the fork was made."""
     events = engine.store.written_after(start.version)
     of_nodes = [event for event in events if event.new.kind == "Node"]
     pods = _pod_changes(engine, log, [event for event in events if event.new.kind == "Pod"], _gone_nodes(of_nodes))
     nodes = _node_changes(of_nodes)
     now = usage(engine.machine.cluster.table)
-    return {
-        "pods": pods,
-        "nodes": nodes,
-        "objects": _object_changes(events),
-        "config": [change.what for change in engine.driver.config_changes.made],
-        "usage": [{"resource": name, "before": before, "after": now[name]} for name, before in start.usage.items()],
-        "budgets": _blocking_budgets(engine, {change["name"] for change in nodes}),
-        "elapsed_s": engine.elapsed,
-    }
+    return DiffAnswer(
+        pods,
+        nodes,
+        _object_changes(events),
+        [change.what for change in engine.driver.config_changes.made],
+        [UsageChange(name, before, now[name]) for name, before in start.usage.items()],
+        _blocking_budgets(engine, {change.name for change in nodes}),
+        engine.elapsed,
+    )
 
 
 # -- pods -------------------------------------------------------------------------------------------------------
@@ -85,7 +145,7 @@ class _PodFate:
     gone: bool = False
 
 
-def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_nodes: Sequence[str]) -> list[Change]:
+def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_nodes: Sequence[str]) -> list[PodChange]:
     fates: dict[str, _PodFate] = {}
     for event in events:
         assert isinstance(event.new, Pod), "an event of a pod is expected"
@@ -96,7 +156,7 @@ def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_no
         fate.last, fate.gone = event.new, event.type == DELETED
     gone: list[Pod] = []
     successors: dict[str, list[Pod]] = {}
-    found: list[Change] = []
+    found: list[PodChange] = []
     last_of: dict[str, Pod] = {}
     for uid, fate in fates.items():
         before, last = fate.before, fate.last
@@ -119,10 +179,10 @@ def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_no
             found.append(_change("-", "gone", pod, log, node=pod.node_name, why=why))
         elif heir.node_name:
             moved = _change("~", "moved", pod, log, heir, node=pod.node_name, to=heir.node_name, why=why)
-            found.append({**moved, "successor": named})
+            found.append(attrs.evolve(moved, successor=named))
         elif pod.node_name:
             pending = _change("-", "pending", pod, log, node=pod.node_name, why=_why_pending(heir), cause=why)
-            found.append({**pending, "successor": named})
+            found.append(attrs.evolve(pending, successor=named))
     for pods in successors.values():
         for pod in pods:
             if pod.node_name:
@@ -130,14 +190,14 @@ def _pod_changes(engine: Engine, log: Log, events: Sequence[WatchEvent], gone_no
             else:
                 found.append(_change("+", "pending", pod, log, why=_why_pending(pod)))
     found += _orphans(engine, log, gone_nodes)
-    return sorted(found, key=lambda change: (change["namespace"], change["name"]))
+    return sorted(found, key=lambda change: (change.namespace, change.name))
 
 
 def _gone_nodes(events: Sequence[WatchEvent]) -> list[str]:
     return [name for (_, _, name), (before, after) in _ends(events).items() if before is not None and after is None]
 
 
-def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[Change]:
+def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[PodChange]:
     """Yield the pods that are still bound to nodes which were deleted."""
     for name in gone_nodes:
         for pod in engine.store.pods_on(name):
@@ -146,22 +206,18 @@ def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[Ch
                 yield _change("-", "orphaned", pod, log, node=name, why=why)
 
 
-def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: str) -> Change:
+def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: str) -> PodChange:
     """`placed`: the pod that has the node, where it is another one."""
     placement = _placement(placed or pod, log)
-    return {
-        "sign": sign,
-        "change": change,
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "node": more.get("node", ""),
-        "to": more.get("to", ""),
-        "successor": "",
-        "why": more.get("why", ""),
-        "cause": more.get("cause", ""),
-        "placement": "" if placement is None or not more.get("to") else _placement_text(placement),
-        "margin": None if placement is None or placement.lead is None else placement.lead.margin,
-    }
+    return PodChange(
+        sign=sign,
+        change=change,
+        namespace=pod.namespace,
+        name=pod.name,
+        placement="" if placement is None or not more.get("to") else _placement_text(placement),
+        margin=None if placement is None or placement.lead is None else placement.lead.margin,
+        **more,
+    )
 
 
 def _placement(pod: Pod, log: Log) -> AttemptRecord | None:
@@ -227,18 +283,18 @@ def _ends(events: Sequence[WatchEvent]) -> dict[tuple[str, str, str], tuple[Obje
     return ends
 
 
-def _node_changes(events: Sequence[WatchEvent]) -> list[Change]:
-    found: list[Change] = []
+def _node_changes(events: Sequence[WatchEvent]) -> list[NodeChange]:
+    found: list[NodeChange] = []
     for (_, _, name), (before, after) in sorted(_ends(events).items()):
         if after is None:
             if before is not None:
-                found.append({"sign": "-", "name": name, "what": ["gone"]})
+                found.append(NodeChange("-", name, ["gone"]))
         elif before is None:
-            found.append({"sign": "+", "name": name, "what": ["new"]})
+            found.append(NodeChange("+", name, ["new"]))
         else:
             what = _node_words(before, after)
             if what:
-                found.append({"sign": "~", "name": name, "what": what})
+                found.append(NodeChange("~", name, what))
     return found
 
 
@@ -262,22 +318,22 @@ def _taint(taint: Taint) -> str:
     return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
-def _object_changes(events: Sequence[WatchEvent]) -> list[Change]:
-    found: list[Change] = []
+def _object_changes(events: Sequence[WatchEvent]) -> list[ObjectChange]:
+    found: list[ObjectChange] = []
     chosen = [event for event in events if event.new.kind not in _LEFT_OUT and _controller(event.new) is None]
     for (kind, namespace, name), (before, after) in sorted(_ends(chosen).items()):
-        named = {"kind": kind, "namespace": namespace, "name": name}
+        named = kind, namespace, name
         if after is None:
             if before is not None:
-                found.append({"sign": "-", **named, "what": []})
+                found.append(ObjectChange("-", *named, []))
         elif before is None:
-            found.append({"sign": "+", **named, "what": []})
+            found.append(ObjectChange("+", *named, []))
         else:
             old = {field: value for field, value in before.raw.items() if field not in ("status", "metadata")}
             new = {field: value for field, value in after.raw.items() if field not in ("status", "metadata")}
             what = _differing(old, new)
             if what:
-                found.append({"sign": "~", **named, "what": what})
+                found.append(ObjectChange("~", *named, what))
     return found
 
 
@@ -299,9 +355,9 @@ def _word(value: Any) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
-def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[Change]:
+def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[BlockingBudget]:
     """The budgets that keep pods on nodes which were changed and take no pods any more."""
-    found: list[Change] = []
+    found: list[BlockingBudget] = []
     budgets = [each for each in engine.store.list("PodDisruptionBudget") if each.status.get("disruptionsAllowed") == 0]
     if not budgets:
         return found
@@ -313,5 +369,5 @@ def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[Change]:
     for budget in budgets:
         covered = [pod.name for pod in kept if pod.namespace == budget.namespace and covers(budget, pod)]
         if covered:
-            found.append({"namespace": budget.namespace, "name": budget.name, "pods": covered})
+            found.append(BlockingBudget(budget.namespace, budget.name, covered))
     return found

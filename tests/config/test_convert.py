@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kschedd.config.changing.files import check, listed, written_as_v1
+from kschedd.config.changing.files import check, written_as_v1
+from kschedd.config.changing.values import values
 from kschedd.config.in_tree import IN_TREE, OLDER
 from kschedd.config.loading.load import config_from_raw, default_config, load_config
 from kschedd.config.loading.releases import RELEASES
@@ -139,7 +140,7 @@ profiles:
 
 
 def test_each_value_says_where_it_was_said() -> None:
-    origins = {one["path"]: (one["value"], one["origin"]) for one in listed(load_config(TEXT, "f.yaml"))}
+    origins = {one.path: (one.value, one.origin) for one in values(load_config(TEXT, "f.yaml"))}
     assert origins["parallelism"] == (4, "f.yaml:3")
     assert origins["podMaxBackoffSeconds"] == (10, "default of v1.27")
     assert origins["profiles[mine].plugins.score[ImageLocality]"] == (7, "f.yaml:9")
@@ -150,14 +151,14 @@ def test_each_value_says_where_it_was_said() -> None:
 def test_a_check_says_all_that_is_wrong_with_lines() -> None:
     wrong = TEXT.replace("parallelism: 4", "paralellism: 4").replace("weight: 7", "weight: -7")
     answer = check(wrong, "f.yaml", IN_TREE)
-    assert answer["release"] is None
-    assert [(one["line"], one["path"]) for one in answer["errors"]] == [
+    assert answer.release is None
+    assert [(one.line, one.path) for one in answer.errors] == [
         (3, "$.paralellism"),
         (10, "$.profiles[0].plugins.score.enabled[0].weight"),
     ]
-    assert [one["line"] for one in check(wrong + "percentageOfNodesToScore: 150\n", "f", IN_TREE)["warnings"]] == [14]
+    assert [one.line for one in check(wrong + "percentageOfNodesToScore: 150\n", "f", IN_TREE).warnings] == [14]
     right = check(TEXT, "f.yaml", IN_TREE)
-    assert (right["release"], right["errors"], right["warnings"]) == ("v1.27", [], [])
+    assert (right.release, right.errors, right.warnings) == ("v1.27", [], [])
 
 
 @pytest.mark.parametrize("version", RELEASES)

@@ -56,7 +56,7 @@ class Scheduler:
     remote: RemoteCluster
 
     async def leads(self) -> bool:
-        return self.remote.leader.describe()["leads"] is True
+        return self.remote.leader.describe().leads is True
 
 
 @asynccontextmanager

@@ -138,7 +138,7 @@ async def test_the_one_that_leads_schedules_and_lets_the_other_lead_at_its_end(t
         async with scheduler_of(tmp_path, real.port, QUICK) as third:
 
             async def third_sees_it() -> bool:
-                return third.remote.leader.describe()["leader"] == second.remote.leader.election.identity
+                return third.remote.leader.describe().leader == second.remote.leader.election.identity
 
             await until(third_sees_it)
             await real.cluster.store.create(pod("a"))
@@ -184,7 +184,7 @@ async def test_who_loses_the_lease_schedules_no_more_and_again_once_it_is_free(t
             return not await scheduler.leads()
 
         await until(has_lost)
-        assert scheduler.remote.leader.describe()["leader"] == "other"
+        assert scheduler.remote.leader.describe().leader == "other"
         await real.cluster.store.create(pod("a"))
 
         async def waits() -> bool:

@@ -183,11 +183,11 @@ async def test_a_server_that_comes_back_as_another_is_taken_as_it_is_then(tmp_pa
 
 async def lost(mirror: MirrorActor) -> bool:
     """Whether it has found of every resource that the server is not there."""
-    return mirror.describe()["unreachable"] is not None and not any(mirror.followed.values())
+    return mirror.describe().unreachable is not None and not any(mirror.followed.values())
 
 
 async def reached(mirror: MirrorActor) -> bool:
-    return mirror.describe()["unreachable"] is None
+    return mirror.describe().unreachable is None
 
 
 async def test_what_a_server_no_longer_knows_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,7 +140,7 @@ async def test_a_server_that_is_away_for_a_while_is_scheduled_again(tmp_path: Pa
         real.stop.set()
 
         async def lost() -> bool:
-            return scheduler.mirror.describe()["unreachable"] is not None
+            return scheduler.mirror.describe().unreachable is not None
 
         await until(lost)
         async with real_cluster(real.port) as other:

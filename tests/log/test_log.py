@@ -185,9 +185,9 @@ class Bell:
         self.closed = True
 
 
-def test_followers_are_rung_for_events_only_and_not_once_they_are_closed() -> None:
+def test_subscribers_are_rung_for_events_only_and_not_once_they_are_closed() -> None:
     log, bell = Log(), Bell()
-    log.followers.add(bell)
+    log.subscribers.add(bell)
     log.extend([move("a", 1), attempt("a", 1.0)])
     log.ring()
     assert bell.rung == 0
@@ -199,7 +199,7 @@ def test_followers_are_rung_for_events_only_and_not_once_they_are_closed() -> No
     log.extend([bound("b", 2.0)])
     log.ring()
     assert bell.rung == 1
-    assert not log.followers
+    assert not log.subscribers
 
 
 @pytest.mark.parametrize(

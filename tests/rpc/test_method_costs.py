@@ -220,7 +220,7 @@ async def test_streams_are_read_when_costs_are_counted(autojump_clock: trio.test
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(Sink, "send", send)
         await cost("objects.watch", "fields", 0, 2)
-    assert "ADDED" in [item["type"] for item in seen]
+    assert "ADDED" in [item.type for item in seen]
 
 
 @pytest.mark.parametrize(("name", "param", "which"), list(walk()))

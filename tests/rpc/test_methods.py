@@ -22,7 +22,7 @@ from kschedd.rpc.sessions.server import Server
 from kschedd.scheduling.records import PodBound
 from kschedd.service.daemon.process import DaemonState
 from kschedd.service.errors import RpcError
-from kschedd.service.objects.methods import ObjectMethods
+from kschedd.service.objects.reading import ReadingMethods
 from kschedd.service.params import bind
 from kschedd.service.table import Call
 from tests.actors.clusters import comes_to, deployment, node, placed, pod, rejected, with_plugins
@@ -444,7 +444,7 @@ async def test_a_large_object_is_made_and_changed_aside_and_is_what_the_store_ha
 
 
 async def test_a_short_list_takes_no_turn_among_long_ones(talk: Talk) -> None:
-    [method] = [method for method in ObjectMethods(talk.cluster).table() if method.name == "objects.list"]
+    [method] = [method for method in ReadingMethods(talk.cluster).table() if method.name == "objects.list"]
     assert method.large
     assert method.small is not None
     made = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n}"}} for n in range(257)]

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.answers import plain
 from kschedd.api.objects import parse
 from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
@@ -120,14 +121,14 @@ def test_next_stops_before_a_group_before_each_pod_of_it_and_behind_it() -> None
     run.debugger.next()
     for at in run.stops():
         assert at.pod.name == "b", "before the first it was stopped already"
-        shown = where(run.driver, 10)
+        shown = plain(where(run.driver, 10))
         assert shown["stopped"]["pod"] == "default/b"
         assert shown["group"] == [{"pod": "default/a", "node": "n", "why": None}]
         assert run.assumed == [], "nobody sees a pod on a node on trial"
         run.debugger.next()
     assert run.stop == ("next", "c")
     assert run.assumed == ["a", "b"]
-    assert where(run.driver, 10)["group"] is None
+    assert plain(where(run.driver, 10))["group"] is None
 
 
 def test_stopped_within_it_a_group_is_placed_as_it_would_be() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kschedd.answers import plain
 from kschedd.conformance.records import read_records
 from kschedd.conformance.report import RecordOutcome
 from kschedd.conformance.verify import check
@@ -132,10 +133,10 @@ def two_nodes() -> Engine:
 def test_what_is_known_at_a_stop() -> None:
     engine = cluster(node("big", cpu="8"), node("tiny", cpu="100m"), node("small", cpu="1"), new("web", cpu="500m"))
     stopped(engine, point="score", plugin="NodeResourcesBalancedAllocation")
-    at = stopped_at(engine.driver)
+    at = plain(stopped_at(engine.driver))
     assert at is not None
     assert (at["pod"], at["point"], at["plugin"]) == ("default/web", "score", "NodeResourcesBalancedAllocation")
-    attempt = where(engine.driver, 10)["attempt"]
+    attempt = plain(where(engine.driver, 10))["attempt"]
     assert attempt["left"] == {"count": 2, "nodes": ["big", "small"]}
     assert attempt["rejected"] == {
         "count": 1,
@@ -152,7 +153,7 @@ def test_what_plugins_keep_is_shown_without_addresses_that_are_others_in_each_ru
     raw["spec"]["topologySpreadConstraints"] = [{**spread, "labelSelector": {"matchLabels": {"a": "b"}}}]
     engine = cluster(node("big", cpu="8"), node("small", cpu="1"), raw)
     stopped(engine, point="score")
-    kept = where(engine.driver, 10)["attempt"]["cycle_state"]["data"]["PodTopologySpread"]
+    kept = plain(where(engine.driver, 10))["attempt"]["cycle_state"]["data"]["PodTopologySpread"]
     assert "NodeTable object>" in kept
     ended(engine)
 
@@ -266,7 +267,7 @@ def test_victims_are_shown_before_they_are_evicted() -> None:
     raw["spec"]["priorityClassName"] = "vip"
     engine.store.create(raw)
     stopped(engine, outcome="preempting")
-    attempt = where(engine.driver, 10)["attempt"]
+    attempt = plain(where(engine.driver, 10))["attempt"]
     assert attempt["victims"] == [{"pod": "default/old", "node": "one", "priority": 0}]
     assert attempt["nominated_node"] == "one"
     old = engine.current_pod("default/old")

@@ -383,6 +383,7 @@ class FakeDaemon:
             "type": "Warning",
             "reason": "FailedScheduling",
             "object": "Pod/default/web-1",
+            "namespace": "default",
             "message": "0/2 nodes are available: 2 Insufficient cpu.",
             "count": 3,
             "from": "default-scheduler",

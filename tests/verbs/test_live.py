@@ -162,7 +162,7 @@ async def told(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
     """Wait until there are events of these reasons about these pods."""
     bell = Doorbell()
     ask = cluster.log.query
-    await ask(lambda log: log.followers.add(bell))
+    await ask(lambda log: log.subscribers.add(bell))
     while not wanted <= await ask(lambda log: {(each.first.reason, each.first.name) for each in log.events.latest()}):
         assert await bell.wait(), "the cluster ended first"
     bell.close()

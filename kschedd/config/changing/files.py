@@ -1,16 +1,18 @@
 """What can be asked about a configuration file: is it right, what does it say, what does it come to in v1.
 
-Answers are plain values, for methods of the socket and for the command line alike.
+Answers are those of the socket's methods, for the command line as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated
+
+import attrs
 
 from kschedd.config.changing.convert import converted
 from kschedd.config.changing.upstream_only import upstream_only
-from kschedd.config.changing.values import values
+from kschedd.config.changing.values import ConfiguredValue, values
 from kschedd.config.in_tree import Catalogue
 from kschedd.config.loading.context import ReadFile
 from kschedd.config.loading.load import default_config, load_config
@@ -18,13 +20,29 @@ from kschedd.config.model import Config
 from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 
 
-def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> dict[str, Any]:
-    """`{release, errors, warnings}`; release is that whose defaults hold, null where there are errors."""
+@attrs.frozen
+class ConfigFaultAnswer:
+    file: str
+    line: int
+    path: str
+    why: str
+    allowed: str
+    text: str
+
+
+@attrs.frozen
+class CheckedConfig:
+    release: Annotated[str | None, "that whose defaults hold, null where there are errors"]
+    errors: Sequence[ConfigFaultAnswer]
+    warnings: Sequence[ConfigFaultAnswer]
+
+
+def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> CheckedConfig:
     try:
         config = load_config(text, source, catalogue=catalogue, read_file=read_file)
     except ConfigErrors as faults:
-        return {"release": None, "errors": _plain(faults.errors), "warnings": _plain(faults.warnings)}
-    return {"release": config.release, "errors": [], "warnings": _plain(config.warnings)}
+        return CheckedConfig(None, _answers(faults.errors), _answers(faults.warnings))
+    return CheckedConfig(config.release, [], _answers(config.warnings))
 
 
 def convert(
@@ -42,18 +60,10 @@ def written_as_v1(config: Config, catalogue: Catalogue, *, upstream: bool = Fals
     return converted(config, default, catalogue)
 
 
-def show(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> list[dict[str, Any]]:
+def show(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None) -> list[ConfiguredValue]:
     """The values that the file comes to.  Raises ConfigErrors."""
-    return listed(load_config(text, source, catalogue=catalogue, read_file=read_file))
+    return list(values(load_config(text, source, catalogue=catalogue, read_file=read_file)))
 
 
-def listed(config: Config) -> list[dict[str, Any]]:
-    """`[{path, value, origin}]`: every value in force, and where it was said."""
-    return [{"path": one.path, "value": one.value, "origin": one.origin} for one in values(config)]
-
-
-def _plain(faults: Sequence[ConfigError]) -> list[Mapping[str, Any]]:
-    return [
-        {"file": one.file, "line": one.line, "path": one.path, "why": one.why, "allowed": one.allowed, "text": str(one)}
-        for one in faults
-    ]
+def _answers(faults: Sequence[ConfigError]) -> list[ConfigFaultAnswer]:
+    return [ConfigFaultAnswer(one.file, one.line, one.path, one.why, one.allowed, str(one)) for one in faults]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import attrs
 
 from kschedd.access.users import Caller
+from kschedd.answers import ABSENT, Absent
 from kschedd.rpc.protocol import AUTHENTICATE
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
@@ -20,56 +23,89 @@ def method_table(methods: Iterable[Method]) -> dict[str, Method]:
     return table
 
 
-def describe(method: Method) -> dict[str, Any]:
+@attrs.frozen
+class ParamAnswer:
+    name: str
+    type: str
+    required: bool
+    doc: str
+    default: Any | Absent = ABSENT
+    choices: Sequence[Annotated[str, "choice"]] | Absent = ABSENT
+    minimum: float | Absent = ABSENT
+    maximum: float | Absent = ABSENT
+
+
+@attrs.frozen
+class MethodAnswer:
+    name: str
+    doc: str
+    params: Sequence[ParamAnswer]
+    returns: str
+    writes: Annotated[bool, "read-only users are refused it"]
+    items: str | Absent = ABSENT
+
+
+@attrs.frozen
+class PingAnswer:
+    """What the daemon says of itself."""
+
+    pong: Annotated[bool, "true"] = True
+    server: str | Absent = ABSENT
+    version: str | Absent = ABSENT
+    pid: int | Absent = ABSENT
+    epoch: str | Absent = ABSENT
+    max_request_body_bytes: int | Absent = ABSENT
+    http: Annotated[str | Absent, "where the REST API is"] = ABSENT
+
+
+@attrs.frozen
+class UserAnswer:
+    user: str
+    groups: Sequence[Annotated[str, "group"]]
+    read_only: bool
+
+
+@attrs.frozen
+class CancelledAnswer:
+    cancelled: Annotated[bool, "false if there is no such stream (any more)"]
+
+
+def describe(method: Method) -> MethodAnswer:
     """The description of a method in the result of `rpc.methods`."""
-    params = []
-    for param in method.params:
-        entry: dict[str, Any] = {
-            "name": param.name,
-            "type": param.type,
-            "required": param.required,
-            "doc": param.doc,
-        }
-        if not param.required:
-            entry["default"] = param.default
-        if param.choices:
-            entry["choices"] = list(param.choices)
-        if param.minimum is not None:
-            entry["minimum"] = param.minimum
-        if param.maximum is not None:
-            entry["maximum"] = param.maximum
-        params.append(entry)
-    entry = {
-        "name": method.name,
-        "doc": method.doc,
-        "params": params,
-        "returns": method.returns,
-        "writes": not method.reads,
-    }
-    if method.items:
-        entry["items"] = method.items
-    return entry
+    params = [
+        ParamAnswer(
+            param.name,
+            param.type,
+            param.required,
+            param.doc,
+            ABSENT if param.required else param.default,
+            param.choices or ABSENT,
+            ABSENT if param.minimum is None else param.minimum,
+            ABSENT if param.maximum is None else param.maximum,
+        )
+        for param in method.params
+    ]
+    return MethodAnswer(method.name, method.doc, params, method.returns, not method.reads, method.items or ABSENT)
 
 
-async def _methods(call: Call) -> list[dict[str, Any]]:
+async def _methods(call: Call) -> list[MethodAnswer]:
     return [describe(method) for method in call.services.methods.values()]
 
 
-async def _ping(call: Call) -> dict[str, Any]:
-    return {"pong": True, **call.services.identity}
+async def _ping(call: Call) -> PingAnswer:
+    return PingAnswer(**call.services.identity)
 
 
-async def _authenticate(call: Call) -> dict[str, Any]:
+async def _authenticate(call: Call) -> UserAnswer:
     return who_is(call.services.caller)
 
 
-def who_is(caller: Caller) -> dict[str, Any]:
-    user = caller.user
-    return {"user": user.name, "groups": list(user.groups), "read_only": user.read_only}
+def who_is(caller: Caller) -> UserAnswer:
+    return UserAnswer(caller.user.name, caller.user.groups, caller.user.read_only)
 
 
-async def _cancel(call: Call) -> dict[str, Any]:
-    return {"cancelled": call.services.cancel_stream(call["stream"])}
+async def _cancel(call: Call) -> CancelledAnswer:
+    return CancelledAnswer(call.services.cancel_stream(call["stream"]))
 
 
 BUILT_IN: tuple[Method, ...] = (
@@ -78,16 +114,14 @@ BUILT_IN: tuple[Method, ...] = (
         _methods,
         reads=True,
         doc="Every method of this daemon, for programs that write clients or complete names.",
-        returns="An array of maps `{name, doc, params: [{name, type, required, doc, default?, choices?, minimum?, "
-        "maximum?}], returns, writes, items?}`: writes is what read-only users are refused.",
+        answer=list[MethodAnswer],
     ),
     Method(
         "rpc.ping",
         _ping,
         reads=True,
         doc="Answers at once: shows that the daemon lives and which one it is.",
-        returns="`{pong, server?, version?, pid?, epoch?, max_request_body_bytes?}`: pong is true, the rest what the "
-        "daemon says of itself.",
+        answer=PingAnswer,
     ),
     Method(
         AUTHENTICATE,
@@ -96,7 +130,7 @@ BUILT_IN: tuple[Method, ...] = (
         reads=True,
         doc="Says who one is. On TCP it has to be the first message, with a token, unless a client certificate tells; "
         "later, and on the Unix socket, where whoever may open it is let in, it only tells.",
-        returns="`{user, groups, read_only}`.",
+        answer=UserAnswer,
     ),
     Method(
         "stream.cancel",
@@ -105,6 +139,6 @@ BUILT_IN: tuple[Method, ...] = (
         reads=True,
         doc="Ends a stream of this connection. Its `stream.end` follows with code `cancelled`; items "
         "that were on their way may come before it. May be sent as a notification.",
-        returns="A map with `cancelled`: false if there is no such stream (any more).",
+        answer=CancelledAnswer,
     ),
 )

@@ -25,6 +25,7 @@ from kschedd.rpc.encoding import encode_error
 from kschedd.rpc.protocol import NO_MSGID
 from kschedd.rpc.sessions.remote import RemoteDoor
 from kschedd.rpc.sessions.session import ClientSession, SessionLimits, Shared
+from kschedd.service.daemon.answers import ClientAnswer
 from kschedd.service.table import Method
 
 Listener = trio.abc.Listener[Any]
@@ -114,7 +115,7 @@ class Server:
         if self._of_process[caller.process] <= 0:
             del self._of_process[caller.process]
 
-    def describe_clients(self) -> list[dict[str, Any]]:
+    def describe_clients(self) -> list[ClientAnswer]:
         return [session.describe() for session in self._sessions]
 
     async def serve(

@@ -46,6 +46,7 @@ from kschedd.rpc.sessions.large_results import encode_large_at_once
 from kschedd.rpc.sessions.open_stream import STOPPING, OpenStream
 from kschedd.rpc.sessions.sending import Outbox, Pieces, Total, writer_to
 from kschedd.rpc.sessions.unfinished import Unfinished
+from kschedd.service.daemon.answers import ClientAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.params import bind
 from kschedd.service.shares import FairShares
@@ -172,23 +173,22 @@ class ClientSession:
             return None
         return trio.current_time() - self._active_at
 
-    def describe(self) -> dict[str, Any]:
-        """For `daemon.clients`."""
+    def describe(self) -> ClientAnswer:
         user = self.caller.user
-        return {
-            "number": int(self._name.partition(" ")[0]),
-            "user": user.name,
-            "groups": list(user.groups),
-            "read_only": user.read_only,
-            "pid": self.caller.process or None,
-            "uid": self.caller.uid,
-            "address": self.caller.address or None,
-            "connected_s": trio.current_time() - self._since,
-            "idle_s": self.idle_s,
-            "requests": self.running,
-            "streams": self.streaming,
-            "waiting_bytes": self.unread,
-        }
+        return ClientAnswer(
+            number=int(self._name.partition(" ")[0]),
+            user=user.name,
+            groups=user.groups,
+            read_only=user.read_only,
+            pid=self.caller.process or None,
+            uid=self.caller.uid,
+            address=self.caller.address or None,
+            connected_s=trio.current_time() - self._since,
+            idle_s=self.idle_s,
+            requests=self.running,
+            streams=self.streaming,
+            waiting_bytes=self.unread,
+        )
 
     @property
     def running(self) -> int:
@@ -389,8 +389,8 @@ class ClientSession:
                 return encoded if isinstance(encoded, bytes) else Pieces(encoded, result.held)
             await self._outbox.room()
             if opened:
-                assert isinstance(result, Mapping), f"{method.name} opens a stream and must return a map with it"
-                assert result.get("stream") == opened[0].id, f"{method.name} does not say which stream it opened"
+                told = result.get("stream") if isinstance(result, Mapping) else getattr(result, "stream", None)
+                assert told == opened[0].id, f"{method.name} does not say which stream it opened"
             return encode_response(msgid, result)
         except Exception as raised:  # a handler's bug must not end the session
             for stream in opened:

@@ -1,15 +1,17 @@
-"""Where scheduling is stopped, in plain values: the attempt as far as it has come.
+"""Where scheduling is stopped, as answers to clients: the attempt as far as it has come.
 
 For reading by people and programs; a function of the driver, which is not changed.
 """
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated
 
-from kschedd.api.pods import Pod
+import attrs
+
+from kschedd.answers import extended
 from kschedd.framework.cycle_state import CycleState
-from kschedd.scheduling.debug.breakpoints import Breakpoint, StopPoint
+from kschedd.scheduling.debug.breakpoints import Breakpoint
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.gangs.cycle import TriedMember
@@ -19,64 +21,185 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONGEST_VALUE = 200  # characters of one value of the cycle state
 
 
-def stopped_at(driver: SchedulingDriver) -> dict[str, Any] | None:
+NodeName = Annotated[str, "node"]
+Text = Annotated[str, "text"]
+
+
+@attrs.frozen
+class StopAnswer:
+    why: str
+    since: str
+    breakpoint: int | None
+    pod: Annotated[str | None, "between two attempts the one that is next, if it is known"]
+    point: Annotated[str | None, "null between two attempts, and at the end of one"]
+    plugin: Annotated[str | None, "null between two attempts"]
+    outcome: Annotated[str | None, "what came of it, at the end of an attempt"]
+    node: Annotated[str | None, "null between two attempts"]
+
+
+@attrs.frozen
+class DebuggerState:
+    stopped: Annotated[StopAnswer | None, "null while scheduling runs"]
+    running_until: str | None
+    holder: Annotated[str | None, "the client that decides, null if nobody does"]
+    keep: Annotated[bool, "what it has set outlives its connection"]
+    breakpoints: Annotated[int, "their number"]
+
+
+@attrs.frozen
+class MovedState(DebuggerState):
+    moved: Annotated[str | None, "why virtual time is moved no further without a stop: `nothing due`"]
+
+
+@attrs.frozen
+class BreakpointAnswer:
+    id: int
+    pod: str | None
+    selector: str | None
+    node: str | None
+    plugin: str | None
+    point: str | None
+    outcome: str | None
+    condition: str | None
+    enabled: bool
+    disabled_because: str
+    hits: int
+    ignore: int
+    once: bool
+    warnings: Annotated[Sequence[Text], "what it names that is not there now"]
+
+
+@attrs.frozen
+class TriedMemberAnswer:
+    pod: str
+    node: str | None
+    why: str | None
+
+
+@attrs.frozen
+class RejectedBy:
+    plugin: str
+    reasons: Sequence[Text]
+
+
+@attrs.frozen
+class NodesLeft:
+    count: int
+    nodes: Sequence[NodeName]
+
+
+@attrs.frozen
+class RejectedNode:
+    node: str
+    plugin: str | None
+    reasons: Sequence[Text]
+
+
+@attrs.frozen
+class RejectedNodes:
+    count: int
+    nodes: Sequence[RejectedNode]
+
+
+@attrs.frozen
+class PluginScoreSoFar:
+    raw: int
+    score: int
+    weight: int
+
+
+@attrs.frozen
+class NodeScoreSoFar:
+    node: str
+    total: int
+    plugins: Mapping[Annotated[str, "name"], PluginScoreSoFar]
+
+
+@attrs.frozen
+class CycleStateAnswer:
+    data: Mapping[Annotated[str, "key"], Text] = attrs.field(factory=dict)
+    skip_filter: Sequence[Annotated[str, "plugin"]] = ()
+    skip_score: Sequence[Annotated[str, "plugin"]] = ()
+
+
+@attrs.frozen
+class VictimAnswer:
+    pod: str
+    node: str
+    priority: int
+
+
+@attrs.frozen
+class ReplacedScore:
+    node: str
+    plugin: str
+    score: int
+
+
+@attrs.frozen
+class StoppedAttempt:
+    number: int
+    nodes: int
+    narrowed_to: Sequence[NodeName] | None
+    pre_filter: RejectedBy | None
+    left: Annotated[NodesLeft | None, "null while no filter was called"]
+    rejected: Annotated[RejectedNodes | None, "null while no filter was called"]
+    scores: Annotated[Sequence[NodeScoreSoFar], "those given so far, the best node first"]
+    cycle_state: CycleStateAnswer
+    victims: Sequence[VictimAnswer]
+    nominated_node: str | None
+    forced: str | None
+    vetoed: Sequence[NodeName]
+    replaced: Sequence[ReplacedScore]
+
+
+@attrs.frozen
+class WhereAnswer(DebuggerState):
+    attempt: Annotated[StoppedAttempt | None, "null if none is stopped"]
+    group: Annotated[
+        Sequence[TriedMemberAnswer] | None,
+        "where the cycle of a PodGroup is stopped, its pods that were tried before, else null",
+    ]
+
+
+def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
     """In short, for a status: at which pod, extension point and plugin; None while scheduling runs."""
     stop = driver.debugger.stop
     if stop is None:
         return None
     point, head = stop.point, driver.first_tried
-    where = {
-        "why": stop.why,
-        "since": stamp(stop.since_s),
-        "breakpoint": stop.breakpoint,
-        "pod": None if head is None else head.key,
-        "point": None,
-        "plugin": None,
-        "outcome": None,
-        "node": None,
-    }
-    return where if point is None else {**where, "pod": point.pod.key, **_place(point)}
+    begin = stop.why, stamp(stop.since_s), stop.breakpoint
+    if point is None:
+        return StopAnswer(*begin, None if head is None else head.key, None, None, None, None)
+    place = (point.point, point.plugin, point.outcome, point.node)
+    return StopAnswer(*begin, point.pod.key, *(each or None for each in place))
 
 
-def _place(point: StopPoint) -> dict[str, Any]:
-    return {
-        "point": point.point or None,
-        "plugin": point.plugin or None,
-        "outcome": point.outcome or None,
-        "node": point.node or None,
-    }
-
-
-def debugger_state(driver: SchedulingDriver) -> dict[str, Any]:
+def debugger_state(driver: SchedulingDriver) -> DebuggerState:
     """Who holds the debugger, what it waits for, and where it is stopped."""
     debugger = driver.debugger
-    return {
-        "stopped": stopped_at(driver),
-        "running_until": None if debugger.until is None else debugger.until.what,
-        "holder": debugger.holder or None,
-        "keep": debugger.keep,
-        "breakpoints": len(debugger.breakpoints),
-    }
+    until = None if debugger.until is None else debugger.until.what
+    return DebuggerState(stopped_at(driver), until, debugger.holder or None, debugger.keep, len(debugger.breakpoints))
 
 
-def described_breakpoint(breakpoint: Breakpoint, known: "BreakpointTargets") -> dict[str, Any]:
+def described_breakpoint(breakpoint: Breakpoint, known: "BreakpointTargets") -> BreakpointAnswer:
     spec = breakpoint.spec
-    return {
-        "id": breakpoint.number,
-        "pod": spec.pod or None,
-        "selector": spec.selector or None,
-        "node": spec.node or None,
-        "plugin": spec.plugin or None,
-        "point": spec.point or None,
-        "outcome": spec.outcome or None,
-        "condition": spec.condition or None,
-        "enabled": breakpoint.enabled,
-        "disabled_because": breakpoint.disabled_because,
-        "hits": breakpoint.hits,
-        "ignore": breakpoint.ignore,
-        "once": breakpoint.once,
-        "warnings": known.unknown_in(breakpoint),
-    }
+    return BreakpointAnswer(
+        id=breakpoint.number,
+        pod=spec.pod or None,
+        selector=spec.selector or None,
+        node=spec.node or None,
+        plugin=spec.plugin or None,
+        point=spec.point or None,
+        outcome=spec.outcome or None,
+        condition=spec.condition or None,
+        enabled=breakpoint.enabled,
+        disabled_because=breakpoint.disabled_because,
+        hits=breakpoint.hits,
+        ignore=breakpoint.ignore,
+        once=breakpoint.once,
+        warnings=known.unknown_in(breakpoint),
+    )
 
 
 class BreakpointTargets:
@@ -99,55 +222,49 @@ class BreakpointTargets:
         return missing
 
 
-def where(driver: SchedulingDriver, most: int) -> dict[str, Any]:
+def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
     """All that is known at the stop; at most so many nodes and pods of each list."""
-    debugger = driver.debugger
     members = [_member(one) for one in driver.group_tried[:most]]
-    shown: dict[str, Any] = {**debugger_state(driver), "attempt": None, "group": members or None}
-    stop, stepper = debugger.stop, driver.stepper
-    if stop is None or stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
-        return shown
-    shown["attempt"] = _attempt(driver, stepper, most)
-    return shown
+    stop, stepper = driver.debugger.stop, driver.stepper
+    attempt = None
+    if stop is not None and stop.point is not None and stepper is not None and stepper.cycle == stop.point.cycle:
+        attempt = _attempt(driver, stepper, most)
+    return extended(WhereAnswer, debugger_state(driver), attempt=attempt, group=members or None)
 
 
-def _member(tried: TriedMember) -> dict[str, Any]:
+def _member(tried: TriedMember) -> TriedMemberAnswer:
     """What came of a pod of the group whose cycle is stopped."""
-    node, failed = tried.node_name, tried.failed
-    return {"pod": tried.entry.key, "node": node or None, "why": None if failed is None else failed.message}
+    return TriedMemberAnswer(
+        tried.entry.key, tried.node_name or None, None if tried.failed is None else tried.failed.message
+    )
 
 
-def _attempt(driver: SchedulingDriver, stepper: Stepper, most: int) -> dict[str, Any]:
+def _attempt(driver: SchedulingDriver, stepper: Stepper, most: int) -> StoppedAttempt:
     verdicts, left = stepper.verdicts_so_far(), stepper.nodes_left()
-    names = stepper.table.names
-    rejected: list[dict[str, Any]] = []
+    names, by = stepper.table.names, stepper.rejected_by
+    rejected: list[RejectedNode] = []
     if verdicts is not None:
         for name, status in verdicts.by_node():
             if status is not None and len(rejected) < most:
-                rejected.append({"node": name, "plugin": status.plugin or None, "reasons": list(status.reasons)})
-    return {
-        "number": stepper.attempt,
-        "nodes": driver.machine.cluster.table.node_count,
-        "narrowed_to": None if stepper.narrowed_to is None else sorted(stepper.narrowed_to)[:most],
-        "pre_filter": None
-        if stepper.rejected_by is None
-        else {"plugin": stepper.rejected_by.plugin, "reasons": list(stepper.rejected_by.reasons)},
-        "left": None if left is None else {"count": len(left), "nodes": [names[row] for row in left[:most].tolist()]},
-        "rejected": None if verdicts is None else {"count": len(verdicts), "nodes": rejected},
-        "scores": _scores(stepper, most),
-        "cycle_state": {} if stepper.state is None else _cycle_state(stepper.state),
-        "victims": [_victim(pod) for pod in list(stepper.victims)[:most]],
-        "nominated_node": stepper.nominated_node or None,
-        "forced": stepper.forced or None,
-        "vetoed": sorted(stepper.vetoed),
-        "replaced": [
-            {"node": node, "plugin": plugin, "score": score}
-            for (plugin, node), score in sorted(stepper.replaced.items())
-        ],
-    }
+                rejected.append(RejectedNode(name, status.plugin or None, status.reasons))
+    return StoppedAttempt(
+        number=stepper.attempt,
+        nodes=driver.machine.cluster.table.node_count,
+        narrowed_to=None if stepper.narrowed_to is None else sorted(stepper.narrowed_to)[:most],
+        pre_filter=None if by is None else RejectedBy(by.plugin, by.reasons),
+        left=None if left is None else NodesLeft(len(left), [names[row] for row in left[:most].tolist()]),
+        rejected=None if verdicts is None else RejectedNodes(len(verdicts), rejected),
+        scores=_scores(stepper, most),
+        cycle_state=CycleStateAnswer() if stepper.state is None else _cycle_state(stepper.state),
+        victims=[VictimAnswer(pod.key, pod.node_name, pod.priority) for pod in list(stepper.victims)[:most]],
+        nominated_node=stepper.nominated_node or None,
+        forced=stepper.forced or None,
+        vetoed=sorted(stepper.vetoed),
+        replaced=[ReplacedScore(node, plugin, score) for (plugin, node), score in sorted(stepper.replaced.items())],
+    )
 
 
-def _scores(stepper: Stepper, most: int) -> list[dict[str, Any]]:
+def _scores(stepper: Stepper, most: int) -> list[NodeScoreSoFar]:
     """Of each node that is scored, the best first: each plugin's score so far, and the total so far."""
     if stepper.scoring is None or not stepper.scores:
         return []
@@ -155,28 +272,21 @@ def _scores(stepper: Stepper, most: int) -> list[dict[str, Any]]:
     best = sorted(range(len(totals)), key=lambda place: -int(totals[place]))[:most]
     normalized = {name: stepper.normalized(name) for name in stepper.scores}
     return [
-        {
-            "node": stepper.table.names[int(stepper.scoring[place])],
-            "total": int(totals[place]),
-            "plugins": {
-                name: {
-                    "raw": int(scores.raw[place]),
-                    "score": int(normalized[name][place]),
-                    "weight": scores.weight,
-                }
+        NodeScoreSoFar(
+            stepper.table.names[int(stepper.scoring[place])],
+            int(totals[place]),
+            {
+                name: PluginScoreSoFar(int(scores.raw[place]), int(normalized[name][place]), scores.weight)
                 for name, scores in stepper.scores.items()
             },
-        }
+        )
         for place in best
     ]
 
 
-def _cycle_state(state: CycleState) -> dict[str, Any]:
-    return {
-        "data": {name: _text(value) for name, value in sorted(state.data.items())},
-        "skip_filter": sorted(state.skip_filter),
-        "skip_score": sorted(state.skip_score),
-    }
+def _cycle_state(state: CycleState) -> CycleStateAnswer:
+    data = {name: _text(value) for name, value in sorted(state.data.items())}
+    return CycleStateAnswer(data, sorted(state.skip_filter), sorted(state.skip_score))
 
 
 def _text(value: object) -> str:
@@ -186,7 +296,3 @@ def _text(value: object) -> str:
     except Exception as fault:  # a plugin's: its object cannot be shown
         return f"(cannot be shown: {type(fault).__name__})"
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
-
-
-def _victim(pod: Pod) -> dict[str, Any]:
-    return {"pod": pod.key, "node": pod.node_name, "priority": pod.priority}

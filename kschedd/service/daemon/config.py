@@ -20,6 +20,8 @@ from kschedd.config.changing.changes import (
     with_unschedulable_flush,
     with_weight,
 )
+from kschedd.config.changing.files import CheckedConfig
+from kschedd.config.changing.values import ConfiguredValue, values
 from kschedd.config.in_tree import IN_TREE, Catalogue
 from kschedd.config.loading.context import ReadFile
 from kschedd.config.loading.load import load_config
@@ -29,6 +31,7 @@ from kschedd.scheduling.config_changes import ConfigChange
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import ChangeConfig, UndoConfigChange
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.answers import ConfigChangeAnswer, TextAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
@@ -37,10 +40,8 @@ from kschedd.store.times import stamp
 T = TypeVar("T")
 
 _POINTS = {**{point: point for point in FIELD_OF_POINT}, **{field: point for point, field in FIELD_OF_POINT.items()}}
-_CHANGE = "`{number, time, what, values: [{path, before, after}]}`; before and after are null where there is no value"
 _TEXT = Param("text", "string", doc="the file's text: KubeSchedulerConfiguration of any release, or a Policy")
 _SOURCE = Param("source", "string", False, "configuration", "the file's name in messages")
-_FAULT = "`{file, line, path, why, allowed, text}`"
 CHANGES = (
     *("weight", "plugin-on", "plugin-off", "args", "percentage", "backoff", "parallelism", "flush"),
     *("profile-on", "profile-off", "all"),
@@ -59,7 +60,8 @@ class ConfigMethods:
                 reads=True,
                 doc="Every value in force, and where it was said: file and line, a flag, a change while the daemon "
                 "runs, or the release whose default it is.",
-                returns="An array of `{path, value, origin}`; profiles and plugins stand in a path by name.",
+                returns="profiles and plugins stand in a path by name",
+                answer=list[ConfiguredValue],
             ),
             Method(
                 "config.check",
@@ -67,8 +69,7 @@ class ConfigMethods:
                 (_TEXT, _SOURCE),
                 reads=True,
                 doc="What is wrong with a configuration file, all of it. Files that it names are not read.",
-                returns=f"`{{release, errors: [], warnings: []}}`, each {_FAULT}; release is that whose defaults hold, "
-                "null where there are errors.",
+                answer=CheckedConfig,
             ),
             Method(
                 "config.show",
@@ -76,7 +77,7 @@ class ConfigMethods:
                 (_TEXT, _SOURCE),
                 reads=True,
                 doc="As `config.values`, of a file.",
-                returns="An array of `{path, value, origin}`.",
+                answer=list[ConfiguredValue],
             ),
             Method(
                 "config.convert",
@@ -93,7 +94,7 @@ class ConfigMethods:
                 ),
                 reads=True,
                 doc="A configuration as KubeSchedulerConfiguration v1, with a comment for what has no counterpart.",
-                returns="`{text}`.",
+                answer=TextAnswer,
             ),
             Method(
                 "config.change",
@@ -115,25 +116,26 @@ class ConfigMethods:
                 ),
                 doc="Changes the configuration from the next attempt on. Pods that wait at Permit or are being bound "
                 "end with the plugins that they began with.",
-                returns=f"{_CHANGE}.",
+                answer=ConfigChangeAnswer,
             ),
             Method(
                 "config.undo",
                 self.undo,
                 doc="Takes the latest change back; again, the one before it.",
-                returns=f"{_CHANGE}: of the change that was undone.",
+                returns="the change that was undone",
+                answer=ConfigChangeAnswer,
             ),
             Method(
                 "config.changes",
                 self.changes,
                 reads=True,
                 doc="The changes that can be undone, the newest last.",
-                returns=f"An array of {_CHANGE}.",
+                answer=list[ConfigChangeAnswer],
             ),
         ]
 
     async def values(self, call: Call) -> Any:
-        return files.listed(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
+        return list(values(await self._cluster.scheduler.query(lambda owner: owner.machine.config)))
 
     async def check(self, call: Call) -> Any:
         return await self._read(call, files.check)
@@ -143,11 +145,11 @@ class ConfigMethods:
 
     async def convert(self, call: Call) -> Any:
         if call["text"] is not None:
-            return {"text": await self._read(call, partial(files.convert, upstream=call["upstream"]))}
+            return TextAnswer(await self._read(call, partial(files.convert, upstream=call["upstream"])))
         config, catalogue = await self._cluster.scheduler.query(
             lambda owner: (owner.machine.config, _catalogue_of(owner))
         )
-        return {"text": files.written_as_v1(config, catalogue, upstream=call["upstream"])}
+        return TextAnswer(files.written_as_v1(config, catalogue, upstream=call["upstream"]))
 
     async def _read(self, call: Call, answer: Callable[[str, str, Catalogue, ReadFile], T]) -> T:
         """What is answered of the call's file; beside the loop, since the file may be large."""
@@ -209,13 +211,8 @@ def _unread(path: str) -> NoReturn:
     raise OSError(0, why)
 
 
-def _plain(change: ConfigChange) -> dict[str, Any]:
-    return {
-        "number": change.number,
-        "time": stamp(change.at_s),
-        "what": change.what,
-        "values": [{"path": one.path, "before": one.before, "after": one.after} for one in change.values],
-    }
+def _plain(change: ConfigChange) -> ConfigChangeAnswer:
+    return ConfigChangeAnswer(change.number, stamp(change.at_s), change.what, change.values)
 
 
 @attrs.frozen(eq=False)

@@ -12,6 +12,7 @@ from kschedd.config.changing.flags import with_schedulers
 from kschedd.dumps.loading import LoadOptions, Prepared, apply_manifests, in_order, read_dump, taken, told
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.answers import LoadedAnswer
 from kschedd.service.errors import RpcError
 from kschedd.service.execution import Executor
 from kschedd.service.params import Param
@@ -49,9 +50,7 @@ class LoadMethods:
                 doc="Takes a dump: objects keep uid, status, times and owners, bound pods stay where they are, nothing "
                 "is admitted or created a second time. All of it is seen at once. Objects without a uid are applied "
                 "as manifests, afterwards.",
-                returns="`{loaded, applied, in_the_way, errors, assumptions}`: what was taken; how many manifests "
-                "were applied; objects here that have the name of one in the dump, and stayed; faults "
-                "(a hundred, and how many more there are); what was assumed, dropped and made up.",
+                answer=LoadedAnswer,
             )
         ]
 
@@ -76,13 +75,13 @@ class LoadMethods:
         in_the_way = await self._cluster.store.do_in_steps(lambda store: store.take_in(prepared.objects))
         refused = await self._apply(call, prepared)
         outcome = taken(prepared, in_the_way, refused)
-        result = {
-            "loaded": told(prepared.objects),
-            "applied": outcome.applied,
-            "in_the_way": [f"{obj.kind} {obj.key}" for obj in in_the_way],
-            "errors": outcome.errors,
-            "assumptions": prepared.assumptions.texts(),
-        }
+        result = LoadedAnswer(
+            told(prepared.objects),
+            outcome.applied,
+            [f"{obj.kind} {obj.key}" for obj in in_the_way],
+            outcome.errors,
+            prepared.assumptions.texts(),
+        )
         await call.services.workers.run(call.client, partial(_free, prepared))
         return result
 

@@ -12,6 +12,7 @@ from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Labels, MetricFamily
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend, Queue
+from kschedd.service.daemon.answers import TextAnswer
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.threads import in_thread
@@ -29,13 +30,14 @@ class MetricsMethods:
                 (Param("prefix", "string", False, "", "those whose names begin so"),),
                 reads=True,
                 doc="kube-scheduler's metrics and some more (`kschedd_…`), as /metrics shows them over HTTP.",
-                returns="`{text}`, in Prometheus' text format.",
+                returns="in Prometheus' text format",
+                answer=TextAnswer,
             ),
         ]
 
     async def get(self, call: Call) -> Any:
         families = await scheduler_metrics(self._cluster)
-        return {"text": await text_of([each for each in families if each.metric.name.startswith(call["prefix"])])}
+        return TextAnswer(await text_of([each for each in families if each.metric.name.startswith(call["prefix"])]))
 
 
 async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:

@@ -8,6 +8,7 @@ import attrs
 from kschedd.framework.interface import extension_points
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.answers import PluginAnswer
 from kschedd.service.daemon.reloading import reload_file
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
@@ -25,7 +26,7 @@ class PluginMethods:
                 self.list,
                 reads=True,
                 doc="Plugins that are not built in: those of `--plugin` files and of installed packages.",
-                returns="An array of `{name, source, points, profiles}`.",
+                answer=list[PluginAnswer],
             ),
             Method(
                 "plugins.reload",
@@ -35,7 +36,8 @@ class PluginMethods:
                 doc="Reads a plugin file again. From the next attempt on profiles have new instances; pods that wait "
                 "at Permit or are being bound end with the old ones. If it cannot be used nothing changes. Earlier "
                 "changes of the configuration can no longer be undone.",
-                returns="An array of `{name, source, points, profiles}`: the plugins that it defines now.",
+                returns="the plugins that it defines now",
+                answer=list[PluginAnswer],
             ),
         ]
 
@@ -47,7 +49,7 @@ class PluginMethods:
         source, workers = _one_of(sources, call["file"]), call.services.workers
         await reload_file(self._cluster, source, lambda work: workers.run(call.client, lambda given_up: work()))
         listed = await self._cluster.scheduler.query(_listed)
-        return [one for one in listed if one["source"] == source]
+        return [one for one in listed if one.source == source]
 
 
 def _sources(owner: SchedulingDriver) -> frozenset[str]:
@@ -65,14 +67,14 @@ def _one_of(sources: frozenset[str], file: str) -> str:
     raise RpcError("not_found", f"{file}: is no plugin file of this daemon; {there}")
 
 
-def _listed(owner: SchedulingDriver) -> list[dict[str, Any]]:
+def _listed(owner: SchedulingDriver) -> list[PluginAnswer]:
     machine = owner.machine
     return [
-        {
-            "name": name,
-            "source": machine.registry.sources.get(name, ""),
-            "points": sorted(extension_points(cls)),
-            "profiles": [one.scheduler_name for one in machine.config.profiles if name in one.names()],
-        }
+        PluginAnswer(
+            name,
+            machine.registry.sources.get(name, ""),
+            sorted(extension_points(cls)),
+            [one.scheduler_name for one in machine.config.profiles if name in one.names()],
+        )
         for name, cls in sorted(machine.registry.added.items())
     ]

@@ -8,10 +8,19 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.limits import BOUNDS, MAX_REQUEST_BYTES, DaemonLimits
-from kschedd.object_faults import as_maps
+from kschedd.limits import BOUNDS, MAX_REQUEST_BYTES, Bound, DaemonLimits
+from kschedd.live.answers import LeaderAnswer, MirrorAnswer
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.answers import (
+    ClientAnswer,
+    InfoAnswer,
+    InfoLimits,
+    LimitAnswer,
+    ObjectFaultAnswer,
+    PluginCallsAnswer,
+    StoppingAnswer,
+)
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
@@ -35,11 +44,11 @@ class DaemonState:
     stop: trio.Event = attrs.field(factory=trio.Event)
     grace_s: float = 2.0
     machine_s: Callable[[], float] = time.monotonic
-    clients: Callable[[], list[dict[str, Any]]] = list
+    clients: Callable[[], list[ClientAnswer]] = list
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)  # of a bound now, and at most so far
-    mirror: Callable[[], dict[str, Any]] | None = None  # of which cluster it is one, if it is
-    leader: Callable[[], dict[str, Any]] | None = None  # whether that cluster is scheduled from here, if it ever is
+    mirror: Callable[[], MirrorAnswer] | None = None  # of which cluster it is one, if it is
+    leader: Callable[[], LeaderAnswer] | None = None  # whether that cluster is scheduled from here, if it ever is
 
 
 @attrs.frozen(eq=False)
@@ -54,43 +63,22 @@ class DaemonMethods:
                 self.info,
                 reads=True,
                 doc="Which daemon this is and what is in it.",
-                returns="`{version, pid, socket, uptime_s, seed, speed, profiles: [name], objects: {KIND: count}, "
-                "resource_version, epoch, journal, read_only, mirror, leader, recording, faults, plugins, limits: "
-                "{max_request_body_bytes, max_object_bytes}}`; epoch names the history that versions count in; journal "
-                "is its file, null if objects are kept in memory only; read_only says why the journal cannot be "
-                "written now, so that writes are refused, null if it can; mirror is `{server, context, unheard_s, "
-                "unreachable}` of the real cluster whose objects are held here: for how long nothing has come from it, "
-                "and why it cannot be asked now, null if it can; null for a cluster of its own; leader is `{leads, "
-                "lease, leader}` where that cluster is scheduled from here: whether it is now, by which Lease (empty: "
-                "without one), and who holds that; null where it is not; recording is `{file, bytes, notes, since_s, "
-                "failure}`: what was written of this run's recording, and why it has ended, empty as long as it goes "
-                "on; null without one; faults are the objects that cannot be handled now, "
-                "each `{kind, namespace, name, component, why, count, first_s, last_s, retry_s}`: what part of the "
-                "daemon raised what, how often, and when it tries again (seconds since the epoch; null: at the next "
-                "start); "
-                "plugins are the calls of out-of-tree plugins and of extenders, each `{name, call, calls, p50_ms, "
-                "p99_ms, longest_ms, timeouts, failures}`: the method or verb, quantiles of the last 1,000 calls, and "
-                "counts since the start.",
+                answer=InfoAnswer,
             ),
             Method(
                 "daemon.clients",
                 self.clients,
                 reads=True,
                 doc="Who is connected to the socket, this client too.",
-                returns="An array of `{number, user, groups, read_only, pid, uid, address, connected_s, idle_s, "
-                "requests, streams, waiting_bytes}`, the longest connected first: pid and uid are what the system says "
-                "of a client on the Unix socket, address of one on TCP, else null; idle_s is null while the client has "
-                "requests or streams, or answers that it has not read.",
+                returns="the longest connected first",
+                answer=list[ClientAnswer],
             ),
             Method(
                 "daemon.limits",
                 self.limits,
                 reads=True,
                 doc="Every bound of the daemon and how far it is used. `kschedd run --limit NAME=N` sets one.",
-                returns="An array of `{name, what, unit, limit, default, used, most, reached}`: used is how much of it "
-                "is in use now, most the most that there has been since the start (of one client, process or "
-                "connection, where the bound is for one), both null where the daemon has no such part; reached is what "
-                "happens where there is no more; unit is `bytes`, `s` or empty.",
+                answer=list[LimitAnswer],
             ),
             Method(
                 "daemon.stop",
@@ -108,38 +96,35 @@ class DaemonMethods:
                     ),
                 ),
                 doc="Ends the daemon in order.",
-                returns="`{stopping: true}`.",
+                answer=StoppingAnswer,
             ),
         ]
 
     async def info(self, call: Call) -> Any:
         cluster = self._cluster
         config, plugins = await cluster.scheduler.query(lambda owner: (owner.machine.config, _costs(owner)))
-        counted, most_bytes = await cluster.store.do(lambda store: (_counted(store), store.max_object_bytes))
+        (objects, version), most_bytes = await cluster.store.do(lambda store: (_counted(store), store.max_object_bytes))
         unwritable = await cluster.store.condition()
-        recording = cluster.recording()
-        return {
-            "version": self._daemon.version,
-            "pid": self._daemon.pid,
-            "socket": self._daemon.socket,
-            "uptime_s": cluster.clock.now() - self._daemon.started_s,
-            "seed": cluster.seed,
-            "speed": cluster.clock.speed,
-            "profiles": [profile.scheduler_name for profile in config.profiles],
-            **counted,
-            "epoch": cluster.epoch,
-            "journal": None if cluster.journal is None else str(cluster.journal),
-            "read_only": None if unwritable is None else str(unwritable),
-            "mirror": None if self._daemon.mirror is None else self._daemon.mirror(),
-            "leader": None if self._daemon.leader is None else self._daemon.leader(),
-            "recording": None if recording is None else attrs.asdict(recording),
-            "faults": as_maps(await cluster.faults()),
-            "plugins": plugins,
-            "limits": {
-                "max_request_body_bytes": self._daemon.max_request_body_bytes,
-                "max_object_bytes": most_bytes,
-            },
-        }
+        return InfoAnswer(
+            version=self._daemon.version,
+            pid=self._daemon.pid,
+            socket=self._daemon.socket,
+            uptime_s=cluster.clock.now() - self._daemon.started_s,
+            seed=cluster.seed,
+            speed=cluster.clock.speed,
+            profiles=[profile.scheduler_name for profile in config.profiles],
+            objects=objects,
+            resource_version=version,
+            epoch=cluster.epoch,
+            journal=None if cluster.journal is None else str(cluster.journal),
+            read_only=None if unwritable is None else str(unwritable),
+            mirror=None if self._daemon.mirror is None else self._daemon.mirror(),
+            leader=None if self._daemon.leader is None else self._daemon.leader(),
+            recording=cluster.recording(),
+            faults=[ObjectFaultAnswer.of(fault) for fault in await cluster.faults()],
+            plugins=plugins,
+            limits=InfoLimits(self._daemon.max_request_body_bytes, most_bytes),
+        )
 
     async def clients(self, call: Call) -> Any:
         return self._daemon.clients()
@@ -155,18 +140,7 @@ class DaemonMethods:
             lambda owner: (len(owner.debugger.breakpoints), owner.debugger.most_set)
         )
         used |= {name: (held, held) for name, held in (await cluster.scheduler.query(_held)).items()}
-        return [
-            {
-                "name": bound.name,
-                "what": bound.what,
-                "unit": bound.unit,
-                "limit": set_to[bound.name],
-                "default": bound.default,
-                **dict(zip(("used", "most"), used.get(bound.name, (None, None)), strict=True)),
-                "reached": bound.reached,
-            }
-            for bound in BOUNDS.values()
-        ]
+        return [_limit(bound, set_to[bound.name], used.get(bound.name)) for bound in BOUNDS.values()]
 
     async def stop(self, call: Call) -> Any:
         if not self._daemon.pid:
@@ -174,21 +148,26 @@ class DaemonMethods:
             raise RpcError("invalid", f"{call.method}: {why} (fork.discard forgets a fork)")
         self._daemon.grace_s = float(call["grace_s"])
         self._daemon.stop.set()
-        return {"stopping": True}
+        return StoppingAnswer()
 
 
-def _costs(driver: SchedulingDriver) -> list[dict[str, Any]]:
+def _limit(bound: Bound, limit: int, used: tuple[int, int] | None) -> LimitAnswer:
+    now, most = (None, None) if used is None else used
+    return LimitAnswer(bound.name, bound.what, bound.unit, limit, bound.default, now, most, bound.reached)
+
+
+def _costs(driver: SchedulingDriver) -> list[PluginCallsAnswer]:
     return [
-        {
-            "name": cost.name,
-            "call": cost.method,
-            "calls": cost.calls,
-            "p50_ms": _milliseconds(cost.p50_s),
-            "p99_ms": _milliseconds(cost.p99_s),
-            "longest_ms": _milliseconds(cost.longest_s),
-            "timeouts": cost.timeouts,
-            "failures": cost.failures,
-        }
+        PluginCallsAnswer(
+            cost.name,
+            cost.method,
+            cost.calls,
+            _milliseconds(cost.p50_s),
+            _milliseconds(cost.p99_s),
+            _milliseconds(cost.longest_s),
+            cost.timeouts,
+            cost.failures,
+        )
         for cost in driver.machine.registry.costs.all()
     ]
 
@@ -211,8 +190,5 @@ def _held(owner: SchedulingDriver) -> dict[str, int]:
     }
 
 
-def _counted(store: ClusterReader) -> dict[str, Any]:
-    return {
-        "objects": {kind: store.count(kind) for kind in store.kinds()},
-        "resource_version": store.version,
-    }
+def _counted(store: ClusterReader) -> tuple[dict[str, int], int]:
+    return {kind: store.count(kind) for kind in store.kinds()}, store.version

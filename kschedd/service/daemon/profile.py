@@ -5,6 +5,7 @@ from typing import Any, Final
 import attrs
 import trio
 
+from kschedd.service.daemon.answers import ProfiledAnswer, StackAnswer
 from kschedd.service.daemon.profiling import Sampled, sample
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
@@ -30,9 +31,7 @@ class ProfileMethods:
                 ),
                 doc="Looks for so long at where the daemon's threads are, and answers then; nothing waits meanwhile. "
                 "One at a time.",
-                returns="`{seconds, looks, stacks: [{thread, frames, count}]}`: how often each stack was seen, the "
-                "most frequent first; frames are `module:function` from the outside in, those of the event loop from "
-                "the task's own function on, which names the actor; a thread that waits is `(idle)`.",
+                answer=ProfiledAnswer,
             )
         ]
 
@@ -53,7 +52,7 @@ class ProfileMethods:
         finally:
             gone = True  # the client went: the thread ends at its next look
         stacks = [
-            {"thread": stack.thread, "frames": list(stack.frames), "count": count}
+            StackAnswer(stack.thread, stack.frames, count)
             for stack, count in sorted(found.stacks.items(), key=lambda each: (-each[1], each[0].frames))
         ]
-        return {"seconds": round(found.seconds, 3), "looks": found.looks, "stacks": stacks}
+        return ProfiledAnswer(round(found.seconds, 3), found.looks, stacks)

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.recording.recorder import RecordingState
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
@@ -12,7 +13,6 @@ from kschedd.service.table import Call, Method
 
 _WAIT_S: Final = 10.0
 _MOST_WAIT_S: Final = 900
-_STATE: Final = "`{file, bytes, notes, since_s, failure}`, as `daemon.info` has it"
 
 
 @attrs.frozen(eq=False)
@@ -31,13 +31,13 @@ class RecordingMethods:
                 doc="Records the run from now on, beginning with the state of the cluster, for `kschedd replay`. No "
                 "pod is taken up until those that are being scheduled or bound are done, which is waited for. Not over "
                 "the network, and not with out-of-tree plugins: those need `run --record`.",
-                returns=f"{_STATE}.",
+                answer=RecordingState,
             ),
             Method(
                 "recording.stop",
                 self.stop,
                 doc="Ends the recording, whoever began it. The file is whole when this returns.",
-                returns=f"{_STATE}.",
+                answer=RecordingState,
             ),
         ]
 
@@ -48,7 +48,7 @@ class RecordingMethods:
             raise RpcError("forbidden", f"{call.method}: {why}; call it over the Unix socket")
         if not file.is_absolute() or "\0" in call["file"]:
             raise RpcError("bad_params", f"{call.method}: file: an absolute path is expected")
-        return attrs.asdict(await self._cluster.start_recording(file, call["wait_s"]))
+        return await self._cluster.start_recording(file, call["wait_s"])
 
     async def stop(self, call: Call) -> Any:
-        return attrs.asdict(await self._cluster.end_recording())
+        return await self._cluster.end_recording()

@@ -11,6 +11,7 @@ from kschedd.report.redaction import redacted
 from kschedd.scheduling.records import AttemptRecord
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.answers import PageAnswer
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp
@@ -41,7 +42,7 @@ class ReportMethods:
                 reads=True,
                 doc="A report of what is kept: utilisation and pending pods over time, how nodes were filtered, zones, "
                 "the slowest attempts. Made in a thread, on a fork.",
-                returns="`{page}`: HTML that loads nothing.",
+                answer=PageAnswer,
                 large=True,
             )
         ]
@@ -54,7 +55,7 @@ class ReportMethods:
         snapshot = await self._cluster.snapshot()
         redact = call["redact"]
         text = await call.services.workers.run(call.client, lambda given_up: _page(snapshot, kept, redact, given_up))
-        return {"page": text}
+        return PageAnswer(text)
 
 
 def _written(store: ClusterWriter, since: int) -> list[WatchEvent]:

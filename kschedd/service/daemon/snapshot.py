@@ -7,6 +7,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.daemon.answers import SnapshotAnswer
 from kschedd.service.table import Call, Large, Method
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.objects.listing import raw_in_order
@@ -25,7 +26,7 @@ class SnapshotMethods:
                 reads=True,
                 doc="Every object as it is kept, at one version: with uid, resourceVersion and managedFields, and the "
                 "data of Secrets. `kschedd snapshot save` writes it into a file.",
-                returns="`{resource_version, epoch, objects}`.",
+                answer=SnapshotAnswer,
                 large=True,
             )
         ]

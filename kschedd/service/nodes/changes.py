@@ -12,7 +12,7 @@ from kschedd.service.execution import Executor
 from kschedd.service.nodes.editing import edit_node
 from kschedd.service.objects import editing as edit
 from kschedd.service.objects.answers import ChangeAnswer
-from kschedd.service.objects.methods import DRY_RUN, OVERWRITE
+from kschedd.service.objects.parameters import DRY_RUN, OVERWRITE
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method
 from kschedd.service.workers import GivenUp

@@ -15,6 +15,7 @@ from kschedd.controllers.nodes.tainteviction import TaintEviction
 from kschedd.controllers.running.controller import Controller
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
+from kschedd.service.nodes.answers import LeavingAnswer, LeavingPod, UpcomingAnswer, ZoneAnswer, ZonesAnswer
 from kschedd.service.nodes.editing import check_simulated, edit_node
 from kschedd.service.objects.answers import ChangeAnswer
 from kschedd.service.objects.editing import merging
@@ -57,17 +58,14 @@ class LifecycleMethods:
                 reads=True,
                 doc="The zones of the cluster: which state the node lifecycle controller has them in, and how fast "
                 "their nodes get NoExecute taints; and which nodes something is about to happen to.",
-                returns="`{zones, nodes}`: zones as `{zone, region, state, ready, not_ready, rate, waiting}`, rate in "
-                "nodes per second, waiting the nodes that wait for a taint; nodes as `{node, zone, next, at}`, next "
-                "`Unknown` or `NoExecute`, at in RFC 3339, null for a rate of 0.",
+                answer=ZonesAnswer,
             ),
             Method(
                 "nodes.leaving",
                 self.leaving,
                 reads=True,
                 doc="The pods that leave their nodes when the time is over for which they tolerate NoExecute taints.",
-                returns="`{pods: [...]}`, each `{namespace, name, node, taints, since, at}`, times in RFC 3339, the "
-                "next first.",
+                answer=LeavingAnswer,
             ),
         ]
 
@@ -105,26 +103,17 @@ def _only(controllers: Sequence[Controller], kind: type[C]) -> C:
     raise RpcError("conflict", "no controllers run here", {})
 
 
-def _zones(lifecycle: NodeLifecycle, store: ClusterReader) -> dict[str, Any]:
+def _zones(lifecycle: NodeLifecycle, store: ClusterReader) -> ZonesAnswer:
     zones = []
     for key, zone in sorted(lifecycle.zones.items()):
         region, _, name = key.partition(":\x00:")
-        zones.append(
-            {
-                "zone": name,
-                "region": region,
-                "state": zone.state,
-                "ready": zone.ready,
-                "not_ready": zone.not_ready,
-                "rate": zone.rate.per_s,
-                "waiting": list(zone.waiting),
-            }
-        )
+        waiting = list(zone.waiting)
+        zones.append(ZoneAnswer(name, region, zone.state, zone.ready, zone.not_ready, zone.rate.per_s, waiting))
     nodes = [
-        {"node": each.node, "zone": _zone_of(store, each.node), "next": each.what, "at": _time(each.at_s)}
+        UpcomingAnswer(each.node, _zone_of(store, each.node), each.what, _time(each.at_s))
         for each in lifecycle.upcoming()
     ]
-    return {"zones": zones, "nodes": nodes}
+    return ZonesAnswer(zones, nodes)
 
 
 def _zone_of(store: ClusterReader, name: str) -> str:
@@ -138,19 +127,12 @@ def _time(at_s: float | None) -> str | None:
     return None if at_s is None else stamp(at_s)
 
 
-def _leaving(eviction: TaintEviction, store: ClusterReader) -> dict[str, Any]:
+def _leaving(eviction: TaintEviction, store: ClusterReader) -> LeavingAnswer:
     pods = []
     for (namespace, name), timer in eviction.timers().items():
         pod = store.find("Pod", namespace, name)
         if isinstance(pod, Pod):
-            pods.append(
-                {
-                    "namespace": namespace,
-                    "name": name,
-                    "node": pod.node_name,
-                    "taints": [str(each.taint.key) for each in eviction.taints_of(pod.node_name)],
-                    "since": stamp(timer.since_s),
-                    "at": stamp(timer.at_s),
-                }
-            )
-    return {"pods": pods}
+            taints = [str(each.taint.key) for each in eviction.taints_of(pod.node_name)]
+            times = stamp(timer.since_s), stamp(timer.at_s)
+            pods.append(LeavingPod(namespace, name, pod.node_name, taints, *times))
+    return LeavingAnswer(pods)

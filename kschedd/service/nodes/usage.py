@@ -7,6 +7,7 @@ import numpy as np
 
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.service.cluster import ClusterBackend
+from kschedd.service.nodes.answers import UsageAnswer
 from kschedd.service.table import Call, Method
 
 
@@ -22,10 +23,7 @@ class UsageMethods:
                 reads=True,
                 doc="What is requested of every node, as the scheduler counts it: pods that are about to be bound are "
                 "counted. One array for each column, the same node at the same place in all of them.",
-                returns="`{nodes: [string], zones: [string], cordoned: [boolean], pods: [integer], "
-                "allowed_pods: [integer], allocatable: {RESOURCE: [integer]}, requested: {RESOURCE: [integer]}}`, "
-                "nodes by name; CPU is in millicores, all else in units or bytes. Of resources that no pod has asked "
-                "for there is nothing.",
+                answer=UsageAnswer,
             ),
         ]
 
@@ -33,18 +31,18 @@ class UsageMethods:
         return await self._cluster.scheduler.query(node_usage)
 
 
-def node_usage(driver: SchedulingDriver) -> dict[str, Any]:
+def node_usage(driver: SchedulingDriver) -> UsageAnswer:
     """The columns, sorted by the nodes' names: a few milliseconds at 5,000 nodes."""
     table = driver.machine.cluster.table
     ordered = sorted(table.row_of.items())
     rows = np.array([row for _, row in ordered], dtype=np.int64)
     zones = table.label("topology.kubernetes.io/zone")
-    return {
-        "nodes": [name for name, _ in ordered],
-        "zones": [zones.values[number] if number >= 0 else "" for number in zones.ids[rows].tolist()],
-        "cordoned": table.unschedulable[rows].tolist(),
-        "pods": table.pod_count[rows].tolist(),
-        "allowed_pods": table.allowed_pods[rows].tolist(),
-        "allocatable": {name: table.allocatable[number][rows].tolist() for name, number in table.resources.items()},
-        "requested": {name: table.requested[number][rows].tolist() for name, number in table.resources.items()},
-    }
+    return UsageAnswer(
+        nodes=[name for name, _ in ordered],
+        zones=[zones.values[number] if number >= 0 else "" for number in zones.ids[rows].tolist()],
+        cordoned=table.unschedulable[rows].tolist(),
+        pods=table.pod_count[rows].tolist(),
+        allowed_pods=table.allowed_pods[rows].tolist(),
+        allocatable={name: table.allocatable[number][rows].tolist() for name, number in table.resources.items()},
+        requested={name: table.requested[number][rows].tolist() for name, number in table.resources.items()},
+    )

@@ -7,6 +7,7 @@ import attrs
 
 from kschedd.answers import ABSENT, Absent
 from kschedd.api.unsupported import Unsupported
+from kschedd.service.table import StreamAnswer
 
 AsItIs = Annotated[Any, "the object as it is now, as kubectl would print it"]
 Warnings = Annotated[Sequence[Annotated[str, "text"]], "what there is to warn of"]
@@ -107,3 +108,58 @@ class KindAnswer:
     namespaced: bool
     known: Annotated[bool, "false: there are only objects of it, or a definition"]
     count: Annotated[int, "how many objects there are"]
+
+
+# -- lists, watches, events -------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class ListAnswer:
+    kind: str
+    items: Sequence[Annotated[Any, "object"]]
+    resource_version: Annotated[int, "watch from that version on to hear of every change since"]
+    epoch: str
+
+
+@attrs.frozen
+class WatchAnswer(StreamAnswer):
+    resource_version: Annotated[int, "the version from which on it watches"]
+    epoch: str
+
+
+@attrs.frozen
+class WatchItem:
+    type: Annotated[str, "`ADDED`, `MODIFIED` or `DELETED`"]
+    object: Any
+    resource_version: int
+
+
+@attrs.frozen(kw_only=True)
+class EventAnswer:
+    time: Annotated[str, "in RFC 3339, as is last_seen"]
+    last_seen: str
+    type: str
+    reason: str
+    object: Annotated[str, "as `Pod/web-1`"]
+    namespace: str
+    message: str
+    count: int
+    from_: str
+
+
+@attrs.frozen(kw_only=True)
+class WatchedEvent(EventAnswer):
+    number: int
+
+
+@attrs.frozen
+class EventsAnswer:
+    events: Sequence[EventAnswer]
+    number: Annotated[int, "where `events.watch` goes on after those of the scheduler"]
+    instance: Annotated[str, "the same"]
+
+
+@attrs.frozen
+class EventsWatchAnswer(StreamAnswer):
+    number: Annotated[int, "the one from which on it follows"]
+    instance: str

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from kschedd.actors.mailbox import Doorbell
+from kschedd.answers import extended
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import lookup
 from kschedd.log.events import SOURCE, WARNING, EventSeries
@@ -14,15 +15,12 @@ from kschedd.log.log import Log
 from kschedd.object_faults import ObjectFault
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
+from kschedd.service.objects.answers import EventAnswer, EventsAnswer, EventsWatchAnswer, WatchedEvent
+from kschedd.service.objects.parameters import SPACES
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Method, Stream
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.times import stamp
-
-SPACES = Param("namespace", "string", False, doc="null: all namespaces")
-_FIELDS = "time, last_seen, type, reason, object, namespace, message, count, from"
-_ITEM = f"`{{{_FIELDS}}}`, times in RFC 3339, object as `Pod/web-1`"
-_WATCHED = f"`{{number, {_FIELDS}}}`, as of `events.list`"
 
 
 @attrs.frozen(eq=False)
@@ -42,8 +40,7 @@ class EventMethods:
                 reads=True,
                 doc="The latest events, the newest last; equal ones are counted together.",
                 large=True,
-                returns=f"`{{events: [...], number, instance}}`, each event {_ITEM}; number and instance: where "
-                "`events.watch` goes on after those of the scheduler.",
+                answer=EventsAnswer,
             ),
             Method(
                 "events.watch",
@@ -58,8 +55,9 @@ class EventMethods:
                 reads=True,
                 doc="Follows the events of the scheduler. To resume after a break, give the last number seen, and the "
                 "instance; `gone` is answered where that is too long ago, or of another run of the daemon: list again.",
-                returns="`{stream, number, instance}`, the number from which on it follows.",
-                items=f"{_WATCHED}; one that happens again comes again with its new count.",
+                answer=EventsWatchAnswer,
+                item=WatchedEvent,
+                items="one that happens again comes again with its new count",
             ),
         ]
 
@@ -80,10 +78,10 @@ class EventMethods:
             if kind in (None, fault.ref.kind) and name in (None, fault.ref.name)
             if namespace is None or fault.ref.namespace in ("", namespace)
         ]
-        events = sorted((*map(_told, told), *stored, *faults), key=lambda event: event["last_seen"])
+        events = sorted((*map(_told, told), *stored, *faults), key=lambda event: event.last_seen)
         if limit is not None:
             events = events[max(len(events) - limit, 0) :]
-        return {"events": events, "number": number, "instance": instance}
+        return EventsAnswer(events, number, instance)
 
     async def watch(self, call: Call) -> Any:
         since, instance = call["since"], call["instance"]
@@ -103,24 +101,24 @@ class EventMethods:
         async def feed(stream: Stream) -> None:
             await follow(self._cluster, number, call["namespace"], _watched, stream)
 
-        return {"stream": call.open_stream(feed), "number": number, "instance": instance}
+        return EventsWatchAnswer(call.open_stream(feed), number, instance)
 
 
-def _watched(told: EventSeries) -> dict[str, Any]:
-    return {"number": told.number, **_told(told)}
+def _watched(told: EventSeries) -> WatchedEvent:
+    return extended(WatchedEvent, _told(told), number=told.number)
 
 
 async def follow(
     cluster: ClusterBackend,
     seen: int,
     namespace: str | None,
-    item: Callable[[EventSeries], dict[str, Any]],
+    item: Callable[[EventSeries], Any],
     stream: Stream,
 ) -> None:
     """Send the scheduler's events after number `seen` as they come, each as `item` makes it, until the daemon ends."""
     bell = Doorbell()
     ask = cluster.log.query
-    await ask(lambda log: log.followers.add(bell))
+    await ask(lambda log: log.subscribers.add(bell))
     try:
         while True:
             fresh = await ask(partial(_since, number=seen))
@@ -146,37 +144,37 @@ def _about(text: str | None) -> tuple[str | None, str | None]:
     return lookup(word).name, name
 
 
-def _told(told: EventSeries) -> dict[str, Any]:
+def _told(told: EventSeries) -> EventAnswer:
     first = told.first
-    return {
-        "time": stamp(first.at_s),
-        "last_seen": stamp(told.last_s),
-        "type": first.type,
-        "reason": first.reason,
-        "object": f"Pod/{first.name}",
-        "namespace": first.namespace,
-        "message": first.message,
-        "count": told.count,
-        "from": SOURCE,
-    }
+    return EventAnswer(
+        time=stamp(first.at_s),
+        last_seen=stamp(told.last_s),
+        type=first.type,
+        reason=first.reason,
+        object=f"Pod/{first.name}",
+        namespace=first.namespace,
+        message=first.message,
+        count=told.count,
+        from_=SOURCE,
+    )
 
 
-def _fault(fault: ObjectFault) -> dict[str, Any]:
+def _fault(fault: ObjectFault) -> EventAnswer:
     """An object that some part of the daemon cannot handle, as an event about it."""
-    return {
-        "time": stamp(fault.first_s),
-        "last_seen": stamp(fault.last_s),
-        "type": WARNING,
-        "reason": "Fault",
-        "object": f"{fault.ref.kind}/{fault.ref.name}",
-        "namespace": fault.ref.namespace,
-        "message": fault.why,
-        "count": fault.count,
-        "from": fault.component,
-    }
+    return EventAnswer(
+        time=stamp(fault.first_s),
+        last_seen=stamp(fault.last_s),
+        type=WARNING,
+        reason="Fault",
+        object=f"{fault.ref.kind}/{fault.ref.name}",
+        namespace=fault.ref.namespace,
+        message=fault.why,
+        count=fault.count,
+        from_=fault.component,
+    )
 
 
-def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[dict[str, Any]]:
+def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name: str | None) -> list[EventAnswer]:
     found = []
     for event in store.list("Event", namespace):
         about = event.raw.get("involvedObject") or event.raw.get("regarding") or {}
@@ -185,17 +183,17 @@ def _stored(store: ClusterReader, namespace: str | None, kind: str | None, name:
     return found
 
 
-def _event(event: Object, about: dict[str, Any]) -> dict[str, Any]:
+def _event(event: Object, about: dict[str, Any]) -> EventAnswer:
     raw = event.raw
     created = event.metadata.get("creationTimestamp") or ""
-    return {
-        "time": raw.get("firstTimestamp") or raw.get("eventTime") or created,
-        "last_seen": raw.get("lastTimestamp") or raw.get("eventTime") or created,
-        "type": raw.get("type") or "",
-        "reason": raw.get("reason") or "",
-        "object": f"{about.get('kind', '')}/{about.get('name', '')}",
-        "namespace": about.get("namespace") or event.namespace,
-        "message": raw.get("message") or raw.get("note") or "",
-        "count": raw.get("count") or 1,
-        "from": raw.get("reportingComponent") or (raw.get("source") or {}).get("component") or "",
-    }
+    return EventAnswer(
+        time=raw.get("firstTimestamp") or raw.get("eventTime") or created,
+        last_seen=raw.get("lastTimestamp") or raw.get("eventTime") or created,
+        type=raw.get("type") or "",
+        reason=raw.get("reason") or "",
+        object=f"{about.get('kind', '')}/{about.get('name', '')}",
+        namespace=about.get("namespace") or event.namespace,
+        message=raw.get("message") or raw.get("note") or "",
+        count=raw.get("count") or 1,
+        from_=raw.get("reportingComponent") or (raw.get("source") or {}).get("component") or "",
+    )

@@ -1,9 +1,11 @@
 """Which kind a caller means, and which object: words of people against what the store has."""
 
+from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer
 from kschedd.service.params import similar_names
+from kschedd.service.table import Call
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom_resources.kinds import defined_kind, definitions
 
@@ -58,3 +60,9 @@ def described(store: ClusterReader) -> list[KindAnswer]:
         )
         for kind in (*KINDS, *custom_kinds(store))
     ]
+
+
+def named_object(call: Call, store: ClusterReader) -> Object:
+    """The object that a call names. Raises RpcError and NotFound."""
+    kind = find_kind(store, call["kind"])
+    return store.get(kind.name, resolve_namespace(kind, call["namespace"]), call["name"])

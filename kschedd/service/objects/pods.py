@@ -7,7 +7,7 @@ import attrs
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
 from kschedd.service.objects.answers import BindingAnswer, EvictionAnswer
-from kschedd.service.objects.methods import DRY_RUN
+from kschedd.service.objects.parameters import DRY_RUN
 from kschedd.service.params import Param
 from kschedd.service.request import DeleteOptions, Request
 from kschedd.service.table import Call, Method

@@ -14,29 +14,34 @@ import trio
 
 from kschedd.actors.mailbox import Ending
 from kschedd.actors.time_control import Moved
+from kschedd.answers import extended
 from kschedd.scheduling.debug.breakpoints import OUTCOMES, POINTS, VARIABLES, BreakpointSpec
 from kschedd.scheduling.debug.debugger import STATE_VARIABLES, Until, compile_state_condition
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.stops import interventions
-from kschedd.scheduling.stops.view import BreakpointTargets, debugger_state, described_breakpoint, where
+from kschedd.scheduling.stops.view import (
+    BreakpointAnswer,
+    BreakpointTargets,
+    DebuggerState,
+    MovedState,
+    WhereAnswer,
+    debugger_state,
+    described_breakpoint,
+    where,
+)
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method, Stream
+from kschedd.service.scheduling.answers import (
+    DeletedBreakpoint,
+    ForcedNode,
+    PodAnswer,
+    ReplacedScoreAnswer,
+    VetoedNode,
+)
+from kschedd.service.table import Call, Method, Stream, StreamAnswer
 from kschedd.store.times import stamp
 
-STATE = (
-    "`{stopped, running_until, holder, keep, breakpoints}`: stopped is null while scheduling runs, else `{why, since, "
-    "breakpoint, pod, point, plugin, outcome, node}`: point, plugin, outcome and node are null between two attempts, "
-    "where pod is the one that is next, if it is known; point is null and outcome says what came of it at the end of "
-    "an "
-    "attempt; holder is the client that decides, null if nobody does; keep: what it has set outlives its connection; "
-    "breakpoints is their number"
-)
-_BREAKPOINT = (
-    "`{id, pod, selector, node, plugin, point, outcome, condition, enabled, disabled_because, hits, ignore, once, "
-    "warnings}`; warnings say what it names that is not there now"
-)
 _MOST_NODES = 10_000
 _LAST_WORDS_S = 1.0
 _SOON_S = 30.0
@@ -69,7 +74,7 @@ class DebugMethods:
                 self.state,
                 reads=True,
                 doc="Whether scheduling is stopped, and where.",
-                returns=f"{STATE}.",
+                answer=DebuggerState,
             ),
             Method(
                 "debug.watch",
@@ -77,8 +82,8 @@ class DebugMethods:
                 reads=True,
                 doc="That state now, and whenever it changes. It has no position to resume from: each item is the "
                 "whole state, so after a break call it again.",
-                returns="`{stream}`.",
-                items=f"{STATE}.",
+                answer=StreamAnswer,
+                item=DebuggerState,
             ),
             Method(
                 "debug.attach",
@@ -91,27 +96,27 @@ class DebugMethods:
                 ),
                 doc="Makes this client the one that decides. Whatever controls the debugger does so as well, if nobody "
                 "holds it.",
-                returns=f"{STATE}.",
+                answer=DebuggerState,
             ),
             Method(
                 "debug.detach",
                 self.detach,
                 doc="Lets go of the debugger, as the end of the connection does.",
-                returns=f"{STATE}.",
+                answer=DebuggerState,
             ),
             Method(
                 "debug.pause",
                 self.pause,
                 doc="Stops scheduling before the next attempt.",
-                returns=f"{STATE}.",
+                answer=DebuggerState,
             ),
-            Method("debug.resume", self.resume, doc="Lets scheduling go on.", returns=f"{STATE}."),
+            Method("debug.resume", self.resume, doc="Lets scheduling go on.", answer=DebuggerState),
             Method(
                 "debug.step",
                 self.step,
                 (Param("attempts", "integer", False, 1, "how many", minimum=1),),
                 doc="Lets so many attempts run, and stops before the next. One that is stopped counts.",
-                returns=f"{STATE}.",
+                answer=DebuggerState,
             ),
             Method(
                 "debug.next",
@@ -120,7 +125,7 @@ class DebugMethods:
                 doc="Lets scheduling run up to the next call of a plugin, or the next extension point at which a "
                 "plugin "
                 "is called, or the end of the attempt.",
-                returns=f"{STATE}.",
+                answer=DebuggerState,
             ),
             Method(
                 "debug.until",
@@ -128,7 +133,7 @@ class DebugMethods:
                 _GOALS,
                 doc="Lets scheduling run, and stops it when the first of these is so. Moves no time: `debug.wait` "
                 "does, which may be given the same.",
-                returns=f"{STATE}.",
+                answer=DebuggerState,
             ),
             Method(
                 "debug.wait",
@@ -138,9 +143,9 @@ class DebugMethods:
                 "before, as `debug.until`. Where time is virtual, it is moved on as long as that takes. "
                 "Cancelling the stream, or its end by disconnecting, stops scheduling where it is: it is not resumed, "
                 "`debug.state` says where that was.",
-                returns="`{stream}`.",
-                items=f"one: {STATE.replace('breakpoints}`', 'breakpoints, moved}`', 1)}; moved is null, or "
-                "why virtual time is moved no further without a stop: `nothing due`.",
+                answer=StreamAnswer,
+                item=MovedState,
+                items="there is one",
             ),
             Method(
                 "debug.where",
@@ -148,16 +153,7 @@ class DebugMethods:
                 (Param("nodes", "integer", False, 20, "at most so many of each list", (), 0, _MOST_NODES),),
                 reads=True,
                 doc="All that is known of the attempt that is stopped, or of the cycle of a PodGroup.",
-                returns="The state, `group`: where the cycle of a PodGroup is stopped, `[{pod, node, why}]` of its "
-                "pods that were tried before, else null; and `attempt`: null if none is stopped, else `{number, "
-                "nodes, narrowed_to, pre_filter, left: {count, nodes}, rejected: {count, nodes: [{node, plugin, "
-                "reasons}]}, scores: [{node, "
-                "total, plugins: {NAME: {raw, score, weight}}}], cycle_state: {data, skip_filter, skip_score}, "
-                "victims: "
-                "[{pod, node, priority}], nominated_node, forced, vetoed, replaced: [{node, plugin, score}]}`; left "
-                "and "
-                "rejected are null while no filter was called; scores and their total are those given so far, the best "
-                "node first.",
+                answer=WhereAnswer,
             ),
             Method(
                 "debug.break_add",
@@ -176,14 +172,14 @@ class DebugMethods:
                 doc="Sets a breakpoint: scheduling stops where all that is given holds. Without a plugin it stops "
                 "once for "
                 "each extension point, without an extension point once for each attempt.",
-                returns=f"{_BREAKPOINT}.",
+                answer=BreakpointAnswer,
             ),
             Method(
                 "debug.break_list",
                 self.break_list,
                 reads=True,
                 doc="The breakpoints.",
-                returns=f"An array of {_BREAKPOINT}.",
+                answer=list[BreakpointAnswer],
             ),
             Method(
                 "debug.break_set",
@@ -194,14 +190,14 @@ class DebugMethods:
                     Param("ignore", "integer", False, doc="null: as it is", minimum=0),
                 ),
                 doc="Enables or disables a breakpoint, or has it passed so many more times.",
-                returns=f"{_BREAKPOINT}.",
+                answer=BreakpointAnswer,
             ),
             Method(
                 "debug.break_delete",
                 self.break_delete,
                 (number,),
                 doc="Deletes a breakpoint.",
-                returns="`{id}`.",
+                answer=DeletedBreakpoint,
             ),
             Method(
                 "debug.force",
@@ -209,14 +205,14 @@ class DebugMethods:
                 (_NODE, Param("yes", "boolean", False, False, "even if it does not fit")),
                 doc="Has the attempt that is stopped choose this node. What speaks against it is an error of code "
                 "`conflict`, unless `yes` is given.",
-                returns="`{pod, node, reasons}`: reasons say what speaks against it.",
+                answer=ForcedNode,
             ),
             Method(
                 "debug.veto",
                 self.veto,
                 (_NODE,),
                 doc="Has the attempt that is stopped choose another node.",
-                returns="`{pod, node}`.",
+                answer=VetoedNode,
             ),
             Method(
                 "debug.score",
@@ -227,13 +223,13 @@ class DebugMethods:
                     Param("score", "integer", doc="normalized: from 0 to 100"),
                 ),
                 doc="Puts this in the place of a plugin's score of a node, in the attempt that is stopped.",
-                returns="`{pod, node, plugin, score}`.",
+                answer=ReplacedScoreAnswer,
             ),
             Method(
                 "debug.drop",
                 self.drop,
                 doc="Gives the attempt up that is stopped: it goes on as failed, and its pod back to the queue.",
-                returns="`{pod}`.",
+                answer=PodAnswer,
             ),
         ]
 
@@ -256,7 +252,7 @@ class DebugMethods:
                     last = state
                 await self._cluster.stops.wait_past(number)
 
-        return {"stream": call.open_stream(feed)}
+        return StreamAnswer(call.open_stream(feed))
 
     # -- who decides ------------------------------------------------------------------------------------------
 
@@ -367,20 +363,21 @@ class DebugMethods:
                 while True:
                     number = self._cluster.stops.number
                     state = await self.state(call)
-                    stopped = state["stopped"] is not None
+                    stopped = state.stopped is not None
                     if stopped or moved is Moved.NOTHING_DUE:
                         break
                     if self._cluster.clock.is_virtual:
                         moved = await self._cluster.time.advance(None, _nothing)
                     else:
                         await self._cluster.stops.wait_past(number)
-                await stream.send({**state, "moved": None if stopped or moved is None else moved.value})
+                why = None if stopped or moved is None else moved.value
+                await stream.send(extended(MovedState, state, moved=why))
                 stopped = True
             finally:
                 if not stopped:
                     await self._stop_here()
 
-        return {"stream": call.open_stream(feed)}
+        return StreamAnswer(call.open_stream(feed))
 
     async def _stop_here(self) -> None:
         with trio.move_on_after(_LAST_WORDS_S, shield=True), suppress(Ending):
@@ -422,7 +419,7 @@ class DebugMethods:
         def delete(driver: SchedulingDriver) -> Any:
             _there(driver, call["id"])
             driver.debugger.delete(call["id"])
-            return {"id": call["id"]}
+            return DeletedBreakpoint(call["id"])
 
         return await self._control(call, delete)
 
@@ -431,28 +428,28 @@ class DebugMethods:
     async def force(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             reasons = interventions.force(driver, call["node"], even_if_unfit=call["yes"])
-            return {"pod": _pod(driver), "node": call["node"], "reasons": list(reasons)}
+            return ForcedNode(_pod(driver), call["node"], reasons)
 
         return await self._control(call, run)
 
     async def veto(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.veto(driver, call["node"])
-            return {"pod": _pod(driver), "node": call["node"]}
+            return VetoedNode(_pod(driver), call["node"])
 
         return await self._control(call, run)
 
     async def score(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.score(driver, call["node"], call["plugin"], call["score"])
-            return {"pod": _pod(driver), **{name: call[name] for name in ("node", "plugin", "score")}}
+            return ReplacedScoreAnswer(_pod(driver), call["node"], call["plugin"], call["score"])
 
         return await self._control(call, run)
 
     async def drop(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.drop(driver)
-            return {"pod": _pod(driver)}
+            return PodAnswer(_pod(driver))
 
         return await self._control(call, run)
 

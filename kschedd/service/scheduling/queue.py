@@ -6,6 +6,7 @@ from typing import Any
 
 import attrs
 
+from kschedd.answers import extended
 from kschedd.api.conditions import condition
 from kschedd.api.pods import Pod
 from kschedd.queue.entry import SECOND, Move, QueuedPod, SubQueue
@@ -15,6 +16,16 @@ from kschedd.scheduling.inputs import Allow, Reject
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
+from kschedd.service.scheduling.answers import (
+    ActivatedAnswer,
+    DecidedAnswer,
+    MoveAnswer,
+    PlacedAnswer,
+    QueueAnswer,
+    QueuedAnswer,
+    WaitingAnswer,
+    WayAnswer,
+)
 from kschedd.service.table import Call, Large, Method
 from kschedd.store.times import stamp
 
@@ -24,15 +35,6 @@ MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE
 _ENTRY_BYTES = 1_500  # of memory
 _SHOWN = 200  # entries shown before others may have their turn
 _POD = Param("pod", "string", doc="`namespace/name`")
-_FIELDS = (
-    "key, place, priority, attempts, since_s, backoff_until_s, unschedulable_plugins, pending_plugins, gated_by, "
-    "nominated_node, message"
-)
-_OPTIONAL = _FIELDS.replace(",", "?,").replace("key?, place?", "key, place") + "?"
-_MEANING = (
-    "since_s is for how long it has waited, backoff_until_s how long its backoff still lasts (null: it has none), "
-    "message what its PodScheduled condition says"
-)
 
 
 @attrs.frozen(eq=False)
@@ -52,7 +54,7 @@ class QueueMethods:
                 reads=True,
                 doc="The pods that have no node yet and where in the queue they are, those next in line first.",
                 large=True,
-                returns=f"`{{counts: {{PLACE: number}}, pods: [{{{_FIELDS}}}]}}`: {_MEANING}.",
+                answer=QueueAnswer,
             ),
             Method(
                 "queue.pod",
@@ -60,12 +62,7 @@ class QueueMethods:
                 (_POD,),
                 reads=True,
                 doc="One pod of the queue and its way through it, as far as it is still recorded.",
-                returns=f"`{{{_OPTIONAL}, first_attempt, held_s, history: "
-                f"[{{time_s, time, from, to, event, plugin, seen}}]}}`: {_MEANING}. Of a pod that has left the queue "
-                "there are key, place (`outside`) and what follows: when it was first tried (null: not yet), how many "
-                "seconds each place held it, both as far as history goes. In that, time_s is in seconds since the "
-                "epoch; event is what moved the pod, plugin whose hint decided or who gates it, seen the event that "
-                "came while it was in flight.",
+                answer=WayAnswer,
             ),
             Method(
                 "queue.activate",
@@ -75,7 +72,7 @@ class QueueMethods:
                     Param("all", "boolean", False, False, "all that wait"),
                 ),
                 doc="Has pods tried now, whatever they wait for; gated ones stay gated.",
-                returns="`{moved: [string]}`, the pods that got into the active queue.",
+                answer=ActivatedAnswer,
             ),
             Method(
                 "queue.move",
@@ -84,30 +81,28 @@ class QueueMethods:
                 doc="Moves a pod within the queue, by hand. One whose attempt is under way, or is about to begin, "
                 "cannot "
                 "be moved.",
-                returns="`{pod, place}`: where it is then: a gated pod stays gated, and one that has failed with an "
-                "error "
-                "backs off in `error_backoff`.",
+                answer=PlacedAnswer,
             ),
             Method(
                 "waiting.list",
                 self.waiting,
                 reads=True,
                 doc="The pods that have a node reserved and wait at Permit.",
-                returns="An array of `{pod, node, plugins: {NAME: seconds left}}`.",
+                answer=list[WaitingAnswer],
             ),
             Method(
                 "waiting.allow",
                 self.allow,
                 (_POD, plugin),
                 doc="Takes a plugin's objection to a waiting pod away.",
-                returns="`{pod, decided}`; decided is true if the pod goes on.",
+                answer=DecidedAnswer,
             ),
             Method(
                 "waiting.reject",
                 self.reject,
                 (_POD, plugin, Param("reason", "string", False, "rejected by hand", "what the pod is told")),
                 doc="Rejects a waiting pod: its node is free again, and it goes back to the queue.",
-                returns="`{pod, decided}`.",
+                answer=DecidedAnswer,
             ),
         ]
 
@@ -125,13 +120,13 @@ class QueueMethods:
                     entries += queue.entries(one)
             return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
 
-        def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[dict[str, Any]]:
+        def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[QueuedAnswer]:
             # One that has left the queue meanwhile is not shown.
             return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
 
         nominated = await self._nominated()
         counts, entries = await self._cluster.queue.query(read)
-        pods: list[dict[str, Any]] = []
+        pods: list[QueuedAnswer] = []
         for start in range(0, len(entries), _SHOWN):
             pods += await self._cluster.queue.query(partial(shown, entries[start : start + _SHOWN]))
         return Large({"counts": counts}, "pods", pods, each=_ENTRY_BYTES)
@@ -143,7 +138,7 @@ class QueueMethods:
     async def pod(self, call: Call) -> Any:
         now, key = self._cluster.clock.now_ns(), call["pod"]
 
-        def read(owner: Queue) -> dict[str, Any] | None:
+        def read(owner: Queue) -> QueuedAnswer | None:
             entry = owner.queue.entry(key)
             return None if entry is None else _entry(owner, entry, now, nominated)
 
@@ -152,10 +147,12 @@ class QueueMethods:
         moves = await self._cluster.log.query(lambda log: log.moves(key))
         if found is None and not moves:
             raise RpcError("not_found", f'the queue knows no pod "{key}"', {"pod": key})
-        told = found or {"key": key, "place": SubQueue.OUTSIDE.value}
-        ends = [place for place, move in enumerate(moves, 1) if move.target.value == told["place"]]
+        place = SubQueue.OUTSIDE.value if found is None else found.place
+        ends = [number for number, move in enumerate(moves, 1) if move.target.value == place]
         moves = moves[: ends[-1]] if ends else moves  # without those since the queue answered
-        return {**told, **_stays(moves, now), "history": [_move(move) for move in moves]}
+        first, held = _stays(moves, now)
+        way: dict[str, Any] = {"first_attempt": first, "held_s": held, "history": [_move(move) for move in moves]}
+        return WayAnswer(key=key, place=place, **way) if found is None else extended(WayAnswer, found, **way)
 
     async def activate(self, call: Call) -> Any:
         keys: Sequence[str] = call["pods"] or ()
@@ -171,7 +168,7 @@ class QueueMethods:
                 if entry is None:
                     raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
             pods = [entry.pod for entry in entries if entry is not None]
-            return {"moved": [entry.key for entry in owner.operations.step(MoveToActive(pods), now)]}
+            return ActivatedAnswer([entry.key for entry in owner.operations.step(MoveToActive(pods), now)])
 
         return await self._cluster.queue.query(move)
 
@@ -185,7 +182,7 @@ class QueueMethods:
                 raise RpcError("not_found", f'there is no pod "{key}" in the queue', {"pod": key})
             if not owner.operations.step(Force(key, place), now):
                 raise RpcError("conflict", f"an attempt of pod {key} is under way, or about to begin", {"pod": key})
-            return {"pod": key, "place": entry.place.value}
+            return PlacedAnswer(key, entry.place.value)
 
         return await self._cluster.queue.query(move)
 
@@ -194,11 +191,11 @@ class QueueMethods:
 
         def read(owner: SchedulingDriver) -> Any:
             return [
-                {
-                    "pod": waiting.pod.key,
-                    "node": waiting.node_name,
-                    "plugins": {name: max(at - now, 0.0) for name, at in waiting.pending.items()},
-                }
+                WaitingAnswer(
+                    waiting.pod.key,
+                    waiting.node_name,
+                    {name: max(at - now, 0.0) for name, at in waiting.pending.items()},
+                )
                 for waiting in owner.machine.waiting.pods.values()
             ]
 
@@ -209,7 +206,7 @@ class QueueMethods:
             waiting = _waiting_pod(owner, call["pod"])
             for plugin in _plugins(waiting, call["plugin"]):
                 owner.step(Allow(waiting.pod.uid, plugin))
-            return {"pod": call["pod"], "decided": waiting.decided}
+            return DecidedAnswer(call["pod"], waiting.decided)
 
         return await self._cluster.scheduler.query(let_go)
 
@@ -217,7 +214,7 @@ class QueueMethods:
         def turn_away(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
             owner.step(Reject(waiting.pod.uid, _plugins(waiting, call["plugin"])[0], call["reason"]))
-            return {"pod": call["pod"], "decided": waiting.decided}
+            return DecidedAnswer(call["pod"], waiting.decided)
 
         return await self._cluster.scheduler.query(turn_away)
 
@@ -239,26 +236,26 @@ def _plugins(waiting: Any, plugin: str | None) -> list[str]:
     return [plugin]
 
 
-def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> dict[str, Any]:
+def _entry(owner: Queue, entry: QueuedPod, now: int, nominated: Mapping[str, str]) -> QueuedAnswer:
     queue = owner.queue
     backoff = queue.backoff_until(entry) if entry.place in (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF) else 0
     status = entry.gating_status
-    return {
-        "key": entry.key,
-        "place": entry.place.value,
-        "priority": entry.pod.priority,
-        "attempts": entry.attempts,
-        "since_s": (now - entry.timestamp) / SECOND,
-        "backoff_until_s": (backoff - now) / SECOND if backoff else None,
-        "unschedulable_plugins": sorted(entry.unschedulable_plugins),
-        "pending_plugins": sorted(entry.pending_plugins),
-        "gated_by": entry.gating_plugin,
-        "nominated_node": nominated.get(entry.uid, ""),
-        "message": _message(entry.pod) if status is None else status.message,
-    }
+    return QueuedAnswer(
+        key=entry.key,
+        place=entry.place.value,
+        priority=entry.pod.priority,
+        attempts=entry.attempts,
+        since_s=(now - entry.timestamp) / SECOND,
+        backoff_until_s=(backoff - now) / SECOND if backoff else None,
+        unschedulable_plugins=sorted(entry.unschedulable_plugins),
+        pending_plugins=sorted(entry.pending_plugins),
+        gated_by=entry.gating_plugin,
+        nominated_node=nominated.get(entry.uid, ""),
+        message=_message(entry.pod) if status is None else status.message,
+    )
 
 
-def _stays(moves: Sequence[Move], now: int) -> dict[str, Any]:
+def _stays(moves: Sequence[Move], now: int) -> tuple[str | None, dict[str, float]]:
     """When the pod was first tried, and for how many seconds each place has held it, as far as its moves are known."""
     first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
     held: dict[str, float] = {}
@@ -267,7 +264,7 @@ def _stays(moves: Sequence[Move], now: int) -> dict[str, Any]:
         if move.target is not SubQueue.OUTSIDE:
             place = move.target.value
             held[place] = held.get(place, 0.0) + (end - move.when) / SECOND
-    return {"first_attempt": None if first is None else stamp(first / SECOND), "held_s": held}
+    return None if first is None else stamp(first / SECOND), held
 
 
 def _message(pod: Pod) -> str:
@@ -275,14 +272,6 @@ def _message(pod: Pod) -> str:
     return "" if found is None else str(found.get("message") or "")
 
 
-def _move(move: Move) -> dict[str, Any]:
-    seconds = move.when / SECOND
-    return {
-        "time_s": seconds,
-        "time": stamp(seconds),
-        "from": move.source.value,
-        "to": move.target.value,
-        "event": move.event,
-        "plugin": move.plugin,
-        "seen": move.seen,
-    }
+def _move(move: Move) -> MoveAnswer:
+    time_s = move.when / SECOND
+    return MoveAnswer(time_s, stamp(time_s), move.source.value, move.target.value, move.event, move.plugin, move.seen)

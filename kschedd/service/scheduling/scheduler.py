@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import trio
 
-from kschedd.answers import returned
+from kschedd.answers import ABSENT
 from kschedd.api.pods import Pod
 from kschedd.config.changing.changes import with_weight
 from kschedd.config.model import Config, Profile
@@ -23,8 +23,8 @@ from kschedd.scheduling.stops.view import stopped_at
 from kschedd.service.cluster import ClusterBackend, Queue
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
-from kschedd.service.scheduling.answers import StatusAnswer, WeightAnswer
-from kschedd.service.table import Call, Method, Stream
+from kschedd.service.scheduling.answers import ConfigAnswer, PluginOfPoint, ProfileAnswer, StatusAnswer, WeightAnswer
+from kschedd.service.table import Call, Method, Stream, StreamAnswer
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import Gone
 from kschedd.store.times import stamp
@@ -46,17 +46,15 @@ class SchedulerMethods:
                 reads=True,
                 doc="The status again and again, when it has changed. It has no position to resume from: each item is "
                 "the whole status, so after a break call it again.",
-                returns="`{stream}`.",
-                items=f"{returned(StatusAnswer)}, as of `scheduler.status`.",
+                answer=StreamAnswer,
+                item=StatusAnswer,
             ),
             Method(
                 "scheduler.config",
                 self.config,
                 reads=True,
                 doc="The configuration in force.",
-                returns="`{profiles: [{schedulerName, percentageOfNodesToScore, plugins: {POINT: [{name, weight?}]}, "
-                "pluginConfig: {NAME: args}}], percentageOfNodesToScore, podInitialBackoffSeconds, "
-                "podMaxBackoffSeconds, parallelism, featureGates}`; plugins stand in the order of their calls.",
+                answer=ConfigAnswer,
             ),
             Method(
                 "scheduler.set_weight",
@@ -141,7 +139,7 @@ class SchedulerMethods:
                     last = status
                 await trio.sleep(interval)
 
-        return {"stream": call.open_stream(feed)}
+        return StreamAnswer(call.open_stream(feed))
 
     async def config(self, call: Call) -> Any:
         return described(await self._cluster.scheduler.query(lambda owner: owner.machine.config))
@@ -285,30 +283,24 @@ def _decision(decision: AttemptRecord) -> DecisionAnswer:
     )
 
 
-def described(config: Config) -> dict[str, Any]:
-    """A configuration in plain values."""
-    return {
-        "profiles": [_profile(profile) for profile in config.profiles],
-        "percentageOfNodesToScore": config.percentage_of_nodes_to_score,
-        "podInitialBackoffSeconds": config.pod_initial_backoff_s,
-        "podMaxBackoffSeconds": config.pod_max_backoff_s,
-        "parallelism": config.parallelism,
-        "featureGates": dict(config.feature_gates),
-    }
+def described(config: Config) -> ConfigAnswer:
+    return ConfigAnswer(
+        [_profile(profile) for profile in config.profiles],
+        config.percentage_of_nodes_to_score,
+        config.pod_initial_backoff_s,
+        config.pod_max_backoff_s,
+        config.parallelism,
+        dict(config.feature_gates),
+    )
 
 
-def _profile(profile: Profile) -> dict[str, Any]:
-    return {
-        "schedulerName": profile.scheduler_name,
-        "percentageOfNodesToScore": profile.percentage_of_nodes_to_score,
-        "plugins": {
-            point: [
-                {"name": ref.name, "weight": ref.weight} if point == "score" else {"name": ref.name} for ref in refs
-            ]
-            for point, refs in profile.plugins.items()
-        },
-        "pluginConfig": {name: _plain(args) for name, args in profile.plugin_args.items()},
+def _profile(profile: Profile) -> ProfileAnswer:
+    plugins = {
+        point: [PluginOfPoint(ref.name, ref.weight if point == "score" else ABSENT) for ref in refs]
+        for point, refs in profile.plugins.items()
     }
+    args = {name: _plain(args) for name, args in profile.plugin_args.items()}
+    return ProfileAnswer(profile.scheduler_name, profile.percentage_of_nodes_to_score, plugins, args)
 
 
 def _plain(value: Any) -> Any:

@@ -5,18 +5,15 @@ from typing import Any
 import attrs
 
 from kschedd.actors.time_control import NotVirtual
+from kschedd.answers import extended
 from kschedd.api.text.times import LAST_S
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.params import Param
-from kschedd.service.table import Call, Method, Stream
+from kschedd.service.scheduling.answers import MovedTime, TimeAnswer
+from kschedd.service.table import Call, Method, Stream, StreamAnswer
 from kschedd.store.times import stamp
 
-_TIME = (
-    "`{now_s, time, speed, virtual, next_s}`: the cluster's time in seconds since the epoch and as text; seconds of it "
-    "in a real one, 0 where it is virtual, so that it stands still until it is moved; next_s is the next time that "
-    "something waits for, null if nothing does"
-)
 _FASTEST = 1_000_000
 
 
@@ -26,13 +23,13 @@ class TimeMethods:
 
     def table(self) -> list[Method]:
         return [
-            Method("time.get", self.get, reads=True, doc="The cluster's time.", returns=f"{_TIME}."),
+            Method("time.get", self.get, reads=True, doc="The cluster's time.", answer=TimeAnswer),
             Method(
                 "time.set_speed",
                 self.set_speed,
                 (Param("speed", "number", doc="1: as real time; 0: virtual", minimum=0, maximum=_FASTEST),),
                 doc="Lets time pass at another speed from now on, or stand still.",
-                returns=f"{_TIME}.",
+                answer=TimeAnswer,
             ),
             Method(
                 "time.advance",
@@ -45,23 +42,19 @@ class TimeMethods:
                 "on. "
                 "Ends early where the debugger stops scheduling. Cancelling the stream, or its end by "
                 "disconnecting, leaves time as far as it got: it is not resumed, `time.get` says how far that was.",
-                returns="`{stream}`.",
-                items=f"after each move, {_TIME.replace('next_s}`', 'next_s, moved}`', 1)}; moved is null until the "
-                f"last, "
-                "then `reached`, or `stopped` by the debugger.",
+                answer=StreamAnswer,
+                item=MovedTime,
+                items="one after each move",
             ),
         ]
 
-    def _time(self) -> dict[str, Any]:
+    def _time(self) -> TimeAnswer:
         clock = self._cluster.clock
         now = clock.now()
-        return {
-            "now_s": now,
-            "time": stamp(now),
-            "speed": clock.speed,
-            "virtual": clock.is_virtual,
-            "next_s": clock.next_deadline(),
-        }
+        return TimeAnswer(now, stamp(now), clock.speed, clock.is_virtual, clock.next_deadline())
+
+    def _moved(self, moved: str | None) -> MovedTime:
+        return extended(MovedTime, self._time(), moved=moved)
 
     async def get(self, call: Call) -> Any:
         return self._time()
@@ -85,9 +78,9 @@ class TimeMethods:
 
         async def feed(stream: Stream) -> None:
             async def told() -> None:
-                await stream.send({**self._time(), "moved": None})
+                await stream.send(self._moved(None))
 
             moved = await self._cluster.time.advance(end, told)
-            await stream.send({**self._time(), "moved": moved.value})
+            await stream.send(self._moved(moved.value))
 
-        return {"stream": call.open_stream(feed)}
+        return StreamAnswer(call.open_stream(feed))

@@ -4,7 +4,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-import attrs
 import pytest
 
 from kschedd.access.users import Caller
@@ -42,8 +41,8 @@ async def test_a_run_is_recorded_into_a_file_of_the_daemons_machine() -> None:
     cluster = Recorded()
     state = await called(cluster, "recording.start", file="/tmp/r", wait_s=3.0)
     assert cluster.started == [(Path("/tmp/r"), 3.0)]
-    assert state == attrs.asdict(RecordingState("/tmp/r", 100, 3, 5.0, ""))
-    assert (await called(cluster, "recording.stop"))["notes"] == 7
+    assert state == RecordingState("/tmp/r", 100, 3, 5.0, "")
+    assert (await called(cluster, "recording.stop")).notes == 7
 
 
 @pytest.mark.parametrize(

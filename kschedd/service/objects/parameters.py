@@ -1,0 +1,29 @@
+"""Parameters that several methods over objects have."""
+
+from kschedd.api.schemas.decoding import FIELD_VALIDATIONS
+from kschedd.service.params import Param
+
+SPACES = Param("namespace", "string", False, doc="null: all namespaces")
+KIND = Param("kind", "string", doc="a kind: `Pod`, `pods`, `po`, `deployments.apps`")
+NAME = Param("name", "string", doc="the object's name")
+NAMESPACE = Param("namespace", "string", False, doc="null: `default` for kinds that live in a namespace")
+FIELDS = Param(
+    "fields",
+    "string[]",
+    False,
+    doc="of each object only apiVersion, kind, metadata and these, such as `spec.nodeName`",
+)
+MANAGERS = Param("managed_fields", "boolean", False, False, "with metadata.managedFields: who manages which fields")
+METADATA_ONLY = Param("metadata_only", "boolean", False, False, "of each object only apiVersion, kind and metadata")
+OVERWRITE = Param("overwrite", "boolean", False, False, "whether a value that is there may be replaced")
+
+VALIDATION = Param(
+    "field_validation",
+    "string",
+    False,
+    "Strict",
+    "fields that the kind does not have: refuse the object, or take it without them, with or without a warning",
+    FIELD_VALIDATIONS,
+)
+GIVEN_SPACE = Param("namespace", "string", False, "default", "for objects that name none")
+DRY_RUN = Param("dry_run", "boolean", False, False, "say what would happen, change nothing")
