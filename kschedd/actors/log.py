@@ -45,8 +45,8 @@ class LogActor:
                 message.reply.publish()
             else:
                 log.extend(message)
-                if self._onward is not None:
-                    await self._onward.send(_events(message))  # who receives them never waits
+                if self._onward is not None and (events := _events(message)):
+                    await self._onward.send(events)  # who receives them never waits
         if log.subscribers:
             log.ring()
 

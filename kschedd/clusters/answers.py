@@ -32,7 +32,7 @@ class AdvanceAnswer:
 
 
 @attrs.frozen
-class DeletedName:
+class ObjectName:
     kind: str
     namespace: str
     name: str
@@ -41,15 +41,8 @@ class DeletedName:
 @attrs.frozen
 class ExportAnswer:
     manifests: Annotated[str, "YAML, empty if nothing was written"]
-    deleted: Annotated[Sequence[DeletedName], "the objects that were deleted or evicted"]
+    deleted: Annotated[Sequence[ObjectName], "the objects that were deleted or evicted"]
     config: Annotated[Sequence[Annotated[str, "text"]], "the changes of the configuration in words"]
-
-
-@attrs.frozen
-class SpecName:
-    kind: str
-    namespace: str
-    name: str
 
 
 @attrs.frozen
@@ -61,7 +54,7 @@ class ShapeAnswer:
 
 @attrs.frozen
 class FitsAnswer:
-    specs: Sequence[SpecName]
+    specs: Sequence[ObjectName]
     fits: int
     nodes: Annotated[int, "how many nodes got some"]
     limited: Annotated[bool, "the limit was reached"]

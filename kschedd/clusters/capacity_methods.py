@@ -7,7 +7,7 @@ import attrs
 
 from kschedd.answers import plain
 from kschedd.api.pods import Pod
-from kschedd.clusters.answers import FitsAnswer, NeededAnswer, NeededShape, ShapeAnswer, SpecName, UnplacedAnswer
+from kschedd.clusters.answers import FitsAnswer, NeededAnswer, NeededShape, ObjectName, ShapeAnswer, UnplacedAnswer
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.queue.entry import QueuedPod
@@ -297,7 +297,7 @@ def _told(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequence[Shap
     for raw in raws:
         meta = as_map(raw.get("metadata"))
         name = str(meta.get("name") or meta.get("generateName") or "")
-        specs.append(SpecName(str(raw.get("kind")), str(meta.get("namespace") or "default"), name))
+        specs.append(ObjectName(str(raw.get("kind")), str(meta.get("namespace") or "default"), name))
     lacking = found.lacking if found.why else None
     return FitsAnswer(specs, found.count, found.nodes, not found.why, found.why, lacking, shapes)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedd.api.text.times import LAST_S
-from kschedd.clusters.answers import AdvanceAnswer, DeletedName, ExportAnswer, ForkAnswer
+from kschedd.clusters.answers import AdvanceAnswer, ExportAnswer, ForkAnswer, ObjectName
 from kschedd.clusters.forks import Forks, NamedFork, fork_of
 from kschedd.clusters.virtual import MethodsOf
 from kschedd.config.versions.kube_versions import kube_version
@@ -207,7 +207,7 @@ class ForkMethods:
             found = exported(engine.store, fork.start.version, fork.daemon.written)
             return ExportAnswer(
                 "---\n".join(documents.as_yaml(manifest) for manifest in found.manifests),
-                [DeletedName(**name) for name in found.deleted],
+                [ObjectName(**name) for name in found.deleted],
                 [change.what for change in engine.driver.config_changes.made],
             )
 
