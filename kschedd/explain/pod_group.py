@@ -30,7 +30,9 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.debug.work import drive
-from kschedd.scheduling.gangs.cycle import TriedGroup, TriedMember, order_of_members, profile_fault, try_group
+from kschedd.scheduling.gangs.counted import group_fault, try_counted
+from kschedd.scheduling.gangs.cycle import order_of_members, profile_fault, try_group
+from kschedd.scheduling.gangs.trial import TriedGroup, TriedMember
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.counted import NominatedPods
 from kschedd.scheduling.nominations.nominator import Nominator
@@ -149,7 +151,10 @@ class _Explaining:
         """The group's cycle as things are, and what its first member that fits nowhere would need."""
         waiting = [pod for pod in self._groups.waiting_for_node(self._key) if self._gate(pod) is None]
         entries = order_of_members([self._entry(pod) for pod in waiting])
-        fault = profile_fault(entries)
+        counted = self._machine.handle.rules.gangs_counted
+        if not entries:
+            return TriedGroup(unschedulable(""), ()), []
+        fault = group_fault(self._machine, self._key, entries) if counted else profile_fault(entries)
         if fault:
             return TriedGroup(error(fault), ()), []
         found: list[Proposal] = []
@@ -158,7 +163,8 @@ class _Explaining:
             if member.failed is not None and not member.preempts and not found:
                 found.extend(self._proposals(member.entry.pod))
 
-        return drive(try_group(self._machine, self._nominator, entries, 0.0, self._broken, look)), found
+        attempt = try_counted if counted else try_group
+        return drive(attempt(self._machine, self._nominator, entries, 0.0, self._broken, look)), found
 
     def _entry(self, pod: Pod) -> QueuedPod:
         at = self._order.setdefault(pod.uid, len(self._order))

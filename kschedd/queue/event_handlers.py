@@ -18,6 +18,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import KIND as POD_GROUP
 from kschedd.framework import events
 from kschedd.object_faults import FaultLedger, ObjectRef
 from kschedd.queue.entry import SECOND
@@ -102,6 +103,8 @@ class EventHandlers:
             assert old is None or isinstance(old, Node)
             assert new is None or isinstance(new, Node)
             return self.node_changed(old, new, now)
+        if subject is not None and subject.kind == POD_GROUP:
+            self.queue.groups.changed(old, new, now)
         event = events.object_event(old, new)
         if event is None:
             return ""
@@ -155,7 +158,7 @@ class EventHandlers:
         queue = self.queue
         if new is None:
             if old is not None:
-                queue.delete(old, now)
+                queue.delete(old, now, bound=bound)
                 if bound and queue.settings.bound_nominees_wake_none:
                     return
                 # A deleted pod that was nominated or waiting at Permit frees resources on its node.

@@ -55,6 +55,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.config.changing.values import changed_origins
 from kschedd.config.model import Config
@@ -64,11 +65,13 @@ from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.metrics.instruments import MetricFamily
 from kschedd.object_faults import ObjectRef
 from kschedd.queue.entry import SECOND, QueuedPod
+from kschedd.queue.groups import order_in_group
 from kschedd.queue.operations import (
     Activate,
     AssumedPodForgotten,
     AttemptFailed,
     EventsObserved,
+    GroupAttempted,
     QueueOperation,
     Reconfigured,
 )
@@ -85,18 +88,17 @@ from kschedd.scheduling.debug.debugger import Debugger
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.effects import Effects, Eviction
-from kschedd.scheduling.failure import FailedAttempt, failure_status
-from kschedd.scheduling.gangs.cycle import (
-    MemberDone,
-    TriedGroup,
-    TriedMember,
+from kschedd.scheduling.failure import FailedAttempt, failed_by_error, failure_status
+from kschedd.scheduling.gangs.counted import group_fault, try_counted
+from kschedd.scheduling.gangs.cycle import order_of_members, profile_fault, try_group
+from kschedd.scheduling.gangs.outcome import (
+    condition_type,
+    failed_in_counted_group,
     failed_with_group,
     group_condition,
     not_placed,
-    order_of_members,
-    profile_fault,
-    try_group,
 )
+from kschedd.scheduling.gangs.trial import MemberDone, TriedGroup, TriedMember
 from kschedd.scheduling.inputs import (
     Allow,
     BeginAttempt,
@@ -162,6 +164,7 @@ class SchedulingDriver:
         self.stepper: Stepper | None = None  # of the attempt that runs, or ran last
         self.stops_within_groups = True  # not in a replay, which knows of what the whole cycle asked
         self.group_tried: Sequence[TriedMember] = ()  # what came of pods of the group whose cycle is stopped
+        self.latest_group: TriedGroup | None = None  # what came of the group whose cycle ended last
         self.listener: InputListener | None = None
         self._steps: dict[type[Input], Callable[[Any, float], Any]] = {
             Observe: self._observe,
@@ -364,7 +367,10 @@ class SchedulingDriver:
         head = self.head
         if head is None or not self.in_group(head):
             return head
-        return order_of_members([entry for entry in self._popped if entry.pod.pod_group == head.pod.pod_group])[0]
+        members = [entry for entry in self._popped if entry.pod.pod_group == head.pod.pod_group]
+        if self.machine.handle.rules.gangs_counted:
+            return min(members, key=order_in_group)
+        return order_of_members(members)[0]
 
     @property
     def has_next(self) -> bool:
@@ -410,21 +416,26 @@ class SchedulingDriver:
         entries = [entry, *(other for other in self._popped if other.pod.pod_group == group)]
         self._popped = deque(other for other in self._popped if other.pod.pod_group != group)
         self.machine.batches.next_cycle()
-        entries = [one for one in order_of_members(entries) if self._begins(one)]
+        counted = self.machine.handle.rules.gangs_counted
+        entries = sorted(entries, key=order_in_group) if counted else order_of_members(entries)
+        fault = group_fault(self.machine, group, entries) if counted else ""
+        entries = [one for one in entries if self._begins(one)]
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
         if not entries:
+            self._group_attempted(group, Code.SUCCESS)
             return
         self.attempting, self.stepper, self._result = True, None, None
         if self.debugger.engaged:
             self.debugger.began(entry.pod)
-        fault = profile_fault(entries)
+        if not counted:
+            fault = profile_fault(entries)
         tried = TriedGroup(error(fault), ())
         if not fault:
             if self.debugger.engaged:
                 self._choices_before = self.machine.choices()
-            pause = self._before_member
-            tried = yield from try_group(self.machine, self.nominator, entries, clock(), self._broken, pause=pause)
+            pause, attempt = self._before_member, try_counted if counted else try_group
+            tried = yield from attempt(self.machine, self.nominator, entries, clock(), self._broken, pause=pause)
         self._complete_group(group, entries, tried, clock(), told)
 
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
@@ -460,14 +471,16 @@ class SchedulingDriver:
         self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float, told: MemberDone
     ) -> None:
         placed = tried.status.code is Code.SUCCESS
-        self.attempting, self.group_tried = False, ()
+        rules = self.machine.handle.rules
+        failed_in_group = failed_in_counted_group if rules.gangs_counted else failed_with_group
+        self.attempting, self.group_tried, self.latest_group = False, (), tried
         for at, entry in enumerate(entries):
             member = tried.members[at] if at < len(tried.members) else None
             if placed and member is not None and member.failed is None:
                 told(entry, member.result)
                 self._complete(entry, member.result, now)
                 continue
-            failed = failed_with_group(tried, entry, member)
+            failed = failed_in_group(tried, entry, member)
             result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
             told(entry, result if isinstance(result, FitError) else not_placed(entry, failed))
             self._records.note(entry, result, now, 0.0, failed, self.observed_version)
@@ -475,10 +488,30 @@ class SchedulingDriver:
         while self._failed:
             self._undo(*self._failed.pop(0), now)
         group = self.machine.groups.object(key)
-        condition = None if group is None else group_condition(group, tried.status, stamp(now))
+        condition = None if group is None else group_condition(group, tried.status, stamp(now), condition_type(rules))
         if condition is not None:
             self._effects.writes.append(condition)
+        self._preempt_for_group(key, group, entries, tried, now)
         self.debugger.left_group(now)
+
+    def _preempt_for_group(
+        self, key: str, group: Object | None, entries: Sequence[QueuedPod], tried: TriedGroup, now: float
+    ) -> None:
+        """Have the queue take the group back, and the victims of its preemption evicted."""
+        outcome = tried.status.code if tried.untried is None else tried.untried.code
+        preemption = tried.preemption
+        if preemption is not None:
+            self._effects.writes.extend(preemption.writes)
+        if group is None or preemption is None or preemption.evicted is None:
+            self._group_attempted(key, outcome)
+            return
+        failed = self.machine.evict(failed_by_error(entries[0], ""), preemption.evicted, now)
+        self._group_attempted(key, outcome, group.uid if failed.evicts else "")
+        self._evict(failed, f"podgroup {group.uid}", "cluster", now)
+
+    def _group_attempted(self, key: str, outcome: Code, evicting: str = "") -> None:
+        if self.machine.handle.rules.groups_queued:
+            self._effects.queue.append(GroupAttempted(key, outcome, evicting))
 
     def _break_off(self, given: BreakOff, now: float) -> FitError:
         return self._broken(given.entry, given.fault)
@@ -634,16 +667,22 @@ class SchedulingDriver:
             if patch is not None:
                 effects.writes.append(patch)
         pod = entry.pod
-        if failed.evicts:
-            gone_fails = not self.machine.handle.rules.gone_victims_evicted
-            effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
         effects.failures.append(failed)
         namespace, name, scheduler = pod.namespace, pod.name, pod.scheduler_name
         effects.events.append(
             SchedulerEvent(now, WARNING, "FailedScheduling", namespace, name, failed.message, pod.uid, scheduler)
         )
+        self._evict(failed, f"pod {pod.uid}", "", now)
+
+    def _evict(self, failed: FailedAttempt, preemptor: str, node_name: str, now: float) -> None:
+        """Have the victims evicted. `node_name`: what events name as the node; "" for each victim's own."""
+        pod, effects = failed.entry.pod, self._effects
+        if failed.evicts:
+            gone_fails = not self.machine.handle.rules.gone_victims_evicted
+            effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
+        scheduler = pod.scheduler_name
         for victim in failed.victims:
-            text = f"Preempted by pod {pod.uid} on node {victim.node_name}"
+            text = f"Preempted by {preemptor} on node {node_name or victim.node_name}"
             if victim.uid in failed.in_memory:
                 text += " (in kube-scheduler memory)."
                 self.bindings.cancel(victim.uid)
@@ -804,6 +843,7 @@ class SchedulingDriver:
                 config.rules.bound_nominees_wake_none,
                 config.rules.gated_pods_flushed,
                 config.rules.gated_nominations_kept,
+                config.rules.groups_queued,
             ),
             machine.sort_key(),
             machine.pre_enqueue(),

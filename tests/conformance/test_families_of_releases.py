@@ -71,8 +71,7 @@ RELEASES: dict[str, tuple[KubernetesVersion, tuple[str, ...]]] = {
     "conformance-1.36": (V1_36, (*COMMON, "traces-1.37")),
     "conformance-1.37": (V1_37, (*COMMON, *NEW_IN_1_37, "traces-1.37")),
 }
-# Alpha or off by default: groups as 1.37 queues them, and preemption by pods that are being resized.
-UNSUPPORTED = ("traces/podgroup-", "traces/resize-")
+UNSUPPORTED = ("traces/resize-",)  # preemption by pods that are being resized, which is alpha
 WHOLE = frozenset(("changes", "changes137", "corners", "traces", "traces-1.37", "nomination-without-post-filter"))
 EVERY = 5  # of the other families: `kschedd verify` runs them whole
 

@@ -108,7 +108,7 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         until="1.37",
     ),
     "GenericWorkload": _gate(
-        "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
+        "there are Workloads and PodGroups; the pods of a group are queued, placed and preempt together",
         "1.35 ALPHA unsupported",
         "1.36 ALPHA off",
         "1.37 BETA off",

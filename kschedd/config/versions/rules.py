@@ -377,6 +377,31 @@ class Rules:
         gates=("GangScheduling", "GenericWorkload"),
     )
 
+    groups_queued: bool = rule(
+        "scheduling queue",
+        "1.37",
+        "the pods of a PodGroup are one entry, which waits, is tried and backs off as a whole",
+        gates=("GenericWorkload",),
+    )
+    gangs_counted: bool = rule(
+        "GangScheduling",
+        "1.37",
+        "the cycle of a PodGroup ends as soon as fewer pods are left than it needs; Permit is called for placed pods",
+        gates=("GenericWorkload",),
+    )
+    groups_preempt: bool = rule(
+        "DefaultPreemption",
+        "1.37",
+        "a PodGroup preempts as a whole, and is a victim as a whole if its disruption mode says so",
+        gates=("GenericWorkload",),
+    )
+    groups_initially_scheduled: bool = rule(
+        "scheduler",
+        "1.37",
+        "a PodGroup's condition is called PodGroupInitiallyScheduled",
+        gates=("GenericWorkload",),
+    )
+
     off: frozenset[str] = frozenset()
     """The names of the version's rules whose feature gate is off."""
 

@@ -57,7 +57,7 @@ class FailedAttemptView:
         phase = self.phase
         candidates = phase.candidates
         if self.apart:
-            candidates = Candidates(Filters(phase.profile, phase.cluster))
+            candidates = Candidates(Filters(phase.profile, phase.cluster), candidates.groups, candidates.judged_on)
         tried = candidates.dry_run(state, pod, rows, offset, wanted, self.counting.everywhere, self.cached)
         if phase.extenders and tried.candidates and not self.apart and preempting(phase.extenders, pod):
             raise CandidatesFound(tried)

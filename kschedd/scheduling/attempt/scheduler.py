@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
 from kschedd.extenders.calls import ExtenderFailure
@@ -30,6 +31,7 @@ from kschedd.framework.status import Code, Status, error, unresolvable
 from kschedd.scheduling.attempt.batch import Batches, Batching, SortedNodes
 from kschedd.scheduling.attempt.extended import filtered, scored
 from kschedd.scheduling.attempt.node_search import Found, NodeSearch, narrowed_status, nodes_to_find
+from kschedd.scheduling.attempt.one_node import OneNode
 from kschedd.scheduling.attempt.outcome import Attempt, FitError, ScheduleResult
 from kschedd.scheduling.attempt.post_filtering import FailedAttemptView, PostFiltering
 from kschedd.scheduling.attempt.pre_filtering import PreFiltered, PreFiltering
@@ -66,9 +68,11 @@ class Scheduler:
     remember: bool = True
     extenders: tuple[HTTPExtender, ...] = ()
     batches: Batches | None = None
+    groups: PodGroups | None = None
     evaluations: Evaluations = attrs.field(init=False)
     filters: Filters = attrs.field(init=False)
     search: NodeSearch = attrs.field(init=False)
+    one_node: OneNode = attrs.field(init=False)
     ranking: Ranking = attrs.field(init=False)
     candidates: Candidates = attrs.field(init=False)
     pre_filters: PreFiltering = attrs.field(init=False)
@@ -80,9 +84,11 @@ class Scheduler:
         self.evaluations = Evaluations(self.profile, self.cluster, self.remember)
         self.filters = Filters(self.profile, self.cluster)
         self.search = NodeSearch(self.filters, self.evaluations)
-        self.ranking = Ranking(self.profile, self.cluster, self.evaluations)
-        self.candidates = Candidates(self.filters)
         self.pre_filters = PreFiltering(self.profile, self.cluster)
+        self.one_node = OneNode(self.cluster.table, self.pre_filters, self.evaluations, self.search)
+        self.ranking = Ranking(self.profile, self.cluster, self.evaluations)
+        groups = self.groups if self.profile.rules.groups_preempt else None
+        self.candidates = Candidates(self.filters, groups, self.one_node.why_not)
         self.post_filters = PostFiltering(self.profile, self.cluster, self.candidates, self.extenders)
         self.preparations = None
         if self.remember:
@@ -98,15 +104,17 @@ class Scheduler:
         every_node: bool = False,
         stepper: Stepper | None = None,
         batching: Batching | None = None,
+        post_filters: bool = True,
     ) -> Attempt:
         """Find a node, or explain why there is none and what PostFilter did.
 
         `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does. With a
-        `stepper` it may be stopped at each plugin. `batching`: see `batched`.
+        `stepper` it may be stopped at each plugin. `batching`: see `batched`. Without `post_filters` none is called,
+        and the pod's nomination stays.
         """
         try:
             if stepper is None:
-                result = yield from self._attempt(pod, nominated, every_node, None, batching)
+                result = yield from self._attempt(pod, nominated, every_node, None, batching, post_filters=post_filters)
                 assert result is not None, "an attempt without a limit has a result"
                 return result
             return (yield from self._stepped(pod, nominated, stepper, batching))
@@ -126,6 +134,7 @@ class Scheduler:
         batching: Batching | None,
         *,
         within: int | None = None,
+        post_filters: bool = True,
     ) -> Work[ScheduleResult | FitError | None]:
         """Make an attempt. `within`: return None if it would visit more nodes than so many, or find none."""
         table = self.cluster.table
@@ -154,6 +163,8 @@ class Scheduler:
                 return FitError(pod, status, diagnosis, state)
             diagnosis.pre_filter = status
             diagnosis.add_plugin(status)
+            if not post_filters:
+                return _unfiltered(state, pod, diagnosis)
             view = FailedAttemptView(
                 self.post_filters, self.pre_filters.no_verdicts(state, pod, status), counting, None
             )
@@ -182,6 +193,8 @@ class Scheduler:
             return FitError(pod, found.error, diagnosis, state)
         if not len(found.rows):
             diagnosis.add_verdicts()
+            if not post_filters:
+                return _unfiltered(state, pod, diagnosis)
             view = FailedAttemptView(self.post_filters, found.verdicts, counting, None if known.shared else known)
             return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
         result = yield from self._select(state, pod, found, diagnosis, known, stepper, prepared)
@@ -625,3 +638,8 @@ def broken_off(fault: PluginError) -> Status:
 
 def _label(status: Status | None) -> str:
     return SUCCESS if status is None else status.code.label
+
+
+def _unfiltered(state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitError:
+    """Return what comes of a pod that fits nowhere, and for which no PostFilter plugin is called."""
+    return FitError(pod, Status(Code.UNSCHEDULABLE, (diagnosis.message,)), diagnosis, state, None, None)
