@@ -128,6 +128,8 @@ class EventHandlers:
         old = None if old is None or old.finished else old
         new = None if new is None or new.finished else new
         bound = False
+        if self.queue.settings.resizing is not None:
+            self._resize_changed(old, new, now)
         # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
         if new is not None and new.node_name:
             if old is not None and old.node_name:
@@ -149,6 +151,25 @@ class EventHandlers:
             bound,
         )
         return label
+
+    def _resize_changed(self, old: Pod | None, new: Pod | None, now: int) -> None:
+        """Queue a running pod as long as its resize is deferred.
+
+        Source: Kubernetes v1.37, scheduler/eventhandlers.go (addPod, updatePod, deletePod).
+        """
+        waited, waits = self._resizes(old), self._resizes(new)
+        if waited is None:
+            if waits is not None:
+                self.queue.add(waits, now)
+        elif waits is None:
+            self.queue.delete(waited, now)
+        else:
+            self.queue.update(waited, waits, now)
+
+    def _resizes(self, pod: Pod | None) -> Pod | None:
+        if pod is None or not pod.node_name or pod.scheduler_name not in self.scheduler_names:
+            return None
+        return pod if pod.resize_deferred else None
 
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int, bound: bool) -> None:
         """Tell the queue of a change of a pending pod; `bound`: it is no longer pending because it got a node.

@@ -27,6 +27,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.api.resources import ResizeRules
 from kschedd.framework import events
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.backoff import BackoffQueue, SortKey
@@ -69,6 +70,7 @@ class QueueSettings:
     gated_pods_flushed: bool = False
     gated_nominations_kept: bool = False
     groups_queued: bool = False
+    resizing: ResizeRules | None = None  # how requests count where the rule resizes_preempt holds; None: it does not
 
 
 class SchedulingQueue:
@@ -117,7 +119,7 @@ class SchedulingQueue:
         """A pending pod was updated. Returns its sub-queue afterwards."""
         if new.uid in self._in_flight:
             # The attempt continues with the pod as popped; the update is evaluated if the attempt fails.
-            for event in events.pod_events(old, new):
+            for event in events.pod_events(old, new, self.settings.resizing):
                 self.saw(event, old, new, now)
                 self._in_flight.happened(event, old, new, self.observation)
             return SubQueue.IN_FLIGHT
@@ -138,7 +140,7 @@ class SchedulingQueue:
         self._unschedulable.remove(entry.key)
         entry.pod = new
         self._unschedulable.add(entry)
-        for event in events.pod_events(old, new):
+        for event in events.pod_events(old, new, self.settings.resizing):
             self.saw(event, old, new, now)
             decision = self._hints.decide(entry, event, old, new)
             if decision.strategy is not Strategy.SKIP:
@@ -333,7 +335,7 @@ class SchedulingQueue:
         moved: list[QueuedPod] = []
         if self.event_listener is None and not self.heeds_events:
             return moved
-        for event in events.pod_events(old, new):
+        for event in events.pod_events(old, new, self.settings.resizing):
             moved += self.move_all_to_active_or_backoff(event, old, new, now)
         return moved
 
@@ -569,7 +571,7 @@ class SchedulingQueue:
 
     def _in_group(self, pod: Pod) -> bool:
         """Return whether the pod is queued with the others of its PodGroup."""
-        return bool(pod.signature.spec.pod_group_name) and self.settings.groups_queued
+        return bool(pod.signature.spec.pod_group_name) and self.settings.groups_queued and not pod.node_name
 
     def _new_backoff(self) -> BackoffQueue:
         settings = self.settings

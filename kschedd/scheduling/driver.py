@@ -241,13 +241,16 @@ class SchedulingDriver:
         rejected: set[str] = set()
         if faults.by_object:
             faults.retry(now)
-        last = len(events) - 1
+        last, resizing = len(events) - 1, self.machine.handle.rules.resizes_preempt
         for place, event in enumerate(events):
             # What is deleted right away need not be put in: pods are marked as being deleted before they go.
             if place == last or events[place + 1].type != DELETED or events[place + 1].old is not event.new:
                 observe(event, now)
             pod, old = event.new, event.old
             if not isinstance(pod, Pod):
+                continue
+            if resizing and (self.machine.resizes(pod) or (isinstance(old, Pod) and self.machine.resizes(old))):
+                self._follow_resize(event, pod)
                 continue
             if pod.node_name and isinstance(old, Pod) and old.node_name and not faults.by_object:
                 continue  # it is not pending since it got its node, which was observed before
@@ -263,6 +266,13 @@ class SchedulingDriver:
         self._observations += 1
         observed = EventsObserved(events, frozenset(assumed), frozenset(rejected), self._observations)
         self._effects.queue.insert(told_at, observed)
+
+    def _follow_resize(self, event: WatchEvent, pod: Pod) -> None:
+        """Follow a pod that runs and is queued as long as its resize is deferred."""
+        if event.type != DELETED and self.machine.resizes(pod) and not pod.finished:
+            self.pending.put(pod)
+        else:
+            self.pending.gone(pod)
 
     def _follow_pending(self, event: WatchEvent, pod: Pod, assumed: set[str], rejected: set[str]) -> None:
         if event.type == DELETED or pod.node_name or pod.finished:
@@ -652,6 +662,14 @@ class SchedulingDriver:
         if not failed.evicts:
             effects.writes.extend(failed.writes)
         pod = self.pending.current(entry)
+        if pod is not None and self.machine.resizes(entry.pod):
+            self.pending.release(entry.uid)
+            effects.queue.append(
+                AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts, seen)
+            )
+            effects.failures.append(failed)
+            self._evict(failed, f"pod {entry.uid}", "", now)
+            return
         if pod is None:
             effects.released.append(entry.uid)
             self.pending.release(entry.uid)
@@ -844,6 +862,7 @@ class SchedulingDriver:
                 config.rules.gated_pods_flushed,
                 config.rules.gated_nominations_kept,
                 config.rules.groups_queued,
+                config.rules.resize_rules if config.rules.resizes_preempt else None,
             ),
             machine.sort_key(),
             machine.pre_enqueue(),

@@ -266,16 +266,22 @@ class SchedulingMachine:
     ) -> Attempt:
         """Begin an attempt. `cycle`: the number of the scheduling cycle; 0 where the attempt is of none.
         `post_filters`: False leaves out PostFilter, for a pod whose group preempts as a whole."""
-        scheduler = self.schedulers[pod.scheduler_name]
-        batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle else None
-        return scheduler.attempt(pod, nominated, stepper=stepper, batching=batching, post_filters=post_filters)
+        scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
+        batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None
+        return scheduler.attempt(
+            pod, nominated, stepper=stepper, batching=batching, post_filters=post_filters, resizes=resizes
+        )
+
+    def resizes(self, pod: Pod) -> bool:
+        """Whether the pod runs on its node, and is queued since its resize is deferred."""
+        return bool(pod.node_name) and self.handle.rules.resizes_preempt and pod.resize_deferred
 
     def complete_attempt(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, *, permits: bool = True
     ) -> AssumedPod | FailedAttempt:
         """As `completing`, at once. `permits`: False leaves out Permit, for a pod that is assumed on trial."""
         binder = None
-        if isinstance(result, ScheduleResult) and not self._extender_binds:
+        if isinstance(result, ScheduleResult) and not self._extender_binds and not result.state.resizes:
             binder = result.framework.bound_by(result.pod.signature)
         if binder is not None:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
@@ -402,6 +408,9 @@ class SchedulingMachine:
         if isinstance(result, FitError):
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
+        if state.resizes:  # it fits, so that the kubelet will resize it
+            why = f"pod {entry.uid}({entry.key}) is in the cache, so can't be assumed"
+            return failed_by_error(entry, why)
         assumed = self.cluster.assume(entry.pod, node_name)
         times = framework.times
         began = times.start()

@@ -363,6 +363,13 @@ class Rules:
         "a binding that the API server fails to answer is sent up to four times",
     )
 
+    resizes_preempt: bool = rule(
+        "scheduler",
+        "1.37",
+        "a pod whose resize is deferred is queued although it runs, and preempts on its node",
+        gates=("InPlacePodVerticalScalingSchedulerPreemption",),
+    )
+
     # -- pod groups
     pod_groups: bool = rule(
         "scheduler",

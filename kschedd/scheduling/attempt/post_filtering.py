@@ -19,6 +19,7 @@ from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Write
 from kschedd.scheduling.attempt.extended import CandidatesFound, candidates_left, preempting
 from kschedd.scheduling.attempt.outcome import FitError
+from kschedd.scheduling.attempt.resizing import SKIPPING
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import Work, drive
 from kschedd.scheduling.filtering.evaluation import Evaluation
@@ -120,6 +121,8 @@ class PostFiltering:
         writes: tuple[Write, ...] = ()
         for plugin in self._plugins:
             said: PostFilterResult
+            if state.resizes and plugin.name in SKIPPING:
+                continue
             if stepper is not None:
                 yield from stepper.before("postFilter", plugin.name)
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)

@@ -3,7 +3,7 @@
 Source: Kubernetes v1.34, runtime/framework.go (RunPreFilterPlugins).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, cast
 
 import attrs
@@ -60,6 +60,10 @@ class PreFiltering:
             if hasattr(plugin, "skips_pre_filter")
         ]
         self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
+
+    def all_but(self, names: Collection[str]) -> Sequence[tuple[PreFilterPlugin, CallCounter]]:
+        """Return the plugins without those of these names, for `run`."""
+        return [one for one in self._plugins if one[0].name not in names]
 
     def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
         """As `run`, with nobody who stops it."""

@@ -36,6 +36,7 @@ from kschedd.scheduling.attempt.post_filtering import FailedAttemptView, PostFil
 from kschedd.scheduling.attempt.pre_filtering import PreFiltered, PreFiltering
 from kschedd.scheduling.attempt.prepared import Preparations, PreparedAttempt
 from kschedd.scheduling.attempt.ranking import Ranking
+from kschedd.scheduling.attempt.resizing import skipping
 from kschedd.scheduling.attempt.runs import Runs
 from kschedd.scheduling.attempt.signing import signer_of
 from kschedd.scheduling.attempt.ties import Choose
@@ -118,16 +119,19 @@ class Scheduler:
         stepper: Stepper | None = None,
         batching: Batching | None = None,
         post_filters: bool = True,
+        resizes: bool = False,
     ) -> Attempt:
         """Find a node, or explain why there is none and what PostFilter did.
 
         `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does. With a
         `stepper` it may be stopped at each plugin. `batching`: see `batched`. Without `post_filters` none is called,
-        and the pod's nomination stays.
+        and the pod's nomination stays. `resizes`: see `kschedd.scheduling.attempt.resizing`.
         """
         try:
             if stepper is None:
-                result = yield from self._attempt(pod, nominated, every_node, None, batching, post_filters=post_filters)
+                result = yield from self._attempt(
+                    pod, nominated, every_node, None, batching, post_filters=post_filters, resizes=resizes
+                )
                 assert result is not None, "an attempt without a limit has a result"
                 return result
             return (yield from self._stepped(pod, nominated, stepper, batching))
@@ -153,15 +157,16 @@ class Scheduler:
         *,
         within: int | None = None,
         post_filters: bool = True,
+        resizes: bool = False,
     ) -> Work[ScheduleResult | FitError | None]:
         """Make an attempt. `within`: see `_attempt_within`."""
         table = self.cluster.table
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
         prepared = None
-        if self.preparations is not None and stepper is None and not every_node:
+        if self.preparations is not None and stepper is None and not every_node and not resizes:
             prepared = self.preparations.of(pod)
-        state = CycleState() if prepared is None else prepared.begin()
+        state = CycleState(resizes=resizes) if prepared is None else prepared.begin()
         if stepper is not None:
             stepper.state = state
         counting = NominatedPods(table, pod, nominated, apart=stepper is not None)
@@ -187,7 +192,8 @@ class Scheduler:
                 self.post_filters, self.pre_filters.no_verdicts(state, pod, status), counting, None
             )
             return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
-        known = self.evaluations.apart(state) if stepper is not None else self.evaluations.of(pod, state)
+        apart = stepper is not None or resizes
+        known = self.evaluations.apart(state) if apart else self.evaluations.of(pod, state)
         try:
             if batching is not None:
                 yield from self._hint(batching, state, pod)
@@ -213,7 +219,8 @@ class Scheduler:
             diagnosis.add_verdicts()
             if not post_filters:
                 return _unfiltered(state, pod, diagnosis)
-            view = FailedAttemptView(self.post_filters, found.verdicts, counting, None if known.shared else known)
+            kept = None if known.shared or resizes else known
+            view = FailedAttemptView(self.post_filters, found.verdicts, counting, kept)
             return (yield from self.post_filters.run(state, pod, diagnosis, view, stepper))
         result = yield from self._select(state, pod, found, diagnosis, known, stepper, prepared)
         if isinstance(result, ScheduleResult):
@@ -223,7 +230,7 @@ class Scheduler:
                     if batching.replaces(result.node_name):
                         raw = yield from self.ranking.raw_scores(state, pod, result.feasible)
                 batching.store(result.node_name, result.feasible, result.totals, table.names, raw)
-            if prepared is None and self.preparations is not None and not known.shared and not every_node:
+            if prepared is None and self.preparations is not None and not (known.shared or every_node or resizes):
                 if narrowed is not None or len(result.feasible) > 1:
                     self.preparations.learn(pod, state, pre_filtered)
             elif prepared is not None:
@@ -342,6 +349,10 @@ class Scheduler:
         self, state: CycleState, pod: Pod, prepared: PreparedAttempt | None, stepper: Stepper | None
     ) -> Work[PreFiltered]:
         """Call the PreFilter plugins, as far as their answers are not prepared."""
+        if state.resizes:
+            left_out = skipping(self.profile)
+            state.skip_filter.update(left_out)
+            return (yield from self.pre_filters.run(state, pod, stepper, self.pre_filters.all_but(left_out)))
         if prepared is None:
             return (yield from self.pre_filters.run(state, pod, stepper))
         if prepared.named:
