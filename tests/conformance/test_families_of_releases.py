@@ -4,7 +4,6 @@ Each record is run once: every other one evaluated from nothing, the rest by wha
 """
 
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
