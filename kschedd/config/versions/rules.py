@@ -377,6 +377,19 @@ class Rules:
         "there are Workloads and PodGroups, and the pods of a group are tried in one cycle",
         gates=("GenericWorkload",),
     )
+    groups_of_v1alpha2: bool = rule(
+        "API server",
+        "1.36",
+        "Workloads and PodGroups are of scheduling.k8s.io/v1alpha2, and nothing of them may change",
+        until="1.37",
+        gates=("GenericWorkload",),
+    )
+    groups_of_v1beta1: bool = rule(
+        "API server",
+        "1.37",
+        "Workloads and PodGroups are of scheduling.k8s.io/v1beta1 and v1alpha3, with a priority; minCount may change",
+        gates=("GenericWorkload",),
+    )
     gang_scheduling: bool = rule(
         "GangScheduling",
         "1.36",

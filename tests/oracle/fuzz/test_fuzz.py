@@ -33,6 +33,7 @@ def test_no_two_objects_of_an_input_share_a_name() -> None:
             _created(trace(3, number, 36)),
             _once(group_trace(3, number, 37)),
             _created(resize_trace(3, number, 37)),
+            _created(resize_trace(3, number, 37)),
         ):
             names = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
             assert len(set(names)) == len(names)
