@@ -8,6 +8,7 @@ Source: Kubernetes v1.37, plugins/deferredpodscheduling/deferred_pod_scheduling.
 Codes: 1, another node than the pod's; 2, the node forbids preemption for resizes.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final, Self
 
 import attrs
@@ -44,8 +45,8 @@ class DeferredPodScheduling:
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls()
 
-    def never_rejects(self, pod: Pod) -> bool:
-        return not pod.resize_deferred
+    def idle_for(self, pod: Pod) -> Sequence[str]:
+        return () if pod.resize_deferred else ("filter",)
 
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
         if not pod.resize_deferred:

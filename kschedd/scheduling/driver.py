@@ -127,7 +127,7 @@ from kschedd.scheduling.inputs import (
 )
 from kschedd.scheduling.machine import Choices, SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
-from kschedd.scheduling.records import NORMAL, WARNING, AttemptRecord, SchedulerEvent
+from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.scheduling.verdicts import Diagnosis
 from kschedd.store.objects.log import ADDED, DELETED, EventType, WatchEvent
 from kschedd.store.times import stamp
@@ -210,9 +210,13 @@ class SchedulingDriver:
         return bool(self._to_activate or self._effects)
 
     @property
-    def untaken_records(self) -> Sequence[AttemptRecord]:
-        """Of the attempts whose effects nobody has taken yet."""
-        return self._effects.records
+    def happened(self) -> Sequence[Happened]:
+        """The entries of the log among the effects that nobody has taken yet."""
+        return self._effects.happened
+
+    def record_leads(self) -> None:
+        """Have the records of attempts say by how much the chosen node was ahead from now on."""
+        self._records.table = self.machine.cluster.table
 
     def take_effects(self) -> Effects:
         """The effects since the last call, be it in the middle of another one that waits for a plugin."""
@@ -517,7 +521,7 @@ class SchedulingDriver:
             return
         failed = self.machine.evict(failed_by_error(entries[0], ""), preemption.evicted, now)
         self._group_attempted(key, outcome, group.uid if failed.evicts else "")
-        self._evict(failed, f"podgroup {group.uid}", "cluster", now)
+        self._evict(failed, now, group.uid)
 
     def _group_attempted(self, key: str, outcome: Code, evicting: str = "") -> None:
         if self.machine.handle.rules.groups_queued:
@@ -668,7 +672,7 @@ class SchedulingDriver:
                 AttemptFailed(entry, pod, failed.unschedulable_plugins, failed.pending_plugins, failed.evicts, seen)
             )
             effects.failures.append(failed)
-            self._evict(failed, f"pod {entry.uid}", "", now)
+            self._evict(failed, now)
             return
         if pod is None:
             effects.released.append(entry.uid)
@@ -686,28 +690,19 @@ class SchedulingDriver:
                 effects.writes.append(patch)
         pod = entry.pod
         effects.failures.append(failed)
-        namespace, name, scheduler = pod.namespace, pod.name, pod.scheduler_name
-        effects.events.append(
-            SchedulerEvent(now, WARNING, "FailedScheduling", namespace, name, failed.message, pod.uid, scheduler)
-        )
-        self._evict(failed, f"pod {pod.uid}", "", now)
+        self._evict(failed, now)
 
-    def _evict(self, failed: FailedAttempt, preemptor: str, node_name: str, now: float) -> None:
-        """Have the victims evicted. `node_name`: what events name as the node; "" for each victim's own."""
+    def _evict(self, failed: FailedAttempt, now: float, group: str = "") -> None:
+        """Have the victims evicted. `group`: the uid of the PodGroup that preempts; "" if it is the pod itself."""
         pod, effects = failed.entry.pod, self._effects
         if failed.evicts:
             gone_fails = not self.machine.handle.rules.gone_victims_evicted
             effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
-        scheduler = pod.scheduler_name
         for victim in failed.victims:
-            text = f"Preempted by {preemptor} on node {node_name or victim.node_name}"
-            if victim.uid in failed.in_memory:
-                text += " (in kube-scheduler memory)."
+            in_memory = victim.uid in failed.in_memory
+            if in_memory:
                 self.bindings.cancel(victim.uid)
-            namespace, name = victim.namespace, victim.name
-            effects.events.append(
-                SchedulerEvent(now, NORMAL, "Preempted", namespace, name, text, victim.uid, scheduler, pod)
-            )
+            effects.happened.append(PodPreempted(now, victim.key, victim.uid, victim.node_name, pod, in_memory, group))
 
     def _eviction_failed(self, given: EvictionFailed, now: float) -> None:
         self._to_activate.append(given.pod)
