@@ -56,7 +56,7 @@ class Entries(Protocol):
 
     def put(self, entry: QueuedPod, place: SubQueue, label: str, now: int) -> None: ...
 
-    def settle(self, entry: QueuedPod, place: SubQueue, label: str, now: int) -> None: ...
+    def lodge(self, entry: QueuedPod, place: SubQueue, label: str, now: int) -> None: ...
 
     def requeue(self, entry: QueuedPod, decision: RequeueDecision, label: str, now: int) -> SubQueue: ...
 
@@ -107,7 +107,7 @@ class GroupQueue:
     def _wait(self, entry: QueuedPod, place: SubQueue, label: str, now: int) -> None:
         waiting = self._pending if place is SubQueue.PENDING_GROUP else self._incomplete
         waiting.setdefault(entry.pod.pod_group, {})[entry.key] = entry
-        self._queue.settle(entry, place, label, now)
+        self._queue.lodge(entry, place, label, now)
 
     def update(self, entry: QueuedPod, old: Pod, new: Pod, now: int) -> SubQueue:
         """Take over the pod's new version, which may free its group."""
@@ -144,7 +144,7 @@ class GroupQueue:
         else:
             for waiting in (self._pending, self._incomplete):
                 waiting.get(key, {}).pop(entry.key, None)
-        queue.settle(entry, SubQueue.OUTSIDE, label, now)
+        queue.lodge(entry, SubQueue.OUTSIDE, label, now)
 
     # -- cycles -----------------------------------------------------------------------------------------------
 

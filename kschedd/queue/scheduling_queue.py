@@ -676,9 +676,9 @@ class SchedulingQueue:
         for member in group.members:
             if place is SubQueue.ACTIVE and member.initial_attempt is None:
                 member.initial_attempt = now
-            self.settle(member, place, label, now, plugin, seen)
+            self.lodge(member, place, label, now, plugin, seen)
 
-    def settle(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
+    def lodge(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
         """Note where a pod of a PodGroup is from now on: with its group, waiting for it, or in no sub-queue."""
         source, since = entry.place, entry.since
         entry.place = place

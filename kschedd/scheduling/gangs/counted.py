@@ -31,7 +31,7 @@ from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.gangs.outcome import UNSCHEDULABLE
 from kschedd.scheduling.gangs.preemption import post_filtered
-from kschedd.scheduling.gangs.trial import Broken, Trial, TriedGroup, TriedMember
+from kschedd.scheduling.gangs.trial import Broken, MemberTrial, TriedGroup, TriedMember
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.nominator import Nominator
 
@@ -128,7 +128,7 @@ class _Cycle:
         status = self._feasible(scheduled, len(self.entries))
         if status.code is Code.UNSCHEDULABLE:
             return TriedGroup(unschedulable(UNSCHEDULABLE, *status.reasons), ())
-        trial, placed = Trial(machine, self.nominator, self.now, counted=True), 0
+        trial, placed = MemberTrial(machine, self.nominator, self.now, counted=True), 0
         try:
             for number, entry in enumerate(self.entries, 1):
                 if members and (at := pause(entry, members)) is not None:

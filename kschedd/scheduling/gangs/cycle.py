@@ -29,7 +29,7 @@ from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.gangs.outcome import UNSCHEDULABLE
-from kschedd.scheduling.gangs.trial import Broken, Trial, TriedGroup, TriedMember, activates_nobody
+from kschedd.scheduling.gangs.trial import Broken, MemberTrial, TriedGroup, TriedMember, activates_nobody
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.nominator import Nominator
 
@@ -66,7 +66,7 @@ def try_group(
     `look` is called with what came of each, while those before it are on their nodes; `pause` before each but the
     first, with what came of those before: a point is where the cycle is stopped, and yielded.
     """
-    trial = Trial(machine, nominator, now)
+    trial = MemberTrial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, activates_nobody
     members: list[TriedMember] = []
     status = unschedulable(UNSCHEDULABLE)

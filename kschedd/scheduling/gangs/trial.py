@@ -79,7 +79,7 @@ class TriedGroup:
 
 
 @attrs.define(eq=False)
-class Trial:
+class MemberTrial:
     """What is assumed meanwhile, to be undone in the end."""
 
     machine: SchedulingMachine
